@@ -1,8 +1,8 @@
-"""A sum over all ranks: through shared memory beside gloo, the same program and the same tensors.
+"""An all-reduce through shared memory, compared with gloo: the same program and tensors.
 
-Two ranks with 1 KiB and 64 MiB, then four ranks on however many cores there are (at most two, where taskset can say so),
-first of one host, then two of each of two hosts, as far as they know: shared memory within, gloo over the loopback
-between. Each measurement is the median of many sums in fresh processes, as rank 0 saw them."""
+Two ranks with 1 KiB and 64 MiB, then four ranks on the available cores (at most two, if taskset can limit them): first on one
+host, then two on each of two simulated hosts, with shared memory within and gloo over the loopback between them. Each
+measurement is the median of many all-reduces in new processes, measured by rank 0."""
 
 import os
 import sys
@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 import torch_steps
-from measure import in_turns, ratio_interval, told
+from measure import check_limit, in_turns, ratio_interval
 
 PAIRS = 8
 KIB, MIB = 1 << 10, 1 << 20
-# a letter for the host of each rank, bytes, sums per measurement, most of gloo's time
+# one letter per rank for its host, bytes, sums per measurement, maximum ratio to gloo
 CASES = (
     ("aa", KIB, 2000, 1 / 10),
     ("aa", 64 * MIB, 10, 1 / 3),
@@ -49,7 +49,7 @@ def measure(hosts: str, size: int, repeats: int, limit: float) -> bool:
     what = f"{len(hosts)} ranks{f' of {many} hosts' if many > 1 else ''}, {size // KIB} KiB"
     for transport, column in ((ours, 0), ("gloo", 1)):
         print(f"       {what}, {transport}: {sorted(pair[column] for pair in pairs)[PAIRS // 2]:.1f} us (median)")
-    return told(f"all-reduce, {what}: ratio to gloo", ratio_interval(pairs), limit=limit)
+    return check_limit(f"all-reduce, {what}: ratio to gloo", ratio_interval(pairs), limit=limit)
 
 
 def main() -> None:

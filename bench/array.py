@@ -1,8 +1,8 @@
-"""What an array of 100 short tasks costs beside bare `sbatch --array` of the same command, on a lab of this machine.
+"""Cost of an array of 100 short tasks, compared with plain `sbatch --array` of the same command, in a lab on this machine.
 
-Both run in turns, from the submission to the end of the last task; then how many files each task has left, and how often the
-controller was asked, as sdiag counts. The rate has to be at least 0.95 of the bare one, with at most two files a task and no
-more requests."""
+Both alternate and are measured from the submission to the end of the last task. Also measured are the files left by each task
+and the requests to the controller, counted by sdiag. Limits: at least 0.95 of the plain rate, at most two files per task and no
+additional requests."""
 
 import json
 import subprocess
@@ -44,7 +44,7 @@ class Bench:
         began = time.perf_counter()
         work()
         took = time.perf_counter() - began
-        # The controller hears of the last end a moment after the file is there.
+        # The controller is notified shortly after the file exists.
         time.sleep(3)
         self.asked[who] += requests(self.environment) - before
         return took
@@ -52,8 +52,8 @@ class Bench:
     def stoker(self) -> float:
         def work() -> None:
             command = [BIN / "stoker", "submit", "job.yaml", "--json"]
-            said = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, check=True)
-            run = Path(json.loads(said.stdout)["folder"])
+            done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, check=True)
+            run = Path(json.loads(done.stdout)["folder"])
             records = [run / f"tasks/{task:05}.jsonl" for task in range(1, TASKS + 1)]
             wait_for(lambda: all(file.exists() for file in records), "all tasks begin")
             wait_for(lambda: all("task_ended" in file.read_text() for file in records), "all tasks end")

@@ -1,7 +1,7 @@
-"""What the benches of arrays share: CIFAR-10's pictures as one array, the ways its rows are read, and the pairs of a bench.
+"""Helpers for benchmarks of arrays: CIFAR-10's images as one array, ways to read its rows, and pairs of measurements.
 
-Both sides read the same file by as many threads, with a cache of 4 MiB for decoded chunks where they have one: a fifth of the array, so that
-shuffled rows are unpacked again and again, as those of a dataset larger than memory are."""
+Both sides read the same file with the same number of threads, with a cache of 4 MiB for decoded chunks if they have one. This is
+a fifth of the array, so shuffled rows are decompressed repeatedly, as in a dataset larger than memory."""
 
 import io
 import itertools
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
-from measure import BIN, REPOSITORY, in_turns, ratio_interval, told
+from measure import BIN, REPOSITORY, check_limit, in_turns, ratio_interval
 from PIL import Image
 
 BATCH = 128
@@ -25,11 +25,11 @@ SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Way:
-    """How rows are read. `theirs` takes a slice of rows, one row's number or, shuffled, a list of them."""
+    """A way to read rows. `theirs` takes a slice of rows, one row number or, shuffled, a list of them."""
 
     name: str
     theirs: Callable[[object], object]
-    limit: float  # of their time for a row
+    limit: float  # maximum ratio to their time per row
     rows: int = BATCH
     is_shuffled: bool = False
 
@@ -48,7 +48,7 @@ def pictures() -> numpy.ndarray:
 
 
 def ours(kind: str, store: Path, name: str, way: Way, threads: int, expected: int) -> float:
-    """Seconds for a row; all that is read must add up to `expected`."""
+    """Seconds per row; the sum of all rows must be `expected`."""
     order = "shuffled" if way.is_shuffled else "ordered"
     words = [BIN / "arrays_bench", kind, store, name, order, way.rows, CACHE_MIB, threads]
     rate, found = subprocess.run(map(str, words), check=True, capture_output=True, text=True).stdout.split()
@@ -58,7 +58,7 @@ def ours(kind: str, store: Path, name: str, way: Way, threads: int, expected: in
 
 
 def theirs(read: Callable[[object], object], parts: Sequence[object], rows_each: int) -> float:
-    """Seconds for a row, of parts read for a fifth of a second."""
+    """Seconds per row, for parts read during a fifth of a second."""
     rows, begin = 0, time.perf_counter()
     for part in itertools.cycle(parts):
         read(part)
@@ -69,7 +69,7 @@ def theirs(read: Callable[[object], object], parts: Sequence[object], rows_each:
 
 
 def compare(them: str, array: numpy.ndarray, store: tuple[str, Path, str], threads: int, ways: Sequence[Way]) -> None:
-    """Each way in turns with theirs, of a store's kind, path and array; ends the bench."""
+    """Alternates each way with theirs for a store's kind, path and array; ends the benchmark."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     subprocess.run([REPOSITORY / "script/build", "arrays_bench"], check=True, stdout=subprocess.DEVNULL)
     expected = int(array.sum(dtype=numpy.uint64))
@@ -83,5 +83,5 @@ def compare(them: str, array: numpy.ndarray, store: tuple[str, Path, str], threa
         )
         best = [1e6 * min(times) for times in zip(*found, strict=True)]
         print(f"       {way.name}: {best[0]:.1f} us a row at best, {them} {best[1]:.1f} us")
-        met &= told(f"time of a row, {way.name}, beside {them}", ratio_interval(found), way.limit)
+        met &= check_limit(f"time per row, {way.name}, ratio to {them}", ratio_interval(found), way.limit)
     sys.exit(0 if met else 1)

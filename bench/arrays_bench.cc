@@ -1,4 +1,4 @@
-// Rows of an array: what bench/zarr_vs_zarr_python.py and bench/hdf5_vs_h5py.py measure.
+// Reads rows of an array for bench/zarr_vs_zarr_python.py and bench/hdf5_vs_h5py.py.
 //
 //   arrays_bench zarr|hdf5 STORE ARRAY ordered|shuffled ROWS CACHE_MIB THREADS
 //
@@ -14,20 +14,20 @@
 #include <string>
 #include <vector>
 
+#include "arrays/hdf5/dataset.h"
+#include "arrays/zarr/array.h"
 #include "base/stopwatch.h"
-#include "base/text.h"
 #include "base/thread.h"
-#include "format/hdf5/dataset.h"
-#include "format/zarr/array.h"
 #include "program.h"
+#include "stoker/text.h"
 
-namespace stoker::formats {
+namespace stoker::arrays {
 namespace {
 
 constexpr double kSeconds = 0.2;
 
 using bench::fail;
-using bench::take;
+using bench::value_or_fail;
 
 std::uint64_t number(const char* text) {
   std::uint64_t value = 0;
@@ -35,8 +35,7 @@ std::uint64_t number(const char* text) {
   return value;
 }
 
-// Batch after batch, each taken by one of the threads; passes over `order` or, if that is empty, over the
-// rows as they lie.
+// Reads batches on several threads, in `order` or, if that is empty, in stored order.
 template <typename Array>
 class Reading {
  public:
@@ -100,22 +99,23 @@ void measure(const Array& array, bool is_shuffled, std::uint64_t batch, std::siz
 }
 
 }  // namespace
-}  // namespace stoker::formats
+}  // namespace stoker::arrays
 
-int main(int count, char** words) {
+int main(int count, char** argv) {
   using namespace stoker;
-  using namespace stoker::formats;
+  using namespace stoker::codec;
+  using namespace stoker::arrays;
   if (count != 8) {
     std::fprintf(stderr, "arrays_bench zarr|hdf5 STORE ARRAY ordered|shuffled ROWS CACHE_MIB THREADS\n");
     return 2;
   }
-  const bool is_shuffled = std::string_view(words[4]) == "shuffled";
-  const auto cache = std::make_shared<ChunkCache>(ByteCount{number(words[6]) << 20});
-  if (std::string_view(words[1]) == "zarr") {
-    measure(*take(ZarrArray::open(words[2], words[3], cache)), is_shuffled, number(words[5]),
-            number(words[7]));
+  const bool is_shuffled = std::string_view(argv[4]) == "shuffled";
+  const auto cache = std::make_shared<codec::ChunkCache>(ByteCount{number(argv[6]) << 20});
+  if (std::string_view(argv[1]) == "zarr") {
+    measure(*value_or_fail(arrays::ZarrArray::open(argv[2], argv[3], cache)), is_shuffled, number(argv[5]),
+            number(argv[7]));
   } else {
-    measure(*take(Hdf5Dataset::open(words[2], words[3], {.cache = cache})), is_shuffled, number(words[5]),
-            number(words[7]));
+    measure(*value_or_fail(arrays::Hdf5Dataset::open(argv[2], argv[3], {.cache = cache})), is_shuffled,
+            number(argv[5]), number(argv[7]));
   }
 }

@@ -1,6 +1,6 @@
-"""What saving 1 GB in the background does to a training of two ranks, beside torch's distributed checkpoint with
-async_save: how long the loop stands still, and how much slower its steps are until the save is done. The step is a
-product of matrices on one thread; both tools save the same tensors from the same two processes, in turns."""
+"""Effect of saving 1 GB in the background on a training of two ranks, compared with async_save of torch's distributed checkpoint:
+how long the loop is blocked, and how much slower its steps are until the save is complete. A step is a matrix product on one
+thread. Both tools save the same tensors from the same two processes, alternating."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from measure import BIN, PYTHON, Interval, median_interval, told
+from measure import BIN, PYTHON, Interval, check_limit, median_interval
 
 BYTES = 10**9
 TENSORS = 240
@@ -38,14 +38,14 @@ def rank_main(box: Path) -> None:
         return time.perf_counter() - started
 
     def stoker(turn: int):
-        saving = checkpoint.save_async(state, box / "stoker", step=turn, keep=1)
+        saving = checkpoint.async_save(state, box / "stoker", step=turn, keep_last=1)
         return saving.done, saving.wait
 
     def by_dcp(turn: int):
         future = dcp.async_save(state, checkpoint_id=str(box / f"dcp-{turn % 2}"))
         return future.done, future.result
 
-    checkpoint.reserve(state, box / "stoker", keep=1)
+    checkpoint.reserve(state, box / "stoker", keep_last=1)
     for turn in range(ROUNDS):
         for name, save in (("stoker", stoker), ("dcp", by_dcp)):
             if dist.get_rank() == 0:
@@ -78,10 +78,10 @@ def main() -> None:
             environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(BIN.parent / "python")}
             command = [PYTHON, __file__, box]
             ranks.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
-        told_by = [rank.communicate()[0].splitlines() for rank in ranks]
+        outputs = [rank.communicate()[0].splitlines() for rank in ranks]
         if any(rank.returncode for rank in ranks):
             sys.exit("a rank failed")
-    for lines in zip(*told_by, strict=True):
+    for lines in zip(*outputs, strict=True):
         words = [line.split() for line in lines]
         figures[words[0][0]].append([max(float(word[i]) for word in words) for i in (1, 2, 3)])
     for name, rounds in figures.items():
@@ -90,9 +90,9 @@ def main() -> None:
         print(f"       {name}: stands still {first:.3f} s at first, then {stall} s; steps x {slower} for {took} s")
     ours = figures["stoker"]
     first = Interval(ours[0][0], ours[0][0], ours[0][0])
-    met = told("stall of the first save", first, STALL_LIMIT, "s")
-    met &= told("stall of the later ones", median_interval([figure[0] for figure in ours[1:]]), STALL_LIMIT, "s")
-    met &= told("steps while saving / before", median_interval([figure[1] for figure in ours]), SLOWER_LIMIT)
+    met = check_limit("stall of the first save", first, STALL_LIMIT, "s")
+    met &= check_limit("stall of the later ones", median_interval([figure[0] for figure in ours[1:]]), STALL_LIMIT, "s")
+    met &= check_limit("steps while saving / before", median_interval([figure[1] for figure in ours]), SLOWER_LIMIT)
     sys.exit(0 if met else 1)
 
 

@@ -1,14 +1,14 @@
-"""Saving 512 MB from two ranks by way of the node's own disk (checkpoint.local) beside saving straight to the directory, in
-turns, both on the disk that holds the temporary folder: how long the training stands still, how much slower its steps
-are until the step is saved, and how long that takes. A step passes over 8 MiB in memory. By way of the node everything is
-written twice and read once: what it gains is memory that is free again sooner, where shared storage is slow."""
+"""Saving 512 MB from two ranks through the node-local disk (checkpoint.local), compared with saving directly to the directory,
+alternating, both on the disk of the temporary folder: how long the training is blocked, how much slower its steps are until the
+step is saved, and how long that takes. A step reads 8 MiB of memory. Through the local disk everything is written twice and read
+once; the benefit is memory that is free earlier if shared storage is slow."""
 
 import sys
 import tempfile
 from pathlib import Path
 
 from checkpoint_ranks import TENSORS, Ranks
-from measure import median_interval, ratio_interval, told
+from measure import check_limit, median_interval, ratio_interval
 
 BYTES = 512 * 10**6
 ROUNDS = 9
@@ -24,7 +24,7 @@ def main() -> None:
         ):
             ways = {"straight": straight, "by the node's disk": local}
             found: dict[str, list[list[float]]] = {way: [] for way in ways}
-            for turn in range(-1, ROUNDS):  # one unmeasured round first
+            for turn in range(-1, ROUNDS):  # the first round is not measured
                 for way in list(ways)[:: 1 if turn % 2 else -1]:
                     figures = ways[way].tell("steps")
                     if turn >= 0:
@@ -38,8 +38,8 @@ def main() -> None:
         print(
             f"       {what}, by the node's disk / straight: {ratio_interval(list(zip(ours[index], plain[index], strict=True)))}"
         )
-    met = told("stall by the node's disk", median_interval(ours[0]), STALL_LIMIT, "s")
-    met &= told("steps while it drains / before", median_interval(ours[1]), SLOWER_LIMIT)
+    met = check_limit("stall with the local disk", median_interval(ours[0]), STALL_LIMIT, "s")
+    met &= check_limit("steps while it drains / before", median_interval(ours[1]), SLOWER_LIMIT)
     sys.exit(0 if met else 1)
 
 

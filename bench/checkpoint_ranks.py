@@ -1,4 +1,4 @@
-"""What the benches of checkpoints share: ranks of bench/checkpoint_save_bench.cc that are told what to do together."""
+"""Helpers for benchmarks of checkpoints: synchronized ranks of bench/checkpoint_save_bench.cc."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ TENSORS = 2405  # five ResNet-50 with momentum
 
 
 class Ranks:
-    """`world` processes, each with the same tensors. `local`: a disk of their node's own, to save by way of."""
+    """`world` processes with the same tensors. `local`: a node-local disk to save through."""
 
     def __init__(self, folder: Path, size: int, count: int, world: int, local: Path | None = None):
         self.world = world
@@ -48,7 +48,7 @@ class Ranks:
             child.wait(timeout=60)
 
     def tell(self, word: str, rank: int | None = None) -> list[float]:
-        """What all ranks, or one, answer: of each number the largest of any rank."""
+        """Answers of all ranks, or one: the maximum of each number over ranks."""
         asked = self._children if rank is None else [self._children[rank]]
         for child in asked:
             assert child.stdin is not None

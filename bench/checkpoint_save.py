@@ -1,18 +1,17 @@
-"""Saving 1 GB in 2405 tensors from two ranks until it is committed and would survive a power cut, every CRC included;
-in turns with the same bytes written by the same two processes past the page cache, with space reserved and one fsync
-each: what the disk gives at best. Also how long the training stands still, at the first save of several processes and
-at later ones, beside what copying the bytes alone costs."""
+"""Saving 1 GB in 2405 tensors from two ranks until it is committed and durable, including every CRC. Alternates with writing the
+same bytes from the same two processes with direct I/O, preallocated space and one fsync each, as the limit of the disk. Also
+measured: how long the training is blocked at the first and at later saves, and the time to copy the bytes."""
 
 import sys
 import tempfile
 from pathlib import Path
 
 from checkpoint_ranks import TENSORS, Ranks
-from measure import median_interval, ratio_interval, told
+from measure import check_limit, median_interval, ratio_interval
 
 BYTES = 10**9
 ROUNDS = 11
-FIRSTS = 4  # processes more that save once
+FIRSTS = 4  # additional processes that save once
 DURABLE_LIMIT = 1.25  # of raw
 STALL_LIMIT = 0.08  # seconds
 
@@ -39,9 +38,9 @@ def main() -> None:
             firsts.append(first_stall(Path(box) / f"first-{turn}"))
     saved, raw = median_interval([a for a, _ in pairs]), median_interval([b for _, b in pairs])
     print(f"1 GB, 2 ranks: saved and committed in {saved} s, raw {raw} s; copied alone in {median_interval(copies)} s")
-    met = told("saving 1 GB / writing it raw", ratio_interval(pairs), DURABLE_LIMIT)
-    met &= told("stall of first saves", median_interval(firsts), STALL_LIMIT, "s")
-    met &= told("stall of the later ones", median_interval(stalls), STALL_LIMIT, "s")
+    met = check_limit("saving 1 GB / writing it raw", ratio_interval(pairs), DURABLE_LIMIT)
+    met &= check_limit("stall of first saves", median_interval(firsts), STALL_LIMIT, "s")
+    met &= check_limit("stall of the later ones", median_interval(stalls), STALL_LIMIT, "s")
     sys.exit(0 if met else 1)
 
 

@@ -1,13 +1,12 @@
 // The Stoker side of bench/checkpoint_*.py: one rank that holds `COUNT` tensors of `BYTES` together and does
-// what standard input says, a line each, telling seconds:
+// runs the commands of standard input, one per line, and prints seconds:
 //   save   saves them once, of all ranks together; prints "<stall> <until committed and synced>"
 //   raw    writes this rank's share of the same bytes past the page cache, in one file, and syncs it
 //   load   reads the step saved last into the tensors; "cold" does so after its files left the page cache
 //   scan   reads the same files past the page cache, and does nothing with the bytes
-//   steps  saves as save does, and meanwhile goes on with steps of its own, each a pass over 8 MiB in memory;
-//   prints
+//   steps  saves as save does, and meanwhile runs compute steps, each a pass over 8 MiB in memory; prints
 //          "<stall> <steps while saving / steps before> <until committed and synced>"
-//   copy   copies as many bytes as this rank's share from one place in memory to another
+//   copy   copies as many bytes as this rank's share in memory
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,15 +20,15 @@
 
 #include "base/file.h"
 #include "base/stopwatch.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/layout.h"
+#include "stoker/checkpoint.h"
 
 namespace {
 
 using namespace stoker;
 
-// Memory that is there, on whole pages.
-std::span<std::byte> touched(std::size_t bytes) {
+// Allocated memory on whole pages.
+std::span<std::byte> allocate_pages(std::size_t bytes) {
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) std::abort();
   ::madvise(at, bytes, MADV_HUGEPAGE);
@@ -39,20 +38,20 @@ std::span<std::byte> touched(std::size_t bytes) {
 
 std::size_t whole(std::size_t bytes) { return (bytes + (1 << 20) - 1) >> 20 << 20; }
 
-struct Places {
+struct Directories {
   Path directory;
   Path local;  ///< this node's own disk; empty: straight to the directory
 };
 
 class RankBench {
  public:
-  RankBench(Places places, std::size_t bytes, std::size_t count, int rank, int world)
+  RankBench(Directories places, std::size_t bytes, std::size_t count, int rank, int world)
       : directory_(std::move(places.directory)),
         local_(std::move(places.local)),
         rank_(rank),
         world_(world),
-        memory_(touched(whole(bytes))),
-        share_(touched(whole(bytes / static_cast<std::size_t>(world)))) {
+        memory_(allocate_pages(whole(bytes))),
+        share_(allocate_pages(whole(bytes / static_cast<std::size_t>(world)))) {
     auto* numbers = reinterpret_cast<float*>(memory_.data());
     for (std::size_t i = 0; i < bytes / sizeof(float); ++i)
       numbers[i] = static_cast<float>(i * 2654435761u % 1000003u);
@@ -75,19 +74,19 @@ class RankBench {
     options.world_size = WorldSize{world_};
     options.run = "bench";
     options.writer = "1";
-    options.keep = 0;  // what is measured is saving; the step before is taken away when nobody looks
-    OK_OR_RETURN(saver, checkpoint::Saver::create(std::move(options)));
+    options.keep_last = 0;  // only saving is measured; the bench removes old steps outside the measurement
+    STOKER_ASSIGN_OR_RETURN(saver, checkpoint::Saver::create(std::move(options)));
     saver_ = std::move(saver);
     return saver_->reserve(contents_);
   }
 
-  Status answer(const std::string& line) {
+  Status run_command(const std::string& line) {
     if (line == "save") return save();
     if (line == "raw") return raw();
     if (line == "load" || line == "cold") return load(line == "cold");
     if (line == "scan") return scan();
     if (line == "copy") return copy();
-    if (line == "steps") return save_between_steps();
+    if (line == "steps") return save_during_steps();
     return invalid("'{}' is not a command", line);
   }
   Status close() { return saver_->finish(Deadline::after(std::chrono::minutes(5))); }
@@ -96,9 +95,9 @@ class RankBench {
   Status save() {
     contents_.step = Step{++step_};
     Stopwatch watch;
-    RETURN_IF_ERROR(saver_->save(contents_));
+    STOKER_RETURN_IF_ERROR(saver_->save(contents_));
     const double stall = watch.seconds();
-    RETURN_IF_ERROR(saver_->wait(Deadline::after(std::chrono::minutes(5))));
+    STOKER_RETURN_IF_ERROR(saver_->wait(Deadline::after(std::chrono::minutes(5))));
     std::printf("%.6f %.6f\n", stall, watch.seconds());
     const Path before = directory_ / checkpoint::step_folder_name(Step{step_ - 1});
     return rank_ == 0 ? remove_tree(before) : Status();
@@ -115,12 +114,12 @@ class RankBench {
     return sum / count;
   }
 
-  Status save_between_steps() {
+  Status save_during_steps() {
     contents_.step = Step{++step_};
     (void)mean_step(20);
     const double before = mean_step(100);
     Stopwatch watch;
-    RETURN_IF_ERROR(saver_->save(contents_));
+    STOKER_RETURN_IF_ERROR(saver_->save(contents_));
     const double stall = watch.seconds();
     double sum = 0;
     int count = 0;
@@ -128,7 +127,7 @@ class RankBench {
       sum += step();
       ++count;
     }
-    RETURN_IF_ERROR(saver_->wait(Deadline::after(std::chrono::minutes(5))));
+    STOKER_RETURN_IF_ERROR(saver_->wait(Deadline::after(std::chrono::minutes(5))));
     std::printf("%.6f %.6f %.6f\n", stall, count > 0 ? sum / count / before : 1.0, watch.seconds());
     const Path last = directory_ / checkpoint::step_folder_name(Step{step_ - 1});
     return rank_ == 0 ? remove_tree(last) : Status();
@@ -156,16 +155,16 @@ class RankBench {
   Path folder() const { return directory_ / checkpoint::step_folder_name(Step{step_}); }
 
   Status load(bool is_cold) {
-    if (is_cold) RETURN_IF_ERROR(drop());
+    if (is_cold) STOKER_RETURN_IF_ERROR(drop_page_cache());
     Stopwatch watch;
-    OK_OR_RETURN(loaded, checkpoint::load(folder(), {Rank{rank_}, WorldSize{world_}}, targets_));
+    STOKER_ASSIGN_OR_RETURN(loaded, checkpoint::load(folder(), {Rank{rank_}, WorldSize{world_}}, targets_));
     if (loaded.step.value != step_) return internal("another step");
     std::printf("%.6f\n", watch.seconds());
     return {};
   }
 
-  // The page cache forgets the step's files.
-  Status drop() const {
+  // Drops the step's files from the page cache.
+  Status drop_page_cache() const {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder())) {
       if (!entry.is_regular_file()) continue;
       const Fd fd(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
@@ -189,7 +188,7 @@ class RankBench {
   }
   static void scan_file(const Path& path) {
     constexpr std::size_t kPerCall = 4 << 20;
-    const std::span buffer = touched(kPerCall);
+    const std::span buffer = allocate_pages(kPerCall);
     const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
     for (off_t at = 0;;) {
       const ssize_t n = ::pread(fd.get(), buffer.data(), buffer.size(), at);
@@ -212,7 +211,7 @@ class RankBench {
   const int world_;
   std::span<std::byte> memory_;
   std::span<std::byte> share_;
-  checkpoint::Contents contents_;
+  checkpoint::StepContents contents_;
   checkpoint::Targets targets_;
   std::unique_ptr<checkpoint::Saver> saver_;
   std::int64_t step_ = 0;
@@ -224,7 +223,7 @@ int run(RankBench& bench) {
   std::printf("ready\n");
   std::fflush(stdout);
   for (std::string line; status.ok() && std::getline(std::cin, line);) {
-    status = bench.answer(line);
+    status = bench.run_command(line);
     std::fflush(stdout);
   }
   if (status.ok()) status = bench.close();

@@ -1,5 +1,5 @@
-"""Saving 10 000 tensors of 4 KB from one process, in turns with torch.save, into /dev/shm: before fsync, so to say, for
-there a sync costs nothing. Stoker plans, lays out, copies, checksums, writes and commits; torch.save writes one file."""
+"""Saving 10 000 tensors of 4 KB from one process, alternating with torch.save, to /dev/shm, where a sync is free. Stoker plans,
+copies, checksums, writes and commits; torch.save writes one file."""
 
 import sys
 import tempfile
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from checkpoint_ranks import Ranks
-from measure import in_turns, median_interval, ratio_interval, told
+from measure import check_limit, in_turns, median_interval, ratio_interval
 
 COUNT = 10_000
 EACH = 4096
@@ -26,14 +26,14 @@ def main() -> None:
             return time.perf_counter() - started
 
         def bound() -> float:
-            """What the bytes cost alone: copied once, and written in one file."""
+            """Time for the bytes only: one copy, and writing one file."""
             return ranks.tell("copy")[0] + ranks.tell("raw")[0]
 
         pairs = in_turns(lambda: ranks.tell("save")[1], by_torch, PAIRS)
         bounds = [bound() for _ in range(PAIRS)]
     print(f"of torch.save ({median_interval([b for _, b in pairs])} s): {ratio_interval(pairs)}")
     print(f"bound, the bytes copied and written alone: {median_interval(bounds)} s")
-    sys.exit(0 if told("saving 10 000 x 4 KB", median_interval([a for a, _ in pairs]), LIMIT, "s") else 1)
+    sys.exit(0 if check_limit("saving 10 000 x 4 KB", median_interval([a for a, _ in pairs]), LIMIT, "s") else 1)
 
 
 if __name__ == "__main__":

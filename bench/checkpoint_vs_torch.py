@@ -1,6 +1,6 @@
-"""Saving 512 MiB in 2405 tensors from one process: Stoker beside torch.save and safetensors, in turns, to the disk that
-holds the temporary folder. Stall: how long the training stands still. Durable: until the bytes would survive a power
-cut; torch.save and safetensors sync nothing, so their file is fsynced after. Stoker also checksums and commits."""
+"""Saving 512 MiB in 2405 tensors from one process, compared with torch.save and safetensors, alternating, to the disk of the
+temporary folder. Stall: how long the training is blocked. Durable: until the bytes survive a power failure; torch.save and
+safetensors do not sync, so their file is fsynced afterwards. Stoker also checksums and commits."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ LIMITS = {"stall": 0.5, "durable": 1.0}  # of torch.save
 
 
 def synced(save, path: Path) -> tuple[float, float]:
-    """Seconds until `save` returns, and until the file is on disk."""
+    """Seconds until `save` returns, and until the file is durable."""
     path.unlink(missing_ok=True)
     started = time.perf_counter()
     save(path)
@@ -56,7 +56,7 @@ def main() -> None:
                 "safetensors": lambda: synced(lambda path: save_file(tensors, path), folder / "x.safetensors"),
             }
             times = {name: [] for name in tools}
-            for turn in range(-1, ROUNDS):  # one unmeasured round first
+            for turn in range(-1, ROUNDS):  # the first round is not measured
                 names = list(tools)
                 first = turn % len(names)
                 for name in names[first:] + names[:first]:

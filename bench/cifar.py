@@ -1,4 +1,4 @@
-"""CIFAR-10 as a packed dataset of small JPEGs: all of it where STOKER_TEST_DATA has it, else the shipped tenth."""
+"""CIFAR-10 as a packed dataset of small JPEGs: the whole dataset if STOKER_TEST_DATA has it, otherwise the shipped tenth."""
 
 import os
 import subprocess

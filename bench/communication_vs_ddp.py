@@ -1,5 +1,5 @@
-"""CPU seconds that a step of two ranks spends on communication, beside Python's DistributedDataParallel: a step with
-averaging of gradients and statistics less a step without, in turns within one process, the smallest ResNet at batch 4."""
+"""CPU seconds per step of two ranks for communication, compared with Python's DistributedDataParallel: a step that averages
+gradients and statistics minus a step without, alternating within one process, with the smallest ResNet at batch 4."""
 
 import statistics
 import tempfile
@@ -14,7 +14,7 @@ STEPS = 60
 
 
 def communication_s(program: list, batches: Path) -> float:
-    """Mean over the ranks of CPU seconds per step with communication less those without."""
+    """CPU seconds per step with communication minus without, averaged over ranks."""
     turns = torch_steps.with_and_without(program, "cost", batches, STEPS)
     return statistics.fmean(with_s - without_s for with_s, without_s in turns)
 

@@ -17,11 +17,11 @@
 #include <benchmark/benchmark.h>
 #include <jpeglib.h>
 
-#include "data/loader.h"
-#include "data/transform/resize.h"
-#include "format/shard_source.h"
+#include "dataset/shard_source.h"
+#include "image/transform/resize.h"
+#include "stoker/loader.h"
 
-namespace stoker::data {
+namespace stoker::image {
 namespace {
 
 void stop_unless(const Status& status) {
@@ -30,11 +30,11 @@ void stop_unless(const Status& status) {
   std::exit(1);
 }
 
-const formats::ShardSource* photographs() {
-  static const std::unique_ptr<formats::ShardSource> source = []() -> std::unique_ptr<formats::ShardSource> {
+const dataset::ShardSource* photographs() {
+  static const std::unique_ptr<dataset::ShardSource> source = []() -> std::unique_ptr<dataset::ShardSource> {
     const char* dataset = std::getenv("STOKER_BENCH_DATASET");
     if (!dataset) return nullptr;
-    auto opened = formats::LocalShardSource::open(dataset, "");
+    auto opened = dataset::LocalShardSource::open(dataset, "");
     stop_unless(opened.status());
     return std::move(*opened);
   }();
@@ -46,9 +46,9 @@ using File = std::vector<std::byte>;
 const std::vector<File>& files_in_memory() {
   static const std::vector<File> files = [] {
     std::vector<File> all;
-    const formats::ShardSource& source = *photographs();
+    const dataset::ShardSource& source = *photographs();
     for (std::uint64_t i = 0; i < source.samples().size(); ++i) {
-      const formats::Locator at = *source.samples().image(i);
+      const dataset::Locator at = *source.samples().image(i);
       all.emplace_back(at.length);
       stop_unless(source.read(at.shard, at.offset, all.back()));
     }
@@ -70,21 +70,21 @@ void report(benchmark::State& state, std::uint64_t images, double cpu_before) {
   state.counters["cpu_ms"] = 1e3 * cpu / static_cast<double>(images);
 }
 
-struct Part {
+struct CropRect {
   JDIMENSION x, y, width, height;
 };
 
 // torchvision's RandomResizedCrop, its first attempt that fits.
-Part random_part(std::mt19937& chance, JDIMENSION width, JDIMENSION height) {
+CropRect random_crop(std::mt19937& rng, JDIMENSION width, JDIMENSION height) {
   std::uniform_real_distribution<double> area(0.08, 1), log_ratio(std::log(3.0 / 4), std::log(4.0 / 3));
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const double target = area(chance) * width * height;
-    const double ratio = std::exp(log_ratio(chance));
+    const double target = area(rng) * width * height;
+    const double ratio = std::exp(log_ratio(rng));
     const auto w = static_cast<JDIMENSION>(std::lround(std::sqrt(target * ratio)));
     const auto h = static_cast<JDIMENSION>(std::lround(std::sqrt(target / ratio)));
     if (w < 1 || w > width || h < 1 || h > height) continue;
-    return {static_cast<JDIMENSION>(chance() % (width - w + 1)),
-            static_cast<JDIMENSION>(chance() % (height - h + 1)), w, h};
+    return {static_cast<JDIMENSION>(rng() % (width - w + 1)),
+            static_cast<JDIMENSION>(rng() % (height - h + 1)), w, h};
   }
   return {0, 0, width, height};
 }
@@ -92,26 +92,26 @@ Part random_part(std::mt19937& chance, JDIMENSION width, JDIMENSION height) {
 // No error handling: pack has decoded these files before.
 enum class Bound { whole, crop, crop_resize };
 
-// What a thread keeps.
+// Buffers of one thread.
 struct BoundScratch {
-  std::mt19937 chance{1};
+  std::mt19937 rng{1};
   std::vector<unsigned char> pixels;
-  Resizer resizer;
+  image::Resizer resizer;
   std::vector<unsigned char> resized = std::vector<unsigned char>(std::size_t{3} * 224 * 224);
 };
 
-void resize(const Part& part, BoundScratch& scratch) {
+void resize(const CropRect& part, BoundScratch& scratch) {
   scratch.resizer.start({.part = {0, 0, part.width, part.height},
                          .width = 224,
                          .height = 224,
                          .window = {0, 0, 224, 224},
-                         .filter = Filter::bilinear});
-  scratch.resizer.take({{part.width, part.height, scratch.pixels}, 0, 0});
+                         .filter = image::ResizeFilter::bilinear});
+  scratch.resizer.set_source({{part.width, part.height, scratch.pixels}, 0, 0});
   for (std::uint32_t y = 0; y < 224; ++y)
     std::copy_n(scratch.resizer.row(y), 3 * 224, scratch.resized.data() + std::size_t{3} * 224 * y);
 }
 
-void decode_part(const File& file, Bound bound, BoundScratch& scratch) {
+void decode_crop(const File& file, Bound bound, BoundScratch& scratch) {
   jpeg_decompress_struct jpeg;
   jpeg_error_mgr errors;
   jpeg.err = jpeg_std_error(&errors);
@@ -120,9 +120,9 @@ void decode_part(const File& file, Bound bound, BoundScratch& scratch) {
   jpeg_read_header(&jpeg, TRUE);
   if (jpeg.jpeg_color_space != JCS_CMYK && jpeg.jpeg_color_space != JCS_YCCK) jpeg.out_color_space = JCS_RGB;
   jpeg_start_decompress(&jpeg);
-  Part part{0, 0, jpeg.output_width, jpeg.output_height};
+  CropRect part{0, 0, jpeg.output_width, jpeg.output_height};
   if (bound != Bound::whole) {
-    part = random_part(scratch.chance, jpeg.output_width, jpeg.output_height);
+    part = random_crop(scratch.rng, jpeg.output_width, jpeg.output_height);
     jpeg_crop_scanline(&jpeg, &part.x, &part.width);
     if (part.y > 0) jpeg_skip_scanlines(&jpeg, part.y);
   }
@@ -146,7 +146,7 @@ void libjpeg(benchmark::State& state, Bound bound) {
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
       BoundScratch scratch;
-      for (std::size_t i; (i = next.fetch_add(1)) < files.size();) decode_part(files[i], bound, scratch);
+      for (std::size_t i; (i = next.fetch_add(1)) < files.size();) decode_crop(files[i], bound, scratch);
     };
     std::vector<std::thread> threads;
     for (std::int64_t i = 0; i < state.range(0); ++i) threads.emplace_back(work);
@@ -165,15 +165,15 @@ BENCHMARK(libjpeg_crop_resize)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::k
 void libjpeg_whole(benchmark::State& state) { libjpeg(state, Bound::whole); }
 BENCHMARK(libjpeg_whole)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-void loader(benchmark::State& state, Check check) {
+void loader(benchmark::State& state, loader::Check check) {
   if (!photographs()) return state.SkipWithError("STOKER_BENCH_DATASET names no dataset");
-  LoaderOptions options;
+  loader::LoaderOptions options;
   options.batch = 64;
   options.prefetch = 2;
   options.threads = static_cast<std::uint32_t>(state.range(0));
   options.check = check;
   options.transform.operations = recipe("imagenet-train").value();
-  auto loader = Loader::open(*photographs(), options);
+  auto loader = loader::Loader::open(*photographs(), options);
   stop_unless(loader.status());
   std::uint64_t images = 0;
   const auto epoch = [&] {
@@ -186,20 +186,22 @@ void loader(benchmark::State& state, Check check) {
   };
   epoch();
   images = 0;
-  const LoaderStats warm = (*loader)->stats();
+  const loader::LoaderStats warm = (*loader)->stats();
   const double before = process_cpu_seconds();
   for (auto _ : state) epoch();
   report(state, images, before);
-  const LoaderStats done = (*loader)->stats();
-  const auto busy = [](const LoaderStats& stats) { return stats.read_s + stats.check_s + stats.decode_s; };
+  const loader::LoaderStats done = (*loader)->stats();
+  const auto busy = [](const loader::LoaderStats& stats) {
+    return stats.read_s + stats.check_s + stats.decode_s;
+  };
   state.counters["check_share"] = (done.check_s - warm.check_s) / (busy(done) - busy(warm));
 }
 
-void loader_checked(benchmark::State& state) { loader(state, Check::crc); }
+void loader_checked(benchmark::State& state) { loader(state, loader::Check::crc); }
 BENCHMARK(loader_checked)->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-void loader_unchecked(benchmark::State& state) { loader(state, Check::none); }
+void loader_unchecked(benchmark::State& state) { loader(state, loader::Check::none); }
 BENCHMARK(loader_unchecked)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace stoker::data
+}  // namespace stoker::image

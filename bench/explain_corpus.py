@@ -2,13 +2,14 @@
 
     bench/explain_corpus.py [--cache FOLDER] [--list tests/golden/explain/public.json]
 
-The list has the issue (repository and number) or the file (repository, path, commit) of each log, the SHA-256 of what is measured, and as
-label the rule that should name the cause: null where nothing in the log tells it or nothing failed, `a|b` where either is right
-(`none` for null). The logs are other people's: they are fetched into the cache under their SHA-256, never kept here. Of an issue that
-is the first post; with `excerpt`, the part of the thread that was read when it was labelled, which only a cache filled by hand has.
-`used` says that a log was looked at while rules were written; the verdict is over the others. The issues without `excerpt` were found by
-the message that their label knows; the rest by what people say of a failure ("job killed", "hangs on 2 nodes") and by the names
-that batch jobs' logs have, whatever stood in them. Targets: the right rule in 70 %, a wrong one that claims to be known in 2 % at most."""
+The list has for each log the issue (repository and number) or file (repository, path, commit), the SHA-256 of the measured text,
+and as label the rule that should name the cause: null if the log does not show it or nothing failed, `a|b` if either is right
+(`none` for null). The logs belong to their authors: they are fetched into the cache under their SHA-256 and not stored here. For
+an issue the log is the first post; with `excerpt`, the part of the thread that was labelled, which only a cache filled by hand
+contains. `used` marks logs that were read while rules were written; the result counts the rest. Issues without `excerpt` were
+found by the message of their label, the rest by typical descriptions of failures ("job killed", "hangs on 2 nodes") and by the
+usual names of batch jobs' logs, independent of their content. Targets: the right rule in 70 %, a wrong rule with certainty in at
+most 2 %."""
 
 import argparse
 import hashlib
@@ -25,7 +26,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 RIGHT = 0.70
 WRONG = 0.02
-ENOUGH = 10  # fewer of them say nothing
+ENOUGH = 10  # fewer are not significant
 
 
 def name(entry: dict) -> str:
@@ -33,7 +34,7 @@ def name(entry: dict) -> str:
 
 
 def download(entry: dict) -> bytes | None:
-    """The log from where it is published, or None."""
+    """The log from its publication, or None."""
     if entry.get("excerpt"):
         return None
     url = f"https://api.github.com/repos/{entry['repository']}/issues/{entry.get('issue')}"
@@ -49,7 +50,7 @@ def download(entry: dict) -> bytes | None:
 
 
 def fetch(entry: dict, cache: Path) -> bytes | None:
-    """The log from the cache or from where it is published, or None."""
+    """The log from the cache or its publication, or None."""
     path = cache / entry.get("sha256", f"{entry['repository'].replace('/', '_')}_{entry.get('issue')}.txt")
     if not path.is_file():
         content = download(entry)
@@ -63,7 +64,7 @@ def fetch(entry: dict, cache: Path) -> bytes | None:
 
 
 def explained(stoker: str, content: bytes) -> tuple[str | None, str]:
-    """The rule that the command names, and how sure it is."""
+    """The reported rule and its certainty."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "job.log"
         log.write_bytes(content)

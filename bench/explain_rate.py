@@ -1,9 +1,9 @@
-"""How fast `stoker explain` reads a log: a generated one of 1 GB, as a training with NCCL's words writes it.
+"""Speed of `stoker explain` on a generated log of 1 GB that looks like a training with NCCL.
 
     bench/explain_rate.py [--size 1000000000] [--rounds 5]
 
-One core reads; the log lies in the page cache. Beside it the same log is read by `wc -l`, for what the machine gives. Target: 300 MB/s
-of processor time, the failure at its end found."""
+One core reads; the log is in the page cache. `wc -l` on the same log shows the limit of the machine. Target: 300 MB/s of CPU time,
+with the failure at its end found."""
 
 import argparse
 import json

@@ -1,5 +1,5 @@
-"""A rank of two nodes exits with 7: how long until the command has ended, with which exit code and how many lines, by
-`stoker run` with srun and with torchrun, beside srun alone and torchrun by srun. The time is from the rank's own end."""
+"""A rank on two nodes exits with 7: time until the command has ended, its exit code and number of lines, for `stoker run` with srun
+and with torchrun, compared with plain srun and with torchrun started by srun. The time starts at the exit of the rank."""
 
 import itertools
 import os
@@ -8,16 +8,16 @@ import sys
 import time
 from pathlib import Path
 
-from measure import BIN, PYTHON, Interval, median_interval, told
+from measure import BIN, PYTHON, Interval, check_limit, median_interval
 from two_nodes import by_hand, in_an_allocation, write_job
 
-LIMIT_S = 1.0  # and the grace, of which these ranks need nothing
+LIMIT_S = 1.0  # plus the grace time, which these ranks do not need
 LIMIT_LINES = 10
 ROUNDS = 5
 
 _ports = itertools.count(26000 + os.getpid() % 5000)
 
-# Both ranks are there before one leaves; the other would go on.
+# Both ranks have started before one exits; its peer would continue.
 PROGRAM = """\
 import os, pathlib, sys, time
 folder, rank = pathlib.Path(sys.argv[1]), os.environ["RANK"]
@@ -39,7 +39,7 @@ def torchrun_by_hand(program: list[str], port: int) -> list[str]:
 
 
 def failed(command: list[str | Path], folder: Path) -> tuple[float, int, int]:
-    """Seconds from the rank's end to the command's, its exit code, its lines."""
+    """Seconds from the rank's exit to the command's exit, the exit code, and the lines."""
     for file in folder.glob("here-*"):
         file.unlink()
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=200)
@@ -69,7 +69,7 @@ def measure(folder: Path) -> None:
         lines = max(count for _, _, count in rounds)
         print(f"       {name}: {took} s, exit code {codes}, {lines} lines")
         if name.startswith("stoker"):
-            is_met &= told(f"{name}: from a rank's end to the command's", took, LIMIT_S, "s")
+            is_met &= check_limit(f"{name}: from a rank's exit to the command's", took, LIMIT_S, "s")
             is_met &= codes == [7] and lines <= LIMIT_LINES
     print(f"{'ok' if is_met else 'MISSED':7}its exit code kept, at most {LIMIT_LINES} lines")
     sys.exit(0 if is_met else 1)

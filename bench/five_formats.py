@@ -1,7 +1,7 @@
-"""CIFAR-10's JPEG files as each of the five kinds of shards: bytes, seconds that convert takes, milliseconds that a loader takes to
-open, samples/s of stoker.Loader in order and shuffled, each file's CRC compared. Beside it, in turns in one process, h5py and
-zarr-python read the same HDF5 and Zarr shards sample by sample, in order, the places read once before.
-Limit: a sample takes at most half of what it takes h5py and zarr-python."""
+"""CIFAR-10's JPEG files in each of the five kinds of shards: bytes, conversion time, time to open a loader, samples/s of
+stoker.Loader in order and shuffled, with each file's CRC verified. Alternates in one process with h5py and zarr-python, which read
+the same HDF5 and Zarr shards sample by sample, in order, with the offsets already read. Limit: at most half of the time per
+sample of h5py and zarr-python."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from loader_python import build, cifar10, run
-from measure import BIN, median_interval, ratio_interval, told
+from measure import BIN, check_limit, median_interval, ratio_interval
 
 KINDS = ("tar", "tfrecord", "parquet", "hdf5", "zarr")
 CODE = """
@@ -83,7 +83,7 @@ def main() -> None:
     for name, kind, theirs in (("h5py", "hdf5", columns[-2]), ("zarr-python", "zarr", columns[-1])):
         print(f"       {name}: {median_interval(theirs)} samples/s")
         pairs = list(zip(theirs, columns[2 * KINDS.index(kind)], strict=True))
-        met &= told(f"time of a sample of {kind} beside {name}", ratio_interval(pairs), 0.5)
+        met &= check_limit(f"time per sample of {kind}, ratio to {name}", ratio_interval(pairs), 0.5)
     sys.exit(0 if met else 1)
 
 

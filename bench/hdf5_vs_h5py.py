@@ -1,8 +1,8 @@
-"""Rows of an HDF5 dataset (gzip, chunks of 64 pictures) beside h5py: sample by sample, as a torch Dataset asks; batches shuffled, beside
-the faster of h5py's ways, one sorted list or one by one; whole batches in order. One thread each: libhdf5 knows no second.
+"""Rows of an HDF5 dataset (gzip, chunks of 64 images), compared with h5py: sample by sample, as in a torch Dataset; shuffled batches,
+compared with h5py's faster way, one sorted list or one by one; whole batches in order. One thread each: libhdf5 has only one.
 
-Limits: half of h5py's time for a sample, in order and shuffled; three quarters of it for whole batches in order, of which inflating is
-nearly all on both sides."""
+Limits: half of h5py's time per sample, in order and shuffled; three quarters for whole batches in order, where decompression
+dominates on both sides."""
 
 import tempfile
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A lab is put in order between two tests: jobs that ignore SIGTERM run on two nodes, another waits; then the fixture's
-reset (tests/labs.py) until no job is left and all nodes are idle."""
+"""Resetting a lab between two tests: jobs that ignore SIGTERM run on two nodes and one more is queued; then the fixture's reset
+(tests/labs.py) until no job is left and all nodes are idle."""
 
 import os
 import sys

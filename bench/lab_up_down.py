@@ -1,6 +1,6 @@
-"""A lab of four nodes starts and ends: `stoker lab up` until all nodes are idle, with and without accounting, and
-`stoker lab down`, held to limits of their own and shown beside a careful person's shell script that does the same
-(bench/lab_by_hand.sh). Needs root, Slurm and MariaDB."""
+"""Starting and stopping a lab of four nodes: `stoker lab up` until all nodes are idle, with and without accounting, and
+`stoker lab down`. Each has a fixed limit, and is compared with a careful shell script for the same (bench/lab_by_hand.sh). Needs
+root, Slurm and MariaDB."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from measure import BIN, REPOSITORY, in_turns, median_interval, ratio_interval, seconds_of, told
+from measure import BIN, REPOSITORY, check_limit, in_turns, median_interval, ratio_interval, seconds_of
 
 BY_HAND = REPOSITORY / "bench/lab_by_hand.sh"
 PAIRS = {"": 10, "accounting": 5}
@@ -50,10 +50,12 @@ def main() -> None:
                 subprocess.run([BY_HAND, "down", folder / "hand"], stderr=subprocess.DEVNULL)
                 raise
             what = f" with {accounting}" if accounting else ""
-            met.append(told(f"lab up{what}", median_interval([up for up, _ in ups]), 8 if accounting else 4, "s"))
+            met.append(
+                check_limit(f"lab up{what}", median_interval([up for up, _ in ups]), 8 if accounting else 4, "s")
+            )
             print(f"       by hand: {median_interval([up for _, up in ups])} s; ratio {ratio_interval(ups)}")
             print(f"       down by hand{what}: {median_interval(hand_downs)} s")
-        met.append(told("lab down", median_interval(our_downs), 3, "s"))
+        met.append(check_limit("lab down", median_interval(our_downs), 3, "s"))
     sys.exit(0 if all(met) else 1)
 
 

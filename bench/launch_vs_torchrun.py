@@ -1,7 +1,7 @@
-"""From the command to the end of the first training step on two ranks: `stoker run` with the built-in trainer, reading
-its images from a dataset, beside torchrun with a bare script that makes the same step on a batch it finds in a file,
-and beside what no launcher can be quicker than: two processes of nothing but libtorch that make that step at once,
-each by itself. All three take turns: a machine that has to take its memory back from its host first slows them all."""
+"""From the command to the end of the first training step on two ranks: `stoker run` with the built-in trainer, which reads its images
+from a dataset, compared with torchrun and a minimal script that makes the same step on a batch from a file, and with the lower
+bound for launchers: two independent processes that only use libtorch and make that step. All three alternate, because a machine
+that has to reclaim memory from its host slows all of them."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import torch_steps
-from measure import BIN, PYTHON, REPOSITORY, median_interval, ratio_interval, told
+from measure import BIN, PYTHON, REPOSITORY, check_limit, median_interval, ratio_interval
 
 sys.path.insert(0, str(REPOSITORY / "tests/training"))
 from torch_ranks import REFERENCE, free_port, rows, write_batches
@@ -47,7 +47,7 @@ def torchrun_s(folder: Path) -> float:
 def bare_s(folder: Path) -> float:
     out = folder / "bare"
     started = time.time()
-    # As `stoker run` sets it for its trainer.
+    # As set by `stoker run` for its trainer.
     variables = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
     torch_steps.run(
         lambda rank: [*torch_steps.STOKER, "first-step", *MODEL, folder / "batches", f"{out}-{rank}"], 2, **variables
@@ -56,12 +56,12 @@ def bare_s(folder: Path) -> float:
 
 
 def latest(out: Path) -> float:
-    """The time of day at which the later of the two ranks was done."""
+    """The time at which the slower of the two ranks has finished."""
     return max(float(Path(f"{out}-{rank}").read_text()) for rank in range(2))
 
 
 def in_turns_of_three(folder: Path) -> list[tuple[float, float, float]]:
-    """Stoker, torchrun, bare; each comes first, second and last as often. One unmeasured round before."""
+    """Stoker, torchrun, bare; their order rotates. The first round is not measured."""
     measures = [stoker_s, torchrun_s, bare_s]
     found = []
     for turn in range(ROUNDS + 1):
@@ -74,7 +74,7 @@ def in_turns_of_three(folder: Path) -> list[tuple[float, float, float]]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as box:
         folder = Path(box)
-        write_batches(folder / "batches", seed=1, batch=50, size=32, steps=1)  # as the job has it
+        write_batches(folder / "batches", seed=1, batch=50, size=32, steps=1)  # as in the job
         subprocess.run(
             ["tar", "xf", REPOSITORY / "examples/cifar10/cifar10-6000.tar", "--one-top-level=images"],
             cwd=folder,
@@ -91,9 +91,9 @@ def main() -> None:
     print(f"       torchrun: {median_interval(torchrun)} s, nothing but the step: {median_interval(bare)} s (medians)")
     step = "launch to the end of the first step"
     met = [
-        told(step, median_interval(ours), limit=0.6, unit="s"),
-        told(f"{step}, ratio to torchrun", ratio_interval(list(zip(ours, torchrun, strict=True))), limit=0.2),
-        told(f"{step}, ratio to nothing but it", ratio_interval(list(zip(ours, bare, strict=True))), limit=1.5),
+        check_limit(step, median_interval(ours), limit=0.6, unit="s"),
+        check_limit(f"{step}, ratio to torchrun", ratio_interval(list(zip(ours, torchrun, strict=True))), limit=0.2),
+        check_limit(f"{step}, ratio to the lower bound", ratio_interval(list(zip(ours, bare, strict=True))), limit=1.5),
     ]
     sys.exit(0 if all(met) else 1)
 

@@ -10,14 +10,14 @@
 
 #include <benchmark/benchmark.h>
 
+#include "archive/tar.h"
 #include "base/file.h"
-#include "data/loader.h"
-#include "data/pack/pack.h"
-#include "data/transform/transform.h"
-#include "format/shard_source.h"
-#include "format/tar.h"
+#include "dataset/shard_source.h"
+#include "image/transform/transform.h"
+#include "pack/pack.h"
+#include "stoker/loader.h"
 
-namespace stoker::data {
+namespace stoker::loader {
 namespace {
 
 constexpr const char* kExample = "examples/cifar10/cifar10-6000.tar";  // script/bench runs in the checkout
@@ -29,56 +29,57 @@ void stop_unless(const Status& status) {
 }
 
 Status unpack(const Path& archive, const Path& folder) {
-  OK_OR_RETURN(tar, MappedFile::open(archive));
+  STOKER_ASSIGN_OR_RETURN(tar, MappedFile::open(archive));
   const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
     std::copy_n(tar.bytes().begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
     return Status();
   };
-  formats::TarReader reader(read, tar.bytes().size(), archive.string());
+  archive::TarReader reader(read, tar.bytes().size(), archive.string());
   for (;;) {
-    OK_OR_RETURN(member, reader.next());
+    STOKER_ASSIGN_OR_RETURN(member, reader.next());
     if (!member) return Status();
-    if (member->kind != formats::TarKind::file) continue;
+    if (member->kind != archive::TarKind::file) continue;
     const Path path = folder / member->name;
-    RETURN_IF_ERROR(make_directories(path.parent_path()));
+    STOKER_RETURN_IF_ERROR(make_directories(path.parent_path()));
     const auto bytes = tar.bytes().subspan(member->data_offset, member->size);
-    RETURN_IF_ERROR(write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+    STOKER_RETURN_IF_ERROR(write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   }
 }
 
 // The example packed, once for all benches.
 Status pack_example(const Path& folder) {
-  RETURN_IF_ERROR(unpack(kExample, folder / "images"));
+  STOKER_RETURN_IF_ERROR(unpack(kExample, folder / "images"));
   NoProgress progress;
-  OK_OR_RETURN(plan, plan_pack({.source = folder / "images", .out = folder / "packed"}, progress));
-  return run_pack(plan, progress).status();
+  STOKER_ASSIGN_OR_RETURN(plan,
+                          pack::plan_pack({.source = folder / "images", .out = folder / "packed"}, progress));
+  return pack::run_pack(plan, progress).status();
 }
 
-const formats::ShardSource& training_images() {
+const dataset::ShardSource& training_images() {
   static TempDirectory folder;
-  static const std::unique_ptr<formats::ShardSource> source = [] {
+  static const std::unique_ptr<dataset::ShardSource> source = [] {
     Path dataset = folder / "packed";
     if (const char* given = std::getenv("STOKER_BENCH_DATASET")) {
       dataset = given;
     } else {
       stop_unless(pack_example(folder.path()));
     }
-    auto opened = formats::LocalShardSource::open(dataset, "train");
+    auto opened = dataset::LocalShardSource::open(dataset, "train");
     stop_unless(opened.status());
     return std::move(*opened);
   }();
   return *source;
 }
 
-LoaderOptions training_options(std::uint32_t threads) {
-  LoaderOptions options;
+loader::LoaderOptions training_options(std::uint32_t threads) {
+  loader::LoaderOptions options;
   options.batch = 128;
   options.threads = threads;
-  options.transform.operations = recipe("cifar-train").value();
+  options.transform.operations = image::recipe("cifar-train").value();
   return options;
 }
 
-std::uint64_t read_epoch(Loader& loader) {
+std::uint64_t read_epoch(loader::Loader& loader) {
   std::uint64_t samples = 0;
   for (;;) {
     auto batch = loader.next(Deadline::after(std::chrono::minutes(1)));
@@ -89,9 +90,9 @@ std::uint64_t read_epoch(Loader& loader) {
 }
 
 void run_epochs(benchmark::State& state, ByteCount cache) {
-  LoaderOptions options = training_options(static_cast<std::uint32_t>(state.range(0)));
+  loader::LoaderOptions options = training_options(static_cast<std::uint32_t>(state.range(0)));
   options.cache = cache;
-  auto loader = Loader::open(training_images(), options).value();
+  auto loader = loader::Loader::open(training_images(), options).value();
   read_epoch(*loader);  // fills the page cache, and ours
   const double work_before = loader->stats().work_s;
   std::uint64_t samples = 0;
@@ -109,26 +110,27 @@ void cached(benchmark::State& state) { run_epochs(state, 1_GiB); }
 BENCHMARK(cached)->Arg(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 // The order of one epoch over as many samples as ImageNet has.
-void order_of_imagenet(benchmark::State& state) {
+void imagenet_epoch_order(benchmark::State& state) {
   std::int64_t epoch = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(EpochOrder::create({.samples = 1281167}, Epoch{epoch++}));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(loader::EpochOrder::create({.samples = 1281167}, Epoch{epoch++}));
 }
-BENCHMARK(order_of_imagenet)->Unit(benchmark::kMillisecond);
+BENCHMARK(imagenet_epoch_order)->Unit(benchmark::kMillisecond);
 
 // Random part of a photograph of 500 x 375 to 224 x 224, normalised.
 void scaled_crop(benchmark::State& state) {
-  Image image{500, 375, std::vector<std::uint8_t>(std::size_t{3} * 500 * 375)};
+  image::Image image{500, 375, std::vector<std::uint8_t>(std::size_t{3} * 500 * 375)};
   std::iota(image.pixels.begin(), image.pixels.end(), std::uint8_t{0});
-  auto transform = Transform::create({.operations = recipe("imagenet-train").value()}).value();
-  TransformScratch scratch;
+  auto transform = image::Transform::create({.operations = image::recipe("imagenet-train").value()}).value();
+  image::TransformScratch scratch;
   std::vector<std::byte> out(transform.bytes());
-  Occasion occasion;
+  image::SampleKey sample_key;
   for (auto _ : state) {
-    ++occasion.sample;
-    stop_unless(transform.apply(image.view(), occasion, scratch, out));
+    ++sample_key.sample;
+    stop_unless(transform.apply(image.view(), sample_key, scratch, out));
   }
 }
 BENCHMARK(scaled_crop)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace stoker::data
+}  // namespace stoker::loader

@@ -1,5 +1,5 @@
-"""Somebody's own dataset: torchvision's ImageFolder over CIFAR-10 with a transform in pure Python, which holds the interpreter's
-lock, through stoker.DataLoader (which chooses processes by itself, and says why) and torch's DataLoader with a worker per core."""
+"""A custom dataset: torchvision's ImageFolder over CIFAR-10 with a transform in pure Python, which holds the GIL, through
+stoker.DataLoader (which chooses processes automatically) and torch's DataLoader with one worker per core."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What the benches of the Python module share: the module's path, CIFAR-10 packed, and programs run in turns."""
+"""Helpers for benchmarks of the Python module: the module's path, CIFAR-10 packed, and alternating programs."""
 
 import os
 import statistics
@@ -11,7 +11,7 @@ from pathlib import Path
 from measure import BIN, PYTHON, REPOSITORY, in_turns
 
 MODULE = BIN.parent / "python"
-# torchvision's wheel is built for the CUDA torch and expects these operators, which nothing here calls.
+# torchvision's wheel is built for the CUDA torch and expects these operators, which are not called here.
 IMPORT_TORCHVISION = """
 import torch
 operators = torch.library.Library("torchvision", "FRAGMENT")
@@ -31,15 +31,15 @@ def environment() -> dict[str, str]:
 
 
 def run(code: str, *arguments: object) -> list[str]:
-    """The words that a Python program of its own prints."""
+    """The words printed by a separate Python program."""
     command = [str(PYTHON), "-c", code, *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=environment())
     return done.stdout.split()
 
 
 class Program:
-    """A Python program that has defined epoch() -> samples, and runs it when it is asked to: what it takes to start, compile
-    and fill caches is not measured, and two of them can be measured in turns."""
+    """A Python program that defines epoch() -> samples and runs it on request. Start-up, compilation and cache warm-up are not
+    measured, and two programs can alternate."""
 
     LOOP = """
 import time
@@ -50,7 +50,9 @@ for _ in sys.stdin:
 """
 
     def __init__(self, code: str, *arguments: object, python: Path = PYTHON) -> None:
-        self.rates_per_cpu_s: list[float] = []  # what its own threads cost: steadier than the clock on a shared machine
+        self.rates_per_cpu_s: list[
+            float
+        ] = []  # CPU rate of its threads: more stable than wall time on a shared machine
         command = [str(python), "-c", "import sys\n" + code + self.LOOP, *map(str, arguments)]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
@@ -69,7 +71,7 @@ for _ in sys.stdin:
         raise SystemExit(f"a program ended with {self._process.wait()}: {self._errors.read()[-2000:]}")
 
     def close(self) -> None:
-        """Lets it end by itself: some would leave processes and files in /dev/shm."""
+        """Lets it exit normally: some would leave processes and files in /dev/shm."""
         assert self._process.stdin
         self._process.stdin.close()
         try:
@@ -80,7 +82,7 @@ for _ in sys.stdin:
 
 
 def beside(theirs: Program, ours: Program, pairs: int) -> list[tuple[float, float]]:
-    """Both programs' rates in turns."""
+    """Alternating rates of both programs."""
     try:
         return in_turns(theirs.rate, ours.rate, pairs)
     finally:
@@ -89,7 +91,7 @@ def beside(theirs: Program, ours: Program, pairs: int) -> list[tuple[float, floa
 
 
 def tell_cost(theirs: Program, ours: Program) -> None:
-    """What both did per CPU second. For programs without worker processes."""
+    """Rates of both per CPU second. For programs without worker processes."""
     rates = [statistics.median(program.rates_per_cpu_s[1:]) for program in (ours, theirs)]
     print(f"       per CPU second: ours {rates[0]:.0f}, theirs {rates[1]:.0f}, {rates[0] / rates[1]:.2f} times as many")
 
@@ -100,7 +102,7 @@ def can_import(module: str, python: Path = PYTHON) -> bool:
 
 
 def cifar10_archive() -> Path:
-    """All of CIFAR-10 where STOKER_TEST_DATA has it, else the shipped tenth."""
+    """The whole CIFAR-10 if STOKER_TEST_DATA has it, otherwise the shipped tenth."""
     given = os.environ.get("STOKER_TEST_DATA")
     whole = Path(given) / "cifar10.tar" if given else None
     return whole if whole and whole.exists() else REPOSITORY / "examples/cifar10/cifar10-6000.tar"
@@ -108,7 +110,7 @@ def cifar10_archive() -> Path:
 
 @contextmanager
 def cifar10() -> Iterator[tuple[Path, Path]]:
-    """The folder of images, unpacked once for all benches, and the dataset packed from it anew."""
+    """The folder of images, unpacked once for all benchmarks, and a new dataset packed from it."""
     archive = cifar10_archive()
     images = REPOSITORY / "build/bench" / archive.stem
     if not images.exists():

@@ -1,6 +1,6 @@
-"""Stored samples in random order from Python: CIFAR-10's JPEG files, batches of 1024, bytes and offsets, with the CRC of each
-compared and without, in turns. Programs of the same code differ by what else the machine does: each tells its best of ten
-tenths of a second, and what it does per CPU second, which other work disturbs less."""
+"""Stored samples in random order from Python: CIFAR-10's JPEG files, batches of 1024, bytes and offsets, with and without CRC
+verification, alternating. Processes with the same code vary with the load of the machine: each reports its best of ten tenths of a
+second, and its rate per CPU second, which is less affected."""
 
 import sys
 
@@ -33,14 +33,14 @@ def main() -> None:
     build()
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     with cifar10() as (_, dataset):
-        told: dict[str, list[list[float]]] = {"none": [], "crc": []}
+        found_rates: dict[str, list[list[float]]] = {"none": [], "crc": []}
         for _ in range(turns):
-            for check, found in told.items():
+            for check, found in found_rates.items():
                 found.append(list(map(float, run(CODE, dataset, check))))
-    for check, found in told.items():
+    for check, found in found_rates.items():
         best, mean, per_cpu = (median_interval(rates) for rates in zip(*found, strict=True))
         print(f"       check={check}: best {best} samples/s, on average {mean}, per CPU second {per_cpu}")
-    rates = [mean for _, mean, _ in told["crc"]]
+    rates = [mean for _, mean, _ in found_rates["crc"]]
     conclude("time of a raw sample in random order", median_interval([1e6 / rate for rate in rates]), 1 / 1.5, "us")
 
 

@@ -1,5 +1,5 @@
-"""Resuming at half an epoch of CIFAR-10 in Python: loading the state and the first batch of 128 after it, in a program where the
-loader is open; and with opening a new loader."""
+"""Resuming at half an epoch of CIFAR-10 in Python: loading the state and the first batch of 128 after it, in a program with an open
+loader, and with opening a new loader."""
 
 import sys
 

@@ -1,5 +1,5 @@
 """From the start of a Python program to its first batch: interpreter, import, opening the dataset, one batch of 64 from CIFAR-10.
-Beside it torch's DataLoader over webdataset on the same shards."""
+Compared with torch's DataLoader over webdataset on the same shards."""
 
 import sys
 import time

@@ -1,5 +1,5 @@
-"""An epoch of CIFAR-10 from JPEG in Python: batches of 128, padded crop, flip, normalised floats, stoker.Loader beside DALI on
-the CPU (where it is not installed: webdataset in torch's DataLoader, which decodes with Pillow)."""
+"""An epoch of CIFAR-10 from JPEG in Python: batches of 128, padded crop, flip, normalized floats; stoker.Loader compared with DALI on
+the CPU (without DALI: with webdataset in torch's DataLoader, which decodes with Pillow)."""
 
 import os
 import sys

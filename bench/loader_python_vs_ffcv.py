@@ -1,5 +1,5 @@
-"""An epoch of CIFAR-10 from raw pixels in Python: batches of 128, padded crop, flip, normalised floats; stoker.Loader with the
-decoded images kept in memory (cache=), beside FFCV over its own file of raw pixels."""
+"""An epoch of CIFAR-10 from raw pixels in Python: batches of 128, padded crop, flip, normalized floats; stoker.Loader with the
+decoded images in memory (cache=), compared with FFCV over its file of raw pixels."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
-"""An epoch of CIFAR-10 from JPEG in Python, batches of 128 normalised floats, beside the loaders that people use: each reads its own
-format, with a worker or thread per core. All programs start first; then their epochs are measured in turns."""
+"""An epoch of CIFAR-10 from JPEG in Python, batches of 128 normalized floats, compared with common loaders: each reads its own format,
+with one worker or thread per core. All programs start first; then their epochs alternate."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ loader = stoker.Loader(sys.argv[1], batch_size=128, transform="cifar-train", ten
 def epoch():
     return sum(len(memoryview(batch["label"])) for batch in loader)
 """
-# What every other program shares: the files, and a JPEG as normalised floats the way torchvision's users do it.
+# Shared by all peers: the files, and decoding of a JPEG to normalized floats with torchvision.
 COMMON = (
     IMPORT_TORCHVISION
     + """
@@ -154,7 +154,7 @@ def main() -> None:
         print(f"       {name:18}{median_interval(found)} images/s")
     best = max((name for name in rates if name != "ours"), key=lambda name: median_interval(rates[name]).value)
     ratios = [theirs / ours for theirs, ours in zip(rates[best], rates["ours"], strict=True)]
-    conclude(f"images per second, best of the others ({best}) / ours", median_interval(ratios), limit=1 / 6)
+    conclude(f"images per second, best of the peers ({best}) / ours", median_interval(ratios), limit=1 / 6)
 
 
 if __name__ == "__main__":

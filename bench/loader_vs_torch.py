@@ -1,7 +1,7 @@
-"""Samples per second and CPU per sample of the loader beside torch's DataLoader: CIFAR-10 images, batches of 128, random
-crop with padding, flip, normalisation, one thread against one worker process. DataLoader reads the folder of JPEG files
-(torchvision's ImageFolder), and where webdataset is installed our shards too. All of CIFAR-10
-where STOKER_TEST_DATA has it, else the shipped tenth."""
+"""Samples per second and CPU time per sample of the loader, compared with torch's DataLoader: CIFAR-10 images, batches of 128, random
+crop with padding, flip, normalization, one thread and one worker process. DataLoader reads the folder of JPEG files (torchvision's
+ImageFolder), and our shards too if webdataset is installed. Uses the whole CIFAR-10 if STOKER_TEST_DATA has it, otherwise the
+shipped tenth."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ from measure import BIN, PYTHON, REPOSITORY, conclude, in_turns, ratio_interval
 
 TORCH = """
 import glob, os, sys, time, torch
-# torchvision's wheel is built for the CUDA torch and expects these operators, which nothing here calls.
+# torchvision's wheel is built for the CUDA torch and expects these operators, which are not called here.
 operators = torch.library.Library("torchvision", "FRAGMENT")
 for name in ("nms", "qnms"):
     operators.define(name + "(Tensor boxes, Tensor scores, float threshold) -> Tensor")
@@ -41,7 +41,7 @@ started, cpu = time.perf_counter(), time.process_time()
 samples = epoch()
 seconds, own = time.perf_counter() - started, time.process_time() - cpu
 worker = sum(int(f) for f in open(f"/proc/{loader._iterator._workers[0].pid}/stat").read().rsplit(")", 1)[1].split()[11:13])
-# The worker also did the first epoch: half of its time belongs to the measured one.
+# The worker also ran the first epoch: half of its time belongs to the measured one.
 print(samples / seconds, 1e6 * (own + worker / 100 / 2) / samples)
 """
 

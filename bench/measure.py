@@ -1,8 +1,7 @@
-"""What the benches share: interleaved pairs, ratios with their uncertainty, and the line each bench ends with.
+"""Helpers for all benchmarks: alternating pairs, ratios with their uncertainty, and the final line of each benchmark.
 
-A bench is bench/<workload>.py, run by script/bench. It measures one thing, prints what it found and the limit it is
-held to, and exits with 1 when the limit is missed. Two things are compared in one run, in turns, so that a machine
-that gets slower in the middle slows both."""
+A benchmark is bench/<workload>.py, run by script/bench. It measures one thing, prints the result and its limit, and exits with 1
+if the limit is missed. Two compared things alternate in one run, so that a slowdown of the machine affects both."""
 
 import math
 import os
@@ -22,7 +21,7 @@ PYTHON = REPOSITORY / ".venv/bin/python"
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the range that holds it with 95 % confidence."""
+    """A value and its 95 % confidence interval."""
 
     value: float
     low: float
@@ -42,7 +41,7 @@ def median_interval(values: Sequence[float]) -> Interval:
 
 
 def ratio_interval(pairs: Sequence[tuple[float, float]], resamples: int = 2000) -> Interval:
-    """Geometric mean of first/second over the pairs, with a bootstrap interval; the same pairs give the same one."""
+    """Geometric mean of first/second over the pairs, with a deterministic bootstrap interval."""
     logs = [math.log(first / second) for first, second in pairs]
     chance = random.Random(len(logs))
     means = sorted(statistics.fmean(chance.choices(logs, k=len(logs))) for _ in range(resamples))
@@ -51,7 +50,7 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], resamples: int = 2000) 
 
 
 def in_turns(first: Callable[[], float], second: Callable[[], float], pairs: int) -> list[tuple[float, float]]:
-    """Measures both `pairs` times, the one that goes first changing each time; one unmeasured round before."""
+    """Measures both `pairs` times in alternating order, after one unmeasured round."""
     first(), second()
     results = []
     for turn in range(pairs):
@@ -64,26 +63,26 @@ def in_turns(first: Callable[[], float], second: Callable[[], float], pairs: int
 
 
 def seconds_of(command: Sequence[str | Path], **options) -> float:
-    """Wall time of a command that must succeed; its output is dropped."""
+    """Wall time of a command that must succeed; its output is discarded."""
     started = time.perf_counter()
     subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL, **options)
     return time.perf_counter() - started
 
 
 def start_times(command: Sequence[str | Path], count: int) -> Interval:
-    """Milliseconds that a short command takes, the median of `count` runs after five unmeasured ones."""
+    """Milliseconds of a short command, median of `count` runs after five unmeasured ones."""
     for _ in range(5):
         seconds_of(command)
     return median_interval([1000 * seconds_of(command) for _ in range(count)])
 
 
-def told(what: str, found: Interval, limit: float, unit: str = "") -> bool:
-    """Prints the result against its limit (at most that); whether it is within."""
+def check_limit(what: str, found: Interval, limit: float, unit: str = "") -> bool:
+    """Prints the result and its maximum; True if it is within the limit."""
     met = found.value <= limit
     print(f"{'ok' if met else 'MISSED':7}{what}: {found}{unit and ' ' + unit}, limit {limit:g}{unit and ' ' + unit}")
     return met
 
 
 def conclude(what: str, found: Interval, limit: float, unit: str = "") -> None:
-    """Prints the result against its limit and ends the bench: 0 within it, 1 over it."""
-    sys.exit(0 if told(what, found, limit, unit) else 1)
+    """Prints the result and its maximum, and exits with 0 within the limit, otherwise 1."""
+    sys.exit(0 if check_limit(what, found, limit, unit) else 1)

@@ -1,5 +1,5 @@
-"""Peak memory of a rank: stoker-train with its loader and checkpoints, beside Python's DistributedDataParallel with no
-loader at all, both training the smallest ResNet at batch 64 on two ranks."""
+"""Peak memory of a rank: stoker-train with its loader and checkpoints, compared with Python's DistributedDataParallel without a loader,
+both training the smallest ResNet at batch 64 on two ranks."""
 
 import os
 import subprocess

@@ -1,8 +1,8 @@
-"""The main job on two nodes beside one, each of a single core: how much faster it trains, on a lab of this machine.
+"""The main job on two nodes compared with one node, each with a single core, in a lab on this machine.
 
-Both go through `stoker submit` and train cifar-resnet20 on the shipped images with the same batch for each rank, in turns. What
-counts is the rate of the trained samples, from the run's own steps without the first ones; the start of a job is the same on
-both. Two nodes have to be faster; the efficiency is half of how much. Then the same with torchrun on each node, for information."""
+Both use `stoker submit` and train cifar-resnet20 on the shipped images with the same batch size per rank, alternating. The result
+is the rate of trained samples from the run's steps, without the first ones; the start of a job is the same for both. Two nodes
+must be faster; the efficiency is half of the speed-up. The same with torchrun on each node is shown for information."""
 
 import csv
 import json
@@ -20,15 +20,15 @@ from on_a_lab import lab_environment
 PAIRS = {"srun": 5, "torchrun": 2}
 BATCH = 64
 STEPS = 35
-FIRST = 5  # steps that warm up
+FIRST = 5  # warm-up steps
 
 
 class Cluster:
-    """A folder that both nodes of the lab see, and the environment in which commands speak to it."""
+    """A folder visible to both nodes of the lab, and the environment for commands."""
 
     def __init__(self, folder: Path, environment: dict[str, str]):
         self.folder = folder
-        # Whose torchrun has torch.
+        # Its torchrun has torch.
         self.environment = environment | {"PATH": f"{PYTHON.parent}:{os.environ['PATH']}"}
 
     def stoker(self, *words: str | Path) -> str:
@@ -44,7 +44,7 @@ class Cluster:
         self.stoker("data", "pack", "images", "cifar")
 
     def rate(self, nodes: int, launcher: str) -> float:
-        """Samples a second of all ranks together, once the steps are warm."""
+        """Samples per second of all ranks together, after warm-up."""
         (self.folder / "job.yaml").write_text(
             f"name: nodes\ntrain: {{model: cifar-resnet20, steps: {STEPS}, validate_every: 0, batch: {BATCH}, seed: 1}}\n"
             "data: {train: {source: cifar, split: train}}\n"
@@ -59,7 +59,7 @@ class Cluster:
 
 
 def compare(cluster: Cluster, launcher: str) -> Interval:
-    """How much faster two nodes are, printed."""
+    """Prints the speed-up of two nodes."""
     pairs = in_turns(lambda: cluster.rate(1, launcher), lambda: cluster.rate(2, launcher), PAIRS[launcher])
     one, two = pairs[-1]
     faster = ratio_interval([(many, single) for single, many in pairs])

@@ -1,4 +1,4 @@
-"""A lab for the benches that need Slurm."""
+"""A lab for benchmarks that need Slurm."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from measure import BIN
 
 @contextmanager
 def lab_environment(*options: str) -> Iterator[dict[str, str]]:
-    """Brings a lab up with these options of `stoker lab up`; the environment in which commands speak to it. It ends with the
-    block. Without Slurm on this machine the bench is skipped, with a word."""
+    """Starts a lab with these options of `stoker lab up` and yields the environment for commands. Stops it after the block.
+    Without Slurm on this machine the benchmark prints a note and is skipped."""
     if shutil.which("sbatch") is None or shutil.which("slurmctld") is None:
         print("skipped: needs Slurm's commands and daemons (Debian: slurm-wlm)")
         sys.exit(0)

@@ -1,8 +1,7 @@
-// The least that packing files costs: each is read by one call and written by one call, behind a header of
-// 512 bytes, into one file for each thread. Nothing is listed, looked at or made sure of. With `sha256` all
-// bytes are hashed besides, those of two files at once, which is the fastest way there is here; with `checks`
-// the size of each file is asked for first, and each gets a CRC-32C and is walked as an image, by the kernels
-// that the command has.
+// The minimal cost of packing files: one call reads each file and one call writes it after a header of 512
+// bytes, into one file per thread, without listing, checks or syncs. `sha256` also hashes all bytes, two
+// files at once, which is the fastest method here. `checks` also stats each file first, computes its CRC-32C
+// and scans it as an image, with the kernels of `stoker data pack`.
 //
 //   pack_photographs_vs_tar_bench LIST OUT copy|checks|sha256 THREADS     LIST has a path on each line;
 //   prints seconds
@@ -23,7 +22,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/stopwatch.h"
-#include "data/pack/shard/image_check.h"
+#include "pack/images/image_check.h"
 
 namespace {
 
@@ -34,8 +33,8 @@ using namespace stoker;
   std::exit(1);
 }
 
-// A file in memory that is used again.
-struct Held {
+// A reusable file in memory.
+struct FileBuffer {
   std::vector<std::byte> memory = std::vector<std::byte>(1u << 20);
   std::span<const std::byte> bytes;
 
@@ -61,7 +60,7 @@ class Share {
   Share(const std::vector<std::string>& files, std::size_t first, std::size_t step)
       : files_(files), first_(first), step_(step) {}
 
-  void ask_sizes() const {
+  void stat_files() const {
     struct stat facts{};
     for (std::size_t i = first_; i < files_.size(); i += step_)
       if (::lstat(files_[i].c_str(), &facts) != 0) fail(files_[i] + ": is gone");
@@ -71,30 +70,30 @@ class Share {
     (void)::unshare(CLONE_FILES);  // as the command's threads do
     const Fd target(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     for (std::size_t i = first_; i < files_.size(); i += 2 * step_) {
-      take(one_, files_[i], target.get(), work);
+      copy_file(one_, files_[i], target.get(), work);
       if (i + step_ >= files_.size()) break;
-      take(two_, files_[i + step_], target.get(), work);
+      copy_file(two_, files_[i + step_], target.get(), work);
       if (work == Work::sha256) {
-        volatile auto digest = sha256_of_two(one_.bytes, two_.bytes)[0][0];
+        volatile auto digest = sha256_pair(one_.bytes, two_.bytes)[0][0];
         (void)digest;
       }
     }
   }
 
  private:
-  static void take(Held& held, const std::string& path, int target, Work work) {
+  static void copy_file(FileBuffer& held, const std::string& path, int target, Work work) {
     held.read(path);
     if (work == Work::checks) {
       volatile auto sum = crc32c(held.bytes);
       (void)sum;
-      if (!data::scan_image(held.bytes).is_good) fail(path + ": is broken");
+      if (!pack::scan_image(held.bytes).is_good) fail(path + ": is broken");
     }
     held.write(target);
   }
 
   const std::vector<std::string>& files_;
   std::size_t first_, step_;
-  Held one_, two_;
+  FileBuffer one_, two_;
 };
 
 Work work_of(std::string_view word) {
@@ -103,25 +102,25 @@ Work work_of(std::string_view word) {
 
 template <typename Do>
 void in_threads(std::vector<Share>& shares, const Do& work) {
-  std::vector<std::thread> crew;
-  for (Share& share : shares) crew.emplace_back([&] { work(share); });
-  for (std::thread& thread : crew) thread.join();
+  std::vector<std::thread> threads;
+  for (Share& share : shares) threads.emplace_back([&] { work(share); });
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** argv) {
   if (count != 5) fail("LIST OUT copy|checks|sha256 THREADS");
   std::vector<std::string> files;
-  std::ifstream list(words[1]);
+  std::ifstream list(argv[1]);
   for (std::string line; std::getline(list, line);) files.push_back(line);
-  const Work work = work_of(words[3]);
-  const std::size_t threads = std::max(1, std::atoi(words[4]));
+  const Work work = work_of(argv[3]);
+  const std::size_t threads = std::max(1, std::atoi(argv[4]));
   const Stopwatch watch;
   std::vector<Share> shares;
   for (std::size_t t = 0; t < threads; ++t) shares.emplace_back(files, t, threads);
-  const auto name = [&](const Share& share) { return words[2] + std::to_string(&share - shares.data()); };
-  if (work == Work::checks) in_threads(shares, [](const Share& share) { share.ask_sizes(); });
+  const auto name = [&](const Share& share) { return argv[2] + std::to_string(&share - shares.data()); };
+  if (work == Work::checks) in_threads(shares, [](const Share& share) { share.stat_files(); });
   in_threads(shares, [&](Share& share) { share.pack(name(share), work); });
   std::printf("%.6f\n", watch.seconds());
   for (const Share& share : shares) ::unlink(name(share).c_str());

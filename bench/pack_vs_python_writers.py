@@ -1,5 +1,5 @@
-"""Packing 5 000 small files beside the writers of webdataset and of MosaicML streaming (MDS), with one process each. Needs
-a Python that has them (STOKER_PEERS_PYTHON); a writer that cannot be imported is not measured, and that is said."""
+"""Packing 5 000 small files, compared with the writers of webdataset and of MosaicML streaming (MDS), with one process each. Needs a
+Python with these packages (STOKER_PEERS_PYTHON); a missing writer is reported and skipped."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from loader_python import IMPORT_TORCHVISION
 from measure import BIN, PYTHON, conclude, in_turns, ratio_interval, seconds_of
 from pack_vs_tar import few_of, unpacked
 
-# Each takes a list of (path, key, label) and a folder. The clock is around the writing alone: no imports, no list.
+# Each takes a list of (path, key, label) and a folder. Only writing is timed, without imports and the list.
 WRITERS = {
     "webdataset": """
 import webdataset

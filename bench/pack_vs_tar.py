@@ -1,8 +1,7 @@
-"""Packing 50 000 small JPEG files: `stoker data pack` (checks each image, hashes, writes index and labels, all cores)
-beside GNU tar, which only copies. Both read a warm page cache and write to memory, so that neither waits for a disk.
-Uses all of CIFAR-10 where STOKER_TEST_DATA has it, else ten copies of the shipped subset: the workload is 50 000 files
-either way. A few thousand files take a tenth of a second, of which starting and publishing are a good part: there GNU tar
-is further ahead, and the bench prints by how much."""
+"""Packing 50 000 small JPEG files: `stoker data pack` (checks each image, hashes, writes index and labels, all cores) compared with
+GNU tar, which only copies. Both read a warm page cache and write to memory, so that neither waits for a disk. Uses the whole
+CIFAR-10 if STOKER_TEST_DATA has it, otherwise ten copies of the shipped subset: 50 000 files in both cases. A few thousand files
+take a tenth of a second, mostly start-up and publishing: there GNU tar is further ahead, and the benchmark prints the ratio."""
 
 import os
 import resource
@@ -14,8 +13,8 @@ from pathlib import Path
 
 from measure import BIN, REPOSITORY, conclude, in_turns, ratio_interval, seconds_of
 
-# What two threads can do at best, measured once on two cores by a program that lists, opens, reads and writes and nothing
-# else: no images looked at, no hashes, one output without headers.
+# Lower bound for two threads, measured once on two cores by a program that only lists, opens, reads and writes: no checks of
+# images, no hashes, one output without headers.
 BOUND_FILES_PER_S = 259_000
 
 
@@ -33,7 +32,7 @@ def unpacked(folder: Path) -> Path:
 
 
 def few_of(images: Path, folder: Path) -> Path:
-    """A tenth of the files, of every class."""
+    """A tenth of the files of every class."""
     for file in sorted(images.rglob("*.jpg"))[::10]:
         target = folder / file.relative_to(images)
         target.parent.mkdir(parents=True, exist_ok=True)

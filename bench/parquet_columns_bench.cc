@@ -1,4 +1,4 @@
-// Values of a Parquet file's columns: what bench/parquet_columns_vs_pyarrow.py measures.
+// Reads values of a Parquet file's columns for bench/parquet_columns_vs_pyarrow.py.
 //
 //   parquet_columns_bench FILE COLUMN PASSES
 //
@@ -12,15 +12,15 @@
 
 #include "base/file.h"
 #include "base/hashes/crc32.h"
-#include "base/text.h"
-#include "format/parquet/parquet.h"
+#include "parquet/parquet.h"
 #include "program.h"
+#include "stoker/text.h"
 
-namespace stoker::formats {
+namespace stoker::parquet {
 namespace {
 
 using bench::fail;
-using bench::take;
+using bench::value_or_fail;
 
 double cpu_seconds() {
   std::timespec now{};
@@ -28,7 +28,7 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-std::uint32_t sum(const ParquetValues& values, std::uint32_t before) {
+std::uint32_t sum(const parquet::ParquetValues& values, std::uint32_t before) {
   std::uint32_t crc = crc32(values.numbers, before);
   for (std::size_t i = 0; i < values.texts.size(); ++i)
     crc = crc32(std::as_bytes(std::span(values.texts[i])), crc);
@@ -36,19 +36,20 @@ std::uint32_t sum(const ParquetValues& values, std::uint32_t before) {
 }
 
 void run(const std::string& path, const std::string& column, std::uint64_t passes) {
-  const File opened = take(File::open_read(path));
-  const ReadAt read = [&opened](std::uint64_t at, std::span<std::byte> out) {
+  const File opened = value_or_fail(File::open_read(path));
+  const archive::ReadAt read = [&opened](std::uint64_t at, std::span<std::byte> out) {
     return opened.read_at(at, out);
   };
-  const ParquetFile file = take(ParquetFile::open(read, take(opened.size()), path));
+  const parquet::ParquetFile file =
+      value_or_fail(parquet::ParquetFile::open(read, value_or_fail(opened.size()), path));
   const auto leaf = file.find(column);
   if (!leaf) fail("no column " + column);
   std::uint32_t crc = 0;
   for (std::size_t group = 0; group < file.groups(); ++group)
-    crc = sum(take(file.read_leaf(group, *leaf)), crc);
+    crc = sum(value_or_fail(file.read_leaf(group, *leaf)), crc);
   const double begin = cpu_seconds();
   std::uint64_t values = 0;
-  ParquetValues found;
+  parquet::ParquetValues found;
   for (std::uint64_t pass = 0; pass < passes; ++pass) {
     for (std::size_t group = 0; group < file.groups(); ++group) {
       const Status read = file.read_leaf(group, *leaf, found);
@@ -60,7 +61,7 @@ void run(const std::string& path, const std::string& column, std::uint64_t passe
 }
 
 }  // namespace
-}  // namespace stoker::formats
+}  // namespace stoker::parquet
 
 int main(int argc, char** argv) {
   std::uint64_t passes = 0;
@@ -68,5 +69,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "parquet_columns_bench FILE COLUMN PASSES\n");
     return 2;
   }
-  stoker::formats::run(argv[1], argv[2], passes);
+  stoker::parquet::run(argv[1], argv[2], passes);
 }

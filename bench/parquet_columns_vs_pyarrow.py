@@ -1,7 +1,7 @@
-"""A Parquet file's columns read beside pyarrow's read_row_group: CPU time of a value, row group after row group, from the page cache, one
-thread each (use_threads=False), in turns. Neither compares checksums: the file has none.
+"""Reading columns of a Parquet file, compared with pyarrow's read_row_group: CPU time per value, one row group after the other, from the
+page cache, one thread each (use_threads=False), alternating. Neither verifies checksums: the file has none.
 
-Limit, for each kind of column: 1 / 0.95 of pyarrow's time."""
+Limit for each kind of column: 1 / 0.95 of pyarrow's time."""
 
 import functools
 import subprocess
@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy
 import pyarrow
 import pyarrow.parquet
-from measure import BIN, REPOSITORY, in_turns, ratio_interval, told
+from measure import BIN, REPOSITORY, check_limit, in_turns, ratio_interval
 
 ROWS = 1 << 21
-GROUP_ROWS = 1 << 20  # as pyarrow writes them by itself
+GROUP_ROWS = 1 << 20  # pyarrow's default
 PASSES = 6
 WORDS = 32_000
-LIST = 512  # tokens of a row
+LIST = 512  # tokens per row
 
 
 def kinds() -> dict[str, tuple[pyarrow.Array, dict[str, object]]]:
-    """Columns by their names, and how each is written."""
+    """Columns by name, with the options for writing each."""
     chance = numpy.random.default_rng(1)
     floats = chance.standard_normal(ROWS, dtype=numpy.float32)
     tokens = numpy.minimum(chance.zipf(1.3, ROWS), WORDS).astype(numpy.int32)
@@ -71,7 +71,7 @@ def kinds() -> dict[str, tuple[pyarrow.Array, dict[str, object]]]:
 
 
 def values_of(column: pyarrow.ChunkedArray) -> bytes:
-    """The bytes of all values, one behind another; 0 or nothing where one is missing."""
+    """The concatenated bytes of all values; 0 or nothing for a missing one."""
     array = column.combine_chunks()
     while pyarrow.types.is_list(array.type):
         array = array.flatten()
@@ -115,7 +115,7 @@ def main() -> None:
             found = in_turns(functools.partial(ours, path, "x", expected), functools.partial(theirs, file, "x"), pairs)
             best = [min(times) for times in zip(*found, strict=True)]
             print(f"       {name}: {best[0]:.2f} ns a value at best, pyarrow {best[1]:.2f} ns")
-            met &= told(f"time of a value, {name}, beside pyarrow", ratio_interval(found), 1 / 0.95)
+            met &= check_limit(f"time per value, {name}, ratio to pyarrow", ratio_interval(found), 1 / 0.95)
     sys.exit(0 if met else 1)
 
 

@@ -1,4 +1,4 @@
-// What the programs that benches run share. No state.
+// Shared by the bench programs. No state.
 #pragma once
 
 #include <cerrno>
@@ -7,18 +7,18 @@
 #include <string>
 #include <utility>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::bench {
 
-/// Says why on standard error, behind the program's name, and ends it.
+/// Prints the reason with the program's name to standard error and exits.
 [[noreturn]] inline void fail(const std::string& why) {
   std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, why.c_str());
   std::exit(1);
 }
 
 template <typename T>
-T take(Result<T> result) {
+T value_or_fail(Result<T> result) {
   if (!result.ok()) fail(result.status().to_string());
   return std::move(*result);
 }

@@ -20,7 +20,7 @@ constexpr record::Phase kPhases[] = {record::Phase::data,      record::Phase::fo
                                      record::Phase::optimizer, record::Phase::checkpoint,
                                      record::Phase::data};
 
-void recording_of_a_step(benchmark::State& state) {
+void record_one_step(benchmark::State& state) {
   TempDirectory box;
   auto metrics = record::MetricWriter::create(box / "metrics-0000.csv", record::kStepColumns);
   auto receipts = record::ReceiptWriter::create(box / "receipts-0000.bin");
@@ -38,7 +38,7 @@ void recording_of_a_step(benchmark::State& state) {
       state.SkipWithError("disk full");
   }
 }
-BENCHMARK(recording_of_a_step)->Unit(benchmark::kMicrosecond);
+BENCHMARK(record_one_step)->Unit(benchmark::kMicrosecond);
 
 void beacon_update(benchmark::State& state) {
   TempDirectory box;
@@ -47,7 +47,7 @@ void beacon_update(benchmark::State& state) {
 }
 BENCHMARK(beacon_update);
 
-void sample_of_a_node_with_two_ranks(benchmark::State& state) {
+void sample_node_with_two_ranks(benchmark::State& state) {
   TempDirectory box;
   auto sampler = observe::SystemSampler::create(box / "system-0000.csv", {{0, ::getpid()}, {1, ::getppid()}});
   double now = 0;
@@ -56,7 +56,7 @@ void sample_of_a_node_with_two_ranks(benchmark::State& state) {
     now += 1;
   }
 }
-BENCHMARK(sample_of_a_node_with_two_ranks)->Unit(benchmark::kMicrosecond);
+BENCHMARK(sample_node_with_two_ranks)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace stoker

@@ -1,5 +1,5 @@
-"""From the command to the moment at which the ranks of two nodes have met: `stoker run`, which lets them say hello to each
-other before, beside srun with the variables set by hand. Both start tests/programs/meet.cc, and nothing of PyTorch.
+"""Time from the command to the rendezvous of ranks on two nodes: `stoker run` with its network check, compared with srun and
+variables set by hand. Both start tests/programs/rendezvous.cc, without PyTorch.
 
 Then the same with PyTorch, for information: from the command to the end of the first all-reduce over gloo, by hand, by
 `stoker run` and by `stoker run` with torchrun on each node."""
@@ -24,7 +24,7 @@ import os, sys, time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 dist.all_reduce(torch.ones(1))
 open(f"{sys.argv[1]}-{os.environ['RANK']}", "w").write(str(time.time()))
-dist.barrier()  # whoever leaves first would take the other's store along
+dist.barrier()  # the first rank to exit would end the store of its peer
 dist.destroy_process_group()
 """
 
@@ -40,9 +40,9 @@ def until_met(command: list[str | Path], mark: Path) -> float:
 
 
 def measure(folder: Path) -> None:
-    subprocess.run(["c++", "-O1", "-o", folder / "meet", REPOSITORY / "tests/programs/meet.cc"], check=True)
-    (folder / "rank.sh").write_text(f"{folder}/meet && date +%s.%N > {folder}/met-$RANK\n")
-    job = write_job(folder, "meet", f"bash {folder}/rank.sh")
+    subprocess.run(["c++", "-O1", "-o", folder / "rendezvous", REPOSITORY / "tests/programs/rendezvous.cc"], check=True)
+    (folder / "rank.sh").write_text(f"{folder}/rendezvous && date +%s.%N > {folder}/done-$RANK\n")
+    job = write_job(folder, "rendezvous", f"bash {folder}/rank.sh")
     program = ["bash", f"{folder}/rank.sh"]
     pairs = in_turns(
         lambda: until_met([BIN / "stoker", "run", job], folder / "met"),

@@ -1,11 +1,11 @@
-"""Two ranks stop at half an epoch of CIFAR-10, three go on: seconds from opening the dataset to the first batch of 128, and
-that every sample came exactly once. Median of 20."""
+"""Two ranks stop at half an epoch of CIFAR-10 and three resume: time from opening the dataset to the first batch of 128, and a check
+that every sample was returned exactly once. Median of 20."""
 
 import subprocess
 import sys
 
 from cifar import packed_cifar
-from measure import BIN, median_interval, told
+from measure import BIN, check_limit, median_interval
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
             times.append(1000 * float(seconds))
             wrong += int(repeated) + int(missing)
     print(f"{'MISSED' if wrong else 'ok':7}2 to 3 ranks: {wrong} samples repeated or missing in 20 runs")
-    met = told("resume at half an epoch", median_interval(times), limit=5, unit="ms")
+    met = check_limit("resume at half an epoch", median_interval(times), limit=5, unit="ms")
     sys.exit(0 if met and wrong == 0 else 1)
 
 

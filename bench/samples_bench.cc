@@ -1,12 +1,11 @@
-// Stored samples as they are, in random order: what bench/samples.py, bench/first_sample.py and
-// bench/resume_half_epoch.py measure.
+// Reads stored samples in random order for bench/samples.py, bench/first_sample.py and
+// bench/resume_half_epoch.py.
 //
 //   samples_bench random DATASET THREADS crc|plain    the loader: samples per second
 //   samples_bench bound DATASET                       copies from mapped shards into batches, nothing else
 //   samples_bench first DATASET                       ends with the first batch of one sample
 //   samples_bench resume DATASET RANKS                half an epoch on two ranks, then on RANKS: seconds to
-//   the first
-//                                                     batch, samples that came twice or never
+//                                                     the first batch, repeated samples, missing samples
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -18,15 +17,15 @@
 #include <vector>
 
 #include "base/stopwatch.h"
-#include "data/loader.h"
-#include "format/shard_source.h"
+#include "dataset/shard_source.h"
 #include "program.h"
+#include "stoker/loader.h"
 
-namespace stoker::data {
+namespace stoker::loader {
 namespace {
 
 using bench::fail;
-using bench::take;
+using bench::value_or_fail;
 
 std::uint32_t number(const char* text) {
   std::uint32_t value = 0;
@@ -35,14 +34,14 @@ std::uint32_t number(const char* text) {
   return value;
 }
 
-std::unique_ptr<formats::LocalShardSource> open(const char* dataset) {
-  const formats::Manifest manifest = take(formats::read_manifest(dataset));
-  return take(formats::LocalShardSource::open(dataset, manifest.splits.size() == 1 ? "" : "train"));
+std::unique_ptr<dataset::LocalShardSource> open(const char* dataset) {
+  const dataset::Manifest manifest = value_or_fail(dataset::read_manifest(dataset));
+  return value_or_fail(dataset::LocalShardSource::open(dataset, manifest.splits.size() == 1 ? "" : "train"));
 }
 
-LoaderOptions options_for(std::uint32_t threads) {
-  LoaderOptions options;
-  options.content = Content::bytes;
+loader::LoaderOptions options_for(std::uint32_t threads) {
+  loader::LoaderOptions options;
+  options.content = loader::Content::bytes;
   options.batch = 1024;
   options.threads = threads;
   options.prefetch = 4;
@@ -50,15 +49,15 @@ LoaderOptions options_for(std::uint32_t threads) {
   return options;
 }
 
-std::optional<Batch> next(Loader& loader) {
-  return take(loader.next(Deadline::after(std::chrono::minutes(1))));
+std::optional<loader::Batch> next(loader::Loader& loader) {
+  return value_or_fail(loader.next(Deadline::after(std::chrono::minutes(1))));
 }
 
-void random(const char* dataset, std::uint32_t threads, Check check) {
+void random(const char* dataset, std::uint32_t threads, loader::Check check) {
   const auto source = open(dataset);
-  LoaderOptions options = options_for(threads);
+  loader::LoaderOptions options = options_for(threads);
   options.check = check;
-  const auto loader = take(Loader::open(*source, options));
+  const auto loader = value_or_fail(loader::Loader::open(*source, options));
   while (next(*loader)) {
   }
   const double work_before = loader->stats().work_s;
@@ -75,18 +74,19 @@ void random(const char* dataset, std::uint32_t threads, Check check) {
 void bound(const char* dataset) {
   const auto source = open(dataset);
   std::vector<std::span<const std::byte>> shards;
-  for (std::uint32_t i = 0; i < source->split().shards.size(); ++i) shards.push_back(take(source->map(i)));
+  for (std::uint32_t i = 0; i < source->split().shards.size(); ++i)
+    shards.push_back(value_or_fail(source->map(i)));
   std::vector<std::byte> batch(std::size_t{1024} * 1024 * 16);
   std::uint64_t samples = 0;
   double seconds = 0;
   for (std::int64_t epoch = 0; epoch < 10 || seconds < 1; ++epoch) {
     const Stopwatch watch;
-    const EpochOrder order =
-        take(EpochOrder::create({.samples = source->samples().size(), .seed = 1}, Epoch{epoch}));
+    const loader::EpochOrder order = value_or_fail(
+        loader::EpochOrder::create({.samples = source->samples().size(), .seed = 1}, Epoch{epoch}));
     std::size_t used = 0;
     for (std::uint64_t position = 0; position < order.samples(); ++position) {
       if (position % 1024 == 0) used = 0;
-      const formats::Locator at = source->samples().locate(order.at(position), 0);
+      const dataset::Locator at = source->samples().locate(order.at(position), 0);
       std::memcpy(batch.data() + used, shards[at.shard].data() + at.offset, at.length);
       used += at.length;
     }
@@ -99,22 +99,22 @@ void bound(const char* dataset) {
 
 void first(const char* dataset) {
   const auto source = open(dataset);
-  LoaderOptions options = options_for(1);
+  loader::LoaderOptions options = options_for(1);
   options.batch = 1;
   options.prefetch = 1;
-  const auto loader = take(Loader::open(*source, options));
+  const auto loader = value_or_fail(loader::Loader::open(*source, options));
   if (!next(*loader)) fail("no sample");
   ::_exit(0);  // what matters is when the sample is there
 }
 
 // Takes the samples of every rank from `state` on until the epoch ends, or `most` batches each.
-OrderState read_ranks(const formats::ShardSource& source, const OrderState& state, int world,
-                      std::uint64_t most, std::vector<std::uint8_t>& seen) {
-  OrderState after = state;
+loader::OrderState read_ranks(const dataset::ShardSource& source, const loader::OrderState& state, int world,
+                              std::uint64_t most, std::vector<std::uint8_t>& seen) {
+  loader::OrderState after = state;
   for (int rank = 0; rank < world; ++rank) {
-    LoaderOptions options = options_for(1);
-    options.rank = {Rank{rank}, WorldSize{world}, Remainder::exact};
-    const auto loader = take(Loader::open(source, options, state));
+    loader::LoaderOptions options = options_for(1);
+    options.rank = {Rank{rank}, WorldSize{world}, loader::Remainder::exact};
+    const auto loader = value_or_fail(loader::Loader::open(source, options, state));
     for (std::uint64_t i = 0; i < most; ++i) {
       const auto batch = next(*loader);
       if (!batch) break;
@@ -130,14 +130,14 @@ void resume(const char* dataset, int world) {
   const auto source = open(dataset);
   const std::uint64_t samples = source->samples().size();
   std::vector<std::uint8_t> seen(samples);
-  const OrderState half =
+  const loader::OrderState half =
       read_ranks(*source, {.samples = samples}, 2, samples / 2 / (2 * options_for(1).batch), seen);
   const Stopwatch watch;
   const auto again = open(dataset);
-  LoaderOptions options = options_for(1);
+  stoker::loader::LoaderOptions options = options_for(1);
   options.batch = kBatch;
-  options.rank = {Rank{0}, WorldSize{world}, Remainder::exact};
-  const auto loader = take(Loader::open(*again, options, half));
+  options.rank = {Rank{0}, WorldSize{world}, stoker::loader::Remainder::exact};
+  const auto loader = value_or_fail(stoker::loader::Loader::open(*again, options, half));
   if (!next(*loader)) fail("no sample");
   const double seconds = watch.seconds();
   read_ranks(*source, half, world, samples, seen);
@@ -147,13 +147,17 @@ void resume(const char* dataset, int world) {
 }
 
 }  // namespace
-}  // namespace stoker::data
+}  // namespace stoker::loader
 
 int main(int argc, char** argv) {
-  using namespace stoker::data;
+  using namespace stoker::codec;
+  using namespace stoker::dataset;
+  using namespace stoker::image;
+  using namespace stoker::loader;
   const std::string what = argc > 2 ? argv[1] : "";
   if (what == "random" && argc == 5) {
-    random(argv[2], number(argv[3]), std::string(argv[4]) == "crc" ? Check::crc : Check::none);
+    random(argv[2], number(argv[3]),
+           std::string(argv[4]) == "crc" ? stoker::loader::Check::crc : stoker::loader::Check::none);
   } else if (what == "bound" && argc == 3) {
     bound(argv[2]);
   } else if (what == "first" && argc == 3) {

@@ -1,7 +1,7 @@
-"""`stage: {unpack: …}` of a job on this machine beside what people write into their batch scripts, on the disk that holds the
-temporary folder: `tar x` of many small files, `tar --zstd -x` and Python's zipfile of a few large ones, each with the removal of
-what was unpacked, which is part of a job's end. The time of a run that stages nothing is taken off ours: that is the launch, not
-the staging, which also sums all it wrote with CRC-32C."""
+"""`stage: {unpack: …}` of a job on this machine, compared with the usual commands of batch scripts, on the disk of the temporary folder:
+`tar x` of many small files, `tar --zstd -x` and Python's zipfile of a few large ones, each with the removal of the unpacked files at
+the end of the job. The time of a run without staging is subtracted, as it belongs to the launch. Staging also computes the CRC-32C
+of everything it writes."""
 
 import os
 import statistics
@@ -13,7 +13,7 @@ import zipfile
 from functools import partial
 from pathlib import Path
 
-from measure import BIN, PYTHON, in_turns, ratio_interval, seconds_of, told
+from measure import BIN, PYTHON, check_limit, in_turns, ratio_interval, seconds_of
 
 SMALL_FILES, SMALL_BYTES = 10_000, 2_500
 LARGE_FILES, LARGE_BYTES = 12, 40 * 10**6
@@ -21,7 +21,7 @@ PAIRS = 5
 
 
 def made(folder: Path, name: str, count: int, size: int) -> Path:
-    """A folder of files, half of whose bytes are random, in folders of a thousand."""
+    """A folder of files with half random bytes, in folders of a thousand."""
     for number in range(count):
         path = folder / name / f"{number // 1000:03}" / f"{number:06}.bin"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def main() -> None:
             net = [(max(ours - launch, 1e-3), theirs) for ours, theirs in pairs]
             ours, theirs = (statistics.median(column) for column in zip(*net, strict=True))
             print(f"       {file}: {ours:.2f} s, {unpack.split(' ')[0].rsplit('/', 1)[-1]} {theirs:.2f} s")
-            met &= told(f"staging / unpacking by hand, {file}", ratio_interval(net), 1.0)
+            met &= check_limit(f"staging / unpacking by hand, {file}", ratio_interval(net), 1.0)
     sys.exit(0 if met else 1)
 
 

@@ -1,4 +1,4 @@
-"""How long the command takes to start and answer: `stoker --version`, median of 100."""
+"""Start-up time of the command: `stoker --version`, median of 100."""
 
 from measure import BIN, conclude, start_times
 

@@ -1,5 +1,5 @@
-"""What `stoker status` costs of its own for an array of 100 tasks, beside the one squeue that it asks, on a lab of this machine;
-and how long 10 000 tasks take, with a squeue that has its answer ready."""
+"""The cost of `stoker status` for an array of 100 tasks, in addition to its one squeue, in a lab on this machine; and the time for
+10 000 tasks, with a squeue that responds immediately."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import BIN, in_turns, median_interval, seconds_of, told
+from measure import BIN, check_limit, in_turns, median_interval, seconds_of
 from on_a_lab import lab_environment
 
 LIMIT_MS = 15.0
@@ -37,7 +37,9 @@ def hundred_tasks() -> bool:
         ]
         pairs = in_turns(lambda: seconds_of(own, **place), lambda: seconds_of(bare, **place), PAIRS)
     print(f"squeue alone {median_interval([1000 * bare for _, bare in pairs])} ms; {calls} call")
-    met = told("status of 100 tasks over squeue", median_interval([1000 * (a - b) for a, b in pairs]), LIMIT_MS, "ms")
+    met = check_limit(
+        "status of 100 tasks over squeue", median_interval([1000 * (a - b) for a, b in pairs]), LIMIT_MS, "ms"
+    )
     return met and calls == 1
 
 
@@ -52,7 +54,7 @@ def ten_thousand_tasks() -> bool:
         place["env"]["STOKER_SLURM_CALLS_PER_S"] = "0"
         command = [BIN / "stoker", "status", "8", "--json"]
         seconds_of(command, **place)
-        return told(
+        return check_limit(
             "status of 10 000 tasks",
             median_interval([1000 * seconds_of(command, **place) for _ in range(PAIRS)]),
             LIMIT_LARGE_MS,

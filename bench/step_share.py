@@ -1,7 +1,7 @@
-"""What a training step of the CIFAR example spends on waiting for data and on recording itself, as a share of its time.
+"""The share of a training step of the CIFAR example that is spent on waiting for data and on recording.
 
-Recording is everything that is none of data, forward, backward, communication, optimizer and checkpoint: metrics, beacon,
-receipts, counting what was right, progress lines. Two ranks on this machine, one epoch, the first steps left out."""
+Recording is all time outside of data, forward, backward, communication, optimizer and checkpoint: metrics, beacon, receipts,
+accuracy, progress lines. Two ranks on this machine, one epoch, without the first steps."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ PARTS = ("data_s", "forward_s", "backward_s", "communication_s", "optimizer_s", 
 
 
 def shares(folder: Path) -> tuple[list[float], list[float]]:
-    """Per stretch of twenty steps, in percent: waiting for data, and recording."""
+    """Shares in percent of waiting for data and of recording, per twenty steps."""
     (run,) = (folder / "runs").iterdir()
     waits, records = [], []
     for rank in range(2):
@@ -27,9 +27,9 @@ def shares(folder: Path) -> tuple[list[float], list[float]]:
         for begin in range(FIRST, len(steps) - 20, 20):
             stretch = steps[begin : begin + 20]
             if stretch[0]["epoch"] != stretch[-1]["epoch"]:
-                continue  # a validation lies between them
+                continue  # a validation is between them
             seconds = stretch[-1]["time"] - stretch[0]["time"]
-            counted = stretch[1:]  # a step's time of day is its end
+            counted = stretch[1:]  # a step's timestamp is its end
             waits.append(100 * sum(row["data_s"] for row in counted) / seconds)
             spent = sum(row[part] for row in counted for part in PARTS)
             records.append(100 * max(0.0, seconds - spent) / seconds)

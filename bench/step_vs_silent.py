@@ -1,8 +1,8 @@
-"""A training step of two ranks beside two ranks that say nothing to each other, and beside Python's
-DistributedDataParallel: the smallest ResNet, batch 64. With and without communication take turns of five steps inside
-the same processes; a turn lasts until the slower rank is done. Three to five minutes.
+"""A training step of two ranks, compared with two ranks without communication and with Python's DistributedDataParallel: the smallest
+ResNet, batch 64. With and without communication alternate every five steps inside the same processes; a turn lasts until the
+slower rank has finished. Three to five minutes.
 
-    python bench/step_vs_silent.py [--rounds N]       processes started one after the other, of each kind (default 4)"""
+    python bench/step_vs_silent.py [--rounds N]       number of process starts of each kind (default 4)"""
 
 import argparse
 import statistics
@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 import torch_steps
-from measure import median_interval, ratio_interval, told
+from measure import check_limit, median_interval, ratio_interval
 from torch_ranks import write_batches
 
 STEPS = 40
-PYTHON_STEPS = 10  # of each kind: Python's differs from ours by far more than its steps from each other
+PYTHON_STEPS = 10  # of each kind: the difference to Python is much larger than the variation of its steps
 
 
 def main() -> None:
@@ -40,9 +40,9 @@ def main() -> None:
     print(f"{1000 * statistics.median(b for _, b in pace):.1f} ms, of {len(pace)} turns (medians)", end=", ")
     print(f"DistributedDataParallel {1000 * statistics.median(python):.1f} ms")
     met = [
-        told("step, ratio to two silent ranks", ratio_interval(pace), limit=1.03),
-        told("step, ratio to DistributedDataParallel", ratio_interval(against_python), limit=1.0),
-        told(
+        check_limit("step, ratio to two ranks without communication", ratio_interval(pace), limit=1.03),
+        check_limit("step, ratio to DistributedDataParallel", ratio_interval(against_python), limit=1.0),
+        check_limit(
             "CPU of communication, share of a step",
             median_interval([100 * (a - b) / b for a, b in cpu]),
             limit=3.0,

@@ -1,8 +1,8 @@
-"""What `stoker submit` costs beside bare `sbatch` of the same script, on a lab of this machine.
+"""The cost of `stoker submit`, compared with plain `sbatch` of the same script, in a lab on this machine.
 
-Both submit the same held job, in turns; then how often each has asked the controller is counted by sdiag. What is added is
-mostly the disk's: the run folder is synced before a job may exist, so that no power cut leaves a job without its run. Then
-the same with a snapshot of a repository of 1 000 files."""
+Both submit the same held job, alternating. The requests to the controller are counted by sdiag. Most of the additional time is
+disk time: the run folder is synced before the job exists, so that a power failure never leaves a job without its run. The same is
+measured with a snapshot of a repository of 1 000 files."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measure import BIN, in_turns, median_interval, seconds_of, told
+from measure import BIN, check_limit, in_turns, median_interval, seconds_of
 from on_a_lab import lab_environment
 from slurm_requests import requests
 
@@ -52,7 +52,7 @@ def measure(folder: Path, environment: dict[str, str], what: str, limit: float, 
     is_one_each = asked == 2 * (PAIRS + 1)
     if not is_one_each:
         print("MISSED one request per job")
-    return told(what, added, limit=limit, unit="ms") and is_one_each
+    return check_limit(what, added, limit=limit, unit="ms") and is_one_each
 
 
 def main() -> None:

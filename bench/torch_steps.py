@@ -1,4 +1,4 @@
-"""Starts ranks of build/release/bin/torch-steps, or of its likeness in Python, for the benches of the torch room."""
+"""Starts ranks of build/release/bin/torch-steps, or of its Python equivalent, for the benchmarks of training."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ DISTRIBUTED_DATA_PARALLEL = [PYTHON, REFERENCE]
 
 
 def start(command: Callable[[int], list], ranks: int, **variables: str) -> list[subprocess.Popen]:
-    """`command` says what a rank runs."""
+    """`command` is run by each rank."""
     environment = os.environ | {
         "WORLD_SIZE": str(ranks),
         "MASTER_ADDR": "127.0.0.1",
@@ -35,15 +35,15 @@ def start(command: Callable[[int], list], ranks: int, **variables: str) -> list[
 
 
 def run(command: Callable[[int], list], ranks: int, **variables: str) -> None:
-    """Until all of them have ended well."""
+    """Waits until all of them have succeeded."""
     codes = [process.wait(300) for process in start(command, ranks, **variables)]
     if any(codes):
         sys.exit(f"{command(0)}: a rank failed")
 
 
 def with_and_without(program: list, mode: str, batches: Path, steps: int) -> list[tuple[float, float]]:
-    """Seconds per step, the mean of two ranks, with communication and without: of wall clock (pace), or of CPU (cost).
-    The smallest ResNet; the two take turns of five steps within the same processes, and each turn has its own figure."""
+    """Seconds per step with and without communication, averaged over two ranks: wall time (pace), or CPU time (cost). Uses the
+    smallest ResNet. Both alternate every five steps within the same processes, with one result per turn."""
     outs = [batches.with_name(f"{mode}-{rank}") for rank in range(2)]
     run(lambda rank: [*program, mode, "cifar-resnet20", "10", "1", batches, outs[rank], steps], 2)
     ranks = [[[float(word) for word in line.split()] for line in out.read_text().splitlines()] for out in outs]

@@ -1,4 +1,4 @@
-"""What the benches of launching share: a lab of two nodes on this machine, and an allocation of both to measure in."""
+"""Helpers for benchmarks of launching: a lab of two nodes on this machine, and an allocation of both."""
 
 import json
 import subprocess
@@ -13,13 +13,13 @@ _INSIDE = "--inside"
 
 
 def in_an_allocation(measure: Callable[[Path], None]) -> None:
-    """Calls `measure(folder)` inside an allocation of two nodes, which all see the folder; the lab ends with it."""
+    """Calls `measure(folder)` inside an allocation of two nodes, which see the folder; then stops the lab."""
     if len(sys.argv) == 3 and sys.argv[1] == _INSIDE:
         measure(Path(sys.argv[2]))
         return
     with lab_environment("--nodes", "2") as environment, tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        # With tasks for two ranks on each node, so that every way of starting has the same cores.
+        # With tasks for two ranks per node, so that every launcher has the same cores.
         allocate = ["salloc", "--quiet", "-N2", "--ntasks-per-node=2", sys.executable, sys.argv[0], _INSIDE, folder]
         code = subprocess.run(allocate, env=environment).returncode
     sys.exit(code)
@@ -36,7 +36,7 @@ def write_job(folder: Path, name: str, run: str, launcher: str = "srun", more: s
 
 
 def by_hand(program: list[str], port: int) -> list[str]:
-    """srun and the variables that PyTorch's pages tell people to set."""
+    """srun with the variables recommended by PyTorch's documentation."""
     variables = (
         "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS LOCAL_WORLD_SIZE=1 "
         "NODE_RANK=$SLURM_NODEID OMP_NUM_THREADS=1 MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1) "

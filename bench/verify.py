@@ -1,6 +1,6 @@
-"""`stoker data verify`: 512 MB of files of 2 MB, compared byte by byte beside tools that only read them, two at once: cat
-where blocks have CRC-32Cs, `openssl dgst -sha256` where they have SHA-256s; from memory and, dropped from the page cache
-before each turn, from the disk. Without --full, the time of a dataset of 50 000 samples."""
+"""`stoker data verify` of 512 MB in files of 2 MB, compared byte by byte with two parallel tools that only read them: cat for blocks with
+CRC-32C, `openssl dgst -sha256` for blocks with SHA-256; from memory and, after dropping the page cache before each turn, from disk.
+Without --full: the time for a dataset of 50 000 samples."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from cifar import packed_cifar
-from measure import BIN, in_turns, ratio_interval, seconds_of, start_times, told
+from measure import BIN, check_limit, in_turns, ratio_interval, seconds_of, start_times
 
 FILES, FILE_BYTES = 256, 2_000_000
 
@@ -24,7 +24,7 @@ def packed(folder: Path, name: str, hashed: str) -> Path:
 
 
 def drop(dataset: Path) -> None:
-    """Takes the shards out of the page cache. Without privileges: for files of one's own that are on the disk."""
+    """Drops the shards from the page cache. Needs no privileges, as the files are owned and synced."""
     for shard in dataset.glob("*.tar"):
         with shard.open("rb") as file:
             os.fsync(file.fileno())
@@ -32,7 +32,7 @@ def drop(dataset: Path) -> None:
 
 
 def by_two(command: list[str], dataset: Path, is_cold: bool) -> float:
-    """Seconds of two processes, each with half of the shards."""
+    """Seconds for two processes, each with half of the shards."""
     if is_cold:
         drop(dataset)
     shards = sorted(map(str, dataset.glob("*.tar")))
@@ -54,7 +54,7 @@ def compared(what: str, dataset: Path, command: list[str], limit: float, is_cold
     print(
         f"       {what}: {bytes_in_all / ours / 1e9:.2f} GB/s, two {command[0]} {bytes_in_all / theirs / 1e9:.2f} GB/s"
     )
-    return told(f"time of verify --full / two {command[0]}, {what}", ratio_interval(pairs), limit)
+    return check_limit(f"time of verify --full / two {command[0]}, {what}", ratio_interval(pairs), limit)
 
 
 def main() -> None:
@@ -70,7 +70,7 @@ def main() -> None:
         met &= compared("CRC-32C, from disk", crc, ["cat"], 1.25, is_cold=True)
         met &= compared("SHA-256, from disk", sha, ["cat"], 1.5, is_cold=True)
     with packed_cifar() as dataset:
-        met &= told(
+        met &= check_limit(
             "verify without --full, 50 000 samples",
             start_times([BIN / "stoker", "data", "verify", dataset], 21),
             50,

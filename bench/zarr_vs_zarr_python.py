@@ -1,6 +1,6 @@
-"""Rows of a Zarr array (version 3, its own default of zstd, chunks of 64 pictures) beside zarr-python: whole batches in order, batches
-shuffled (oindex), and sample by sample. A thread for each core on both sides, which zarr-python starts by itself. Limit: half of
-zarr-python's time for a row."""
+"""Rows of a Zarr array (version 3, default zstd, chunks of 64 images), compared with zarr-python: whole batches in order, shuffled
+batches (oindex), and sample by sample. One thread per core on both sides, which zarr-python starts by itself. Limit: half of
+zarr-python's time per row."""
 
 import os
 import tempfile

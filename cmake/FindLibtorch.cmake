@@ -4,8 +4,8 @@
 #   Libtorch_VERSION      of the wheel, without the part after '+'
 #   Libtorch_CUDA         whether it is a CUDA wheel
 #
-# The wheel's own TorchConfig.cmake insists on a CUDA toolkit for a CUDA wheel; nothing here needs one, because
-# no file of ours is compiled by nvcc and the wheel brings its libraries.
+# The wheel's own TorchConfig.cmake insists on a CUDA toolkit for a CUDA wheel; it is not needed here, because
+# no source is compiled by nvcc and the wheel contains the CUDA libraries.
 include(FindPackageHandleStandardArgs)
 
 set(STOKER_TORCH_PREFIX "" CACHE PATH "Folder of the torch wheel with include/ and lib/; empty: torch of .venv")

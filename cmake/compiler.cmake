@@ -1,4 +1,4 @@
-# Flags shared by every target: language level, warnings as errors, sanitizers, ccache, where things are put.
+# Flags shared by every target: language level, warnings as errors, sanitizers, ccache, output folders.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -9,17 +9,16 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # What a precompiled header needs: ccache cannot see into it, whether it uses a macro such as __TIME__ or one given by
-  # -D. Ours are of others' headers alone, which do not.
+  # Precompiled headers: ccache cannot see whether they use a macro such as __TIME__ or one defined by -D. Ours contain only
+  # third-party headers, which do not.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
 endif()
 
 # One interface target instead of global options: the torch room's own headers do not survive -Werror.
 add_library(stoker_flags INTERFACE)
-# Whoever uses the installed libraries gets their headers, not our warnings.
 target_compile_features(stoker_flags INTERFACE cxx_std_20)
-target_include_directories(stoker_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
-                           $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/stoker>)
+target_include_directories(stoker_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+                           $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>)
 foreach(option -Wall -Wextra -Werror -Wno-missing-field-initializers)
   target_compile_options(stoker_flags INTERFACE $<BUILD_INTERFACE:${option}>)
 endforeach()
@@ -41,6 +40,6 @@ if(STOKER_SANITIZE)
   add_link_options(-fsanitize=${STOKER_SANITIZE})
 endif()
 if(STOKER_FUZZ)
-  # The rooms count which of their branches an input takes: without that a harness guesses blindly.
+  # Coverage counters in the rooms guide the fuzzer.
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

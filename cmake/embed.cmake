@@ -1,5 +1,5 @@
-# cmake -DTEXT=FILE -DSOURCE=FILE.cc -DNAME=FUNCTION -P embed.cmake: a source with the text as it is, for a program that
-# has to have it wherever it is.
+# cmake -DTEXT=FILE -DSOURCE=FILE.cc -DNAME=FUNCTION -P embed.cmake: creates a source with the text verbatim, for a program that
+# must run without installed files.
 file(READ ${TEXT} text)
 file(WRITE ${SOURCE} "#include \"base/language/catalogue.h\"\n
 namespace stoker {

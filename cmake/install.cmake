@@ -1,38 +1,52 @@
-# Installing: the two programs, and the rooms that programs of others are made of (docs/cpp.md), as static libraries
-# with their headers and a package for find_package(stoker). Under pip the Python module is all there is to install.
+# Installation: the two programs, and the C++ library (docs/cpp.md): the headers of include/stoker, one static library for each
+# target, and a package for find_package(stoker). stoker::stoker needs no libtorch, stoker::train does. Under pip only the Python
+# module is installed.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(STOKER_INSTALLED_ROOMS base config format net slurm record job data stage checkpoint)
+# The rooms behind the public headers, with all that they include.
+set(STOKER_LIBRARY_ROOMS base config net slurm codec archive arrays parquet dataset record image loader job checkpoint)
 
-function(stoker_install_room room export)
-  set_target_properties(stoker_${room} PROPERTIES EXPORT_NAME ${room})
-  install(TARGETS stoker_${room} EXPORT ${export} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  # As in the sources a header is included by its path from src/: "torch/session.h", or <stoker/torch/session.h>.
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/src/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stoker
-          FILES_MATCHING PATTERN "*.h"
-          PATTERN "*test*" EXCLUDE PATTERN "*sandbox.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE
-          PATTERN "gloo_stub" EXCLUDE PATTERN "json.h" EXCLUDE)
+# stoker_library_target(TARGET FILE ROOM...): one static library of the objects of these rooms.
+function(stoker_library_target target file)
+  add_library(${target} STATIC)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${file} LINKER_LANGUAGE CXX
+                        ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/public)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set(libraries "")
+  foreach(room IN LISTS ARGN)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:stoker_${room}>)
+    get_target_property(own stoker_${room} STOKER_LIBRARIES)
+    if(own)
+      list(APPEND libraries ${own})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES libraries)
+  list(REMOVE_ITEM libraries libtorch::libtorch)
+  target_link_libraries(${target} PRIVATE ${libraries} ${CMAKE_DL_LIBS})
 endfunction()
 
 function(stoker_add_install)
   install(TARGETS stoker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   # Found beside the command, as ../share/stoker/sites; in a build tree it is sites/ of the sources.
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/sites DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker)
-  install(TARGETS stoker_flags EXPORT stokerTargets)
-  set_target_properties(stoker_flags PROPERTIES EXPORT_NAME flags)
-  foreach(room IN LISTS STOKER_INSTALLED_ROOMS)
-    stoker_install_room(${room} stokerTargets)
-  endforeach()
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/stoker DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/stoker)
+  stoker_library_target(stoker_library stoker ${STOKER_LIBRARY_ROOMS})
+  set_target_properties(stoker_library PROPERTIES EXPORT_NAME stoker)
+  install(TARGETS stoker_library EXPORT stokerTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT stokerTargets NAMESPACE stoker:: DESTINATION ${package})
-  if(TARGET stoker_torch)
+  if(TARGET stoker_train)
     install(TARGETS stoker-train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-    # The torch wheel's libraries lie where the build found them.
+    # The torch wheel's libraries stay where the build found them.
     get_filename_component(wheel ${Libtorch_c10_LIBRARY} DIRECTORY)
     set_target_properties(stoker-train PROPERTIES INSTALL_RPATH ${wheel})
-    stoker_install_room(torch stokerTorchTargets)
-    install(EXPORT stokerTorchTargets NAMESPACE stoker:: DESTINATION ${package})
+    stoker_library_target(stoker_train_library stoker_train train)
+    target_link_libraries(stoker_train_library PUBLIC stoker_library)
+    set_target_properties(stoker_train_library PROPERTIES EXPORT_NAME train)
+    install(TARGETS stoker_train_library EXPORT stokerTrainTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(EXPORT stokerTrainTargets NAMESPACE stoker:: DESTINATION ${package})
   endif()
   if(Libtorch_INCLUDE_DIR)
     get_filename_component(STOKER_TORCH_FOUND_AT ${Libtorch_INCLUDE_DIR} DIRECTORY)

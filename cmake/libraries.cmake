@@ -1,4 +1,4 @@
-# External libraries under one name each, stoker::<library>. Those that are linked statically are so on purpose:
+# External libraries under one name each, stoker::<library>. Some are linked statically on purpose:
 # the command may need at most ten shared libraries beside the C and C++ runtimes.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
@@ -26,7 +26,7 @@ function(stoker_header_library name header)
   set_property(GLOBAL APPEND PROPERTY STOKER_LINKED "\"${name}\"")
 endfunction()
 
-# A static library of Debian's that programs take in, as it is not made to be part of a shared one: the Python module
+# A static library of Debian for programs only, because it is not built with -fPIC: the Python module
 # loads the shared one.
 function(stoker_embedded_library name header)
   stoker_library(${name} ${header} lib${name}.a ${name})
@@ -35,8 +35,8 @@ function(stoker_embedded_library name header)
                $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>,${${name}_SHARED},${${name}_LIBRARY}>)
 endfunction()
 
-# One that the command alone takes in, as looking up its names would be a fifth of the command's start. Whoever else is linked
-# with our rooms may have the shared one from elsewhere, too, and two of it in one program are one too many.
+# A static library for the command only, because resolving its symbols would take a fifth of the command's start. Other
+# programs may load the shared one through another dependency, and must not contain two copies.
 function(stoker_command_library name header)
   stoker_library(${name} ${header} ${name})
   find_library(${name}_STATIC NAMES lib${name}.a ${name} REQUIRED)  # some distributions have no static one
@@ -48,7 +48,7 @@ stoker_header_library(fmt fmt/format.h)
 target_compile_definitions(stoker::fmt INTERFACE FMT_HEADER_ONLY)
 stoker_header_library(json nlohmann/json.hpp)
 stoker_header_library(cli11 CLI/CLI.hpp)
-# Its headers alone, but where they check themselves: with a sanitizer, or without optimisation.
+# Header-only, except where the headers check themselves: with a sanitizer, or without optimisation.
 if(STOKER_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
   stoker_library(hwy hwy/highway.h hwy)
 else()

@@ -1,7 +1,7 @@
 # The Python module: python/core (C++, nanobind) over the rooms, python/stoker beside it. In a build tree it is put
 # together in <build>/python, so that PYTHONPATH=<build>/python imports it; `pip install .` installs the same files.
 
-# Under pip, scikit-build-core says which Python and where nanobind is; else both are those of .venv.
+# Under pip, scikit-build-core selects Python and nanobind; otherwise both come from .venv.
 if(NOT SKBUILD AND NOT Python_EXECUTABLE AND EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python)
   set(Python_EXECUTABLE ${CMAKE_SOURCE_DIR}/.venv/bin/python)
 endif()
@@ -26,8 +26,8 @@ function(stoker_add_python_module)
   set(package ${CMAKE_BINARY_DIR}/python/stoker)
   set_target_properties(stoker_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY ${package})
   target_include_directories(stoker_python PRIVATE ${CMAKE_SOURCE_DIR}/python)
-  target_link_libraries(stoker_python PRIVATE stoker_data stoker_checkpoint)
-  # The rooms' own symbols stay inside: another extension may bring another version of the same libraries.
+  target_link_libraries(stoker_python PRIVATE stoker_loader stoker_checkpoint)
+  # The rooms' own symbols stay inside: another extension may load a different version of the same libraries.
   target_link_options(stoker_python PRIVATE -Wl,--exclude-libs,ALL -Wl,--as-needed)
 
   file(GLOB modules RELATIVE ${CMAKE_SOURCE_DIR}/python/stoker CONFIGURE_DEPENDS

@@ -1,30 +1,29 @@
-# The rooms of src/, the rooms each may include beside base, and the libraries it uses. This is the one place
-# that knows: the build links from it, and script/check refuses an #include that it does not allow.
+# The rooms of src/, the rooms each may include beside base, and the libraries it uses. This is the only list: the build links
+# from it, and script/check refuses an #include that it does not allow.
 #
-#   stoker_room(NAME [COLD]  ROOMS <rooms it may include>  LIBRARIES <external libraries>)
-# A cold room waits, asks and talks, but computes nothing that takes time: -O1 compiles it in two thirds of the time.
-# A room without sources yet is skipped.
+#   stoker_room(NAME [COLD] [LIBTORCH] [PUBLIC <its headers in include/stoker>] ROOMS <rooms it may include>
+#               [TESTS <rooms that only its tests include>] LIBRARIES <external libraries>)
+# A COLD room parses, waits and talks to other programs, but computes nothing that takes time: -O1 compiles it in two thirds of
+# the time. LIBTORCH: its sources include libtorch. A room without sources is skipped.
 
 include(CheckLinkerFlag)
 include(libraries)
 
 set(STOKER_COLD $<$<CONFIG:Release>:-O1>)
-option(STOKER_TOGETHER "with GCC: compile the sources of one folder together, some at a time" ON)
-# At most so many, and of so many bytes: whoever touches one of them first waits for the others, too.
-set(STOKER_TOGETHER_MOST 8)
-math(EXPR STOKER_TOGETHER_BYTES "44 * 1024")
-# Older than each source that somebody works on.
-set(STOKER_TOGETHER_SINCE ${CMAKE_BINARY_DIR}/together.stamp)
-# Folders whose sources are compiled singly, for several processors each.
-set(STOKER_APART "/kernels/")
-option(STOKER_PRECOMPILED_HEADERS "with GCC: read others' headers once per kind of room" ON)
-# ccache asks for it.
+option(STOKER_UNITY "with GCC: compile the sources of one folder in groups (off in the dev preset)" ON)
+# The largest group: a change to one of its sources compiles all of it.
+set(STOKER_UNITY_SOURCES 8)
+math(EXPR STOKER_UNITY_BYTES "44 * 1024")
+# Folders whose sources are compiled one by one, for several processors each.
+set(STOKER_NO_UNITY "/kernels/")
+option(STOKER_PRECOMPILED_HEADERS "with GCC: precompile external headers once per kind of room" ON)
+# ccache needs it.
 set(STOKER_PRECOMPILED -fpch-preprocess)
 
-set(STOKER_ROOMS "" CACHE INTERNAL "rooms that have sources")
+set_property(GLOBAL PROPERTY STOKER_ROOMS "")
 
 function(stoker_room name)
-  cmake_parse_arguments(room "COLD" "" "ROOMS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(room "COLD;LIBTORCH" "" "PUBLIC;ROOMS;TESTS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -32,6 +31,7 @@ function(stoker_room name)
   if(NOT sources)
     return()
   endif()
+  set_property(GLOBAL APPEND PROPERTY STOKER_ROOMS ${name})
   add_library(stoker_${name} STATIC ${sources})
   target_link_libraries(stoker_${name} PUBLIC stoker_flags)
   if(room_COLD)
@@ -46,77 +46,87 @@ function(stoker_room name)
     target_link_libraries(stoker_${name} PUBLIC stoker_base)
   endif()
   target_link_libraries(stoker_${name} PRIVATE ${room_LIBRARIES})
+  set_target_properties(stoker_${name} PROPERTIES STOKER_LIBRARIES "${room_LIBRARIES}")
   if(STOKER_PRECOMPILED_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    stoker_precompile_headers(${name} "${room_COLD}")
+    stoker_precompile_headers(${name} "${room_COLD}" "${room_LIBTORCH}")
   endif()
-  if(STOKER_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    stoker_compile_together(stoker_${name} "${sources}")
+  if(STOKER_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    stoker_unity_groups(stoker_${name} "${sources}")
   endif()
   if(STOKER_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE stoker_${name} ${room_LIBRARIES} stoker_test_flags)
-    if(name STREQUAL "torch")  # whose own macros make the shared one useless
-      target_precompile_headers(torch_test PRIVATE <ATen/core/Tensor.h> <gmock/gmock.h> <gtest/gtest.h>)
+    set_property(GLOBAL APPEND PROPERTY STOKER_TEST_ROOMS ${name}_test ${room_TESTS} end)
+    if(room_LIBTORCH)  # whose own macros make the shared precompiled header useless
+      target_precompile_headers(${name}_test PRIVATE <ATen/core/Tensor.h> <gmock/gmock.h> <gtest/gtest.h>)
     else()
       target_precompile_headers(${name}_test REUSE_FROM stoker_test_headers)
     endif()
-    if(STOKER_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      stoker_compile_together(${name}_test "${tests}")
+    if(STOKER_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      stoker_unity_groups(${name}_test "${tests}")
     endif()
     add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
     set(limit 300)
-    if(STOKER_SANITIZE)  # with which those that save many checkpoints take five times as long
+    if(STOKER_SANITIZE)  # tests that save many checkpoints take five times as long
       set(limit 1800)
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
   endif()
 endfunction()
 
-# The sources of one folder are compiled a few at a time as one: what they include is read once for them all, which halves
-# the time of a first build. So names in the unnamed namespaces of one folder differ. A source that is touched after the first
-# build leaves the others for good, so that the next change to it compiles it alone. Sources that have flags of their own are
-# left alone by CMake. With clang, which clang-tidy follows, each source is compiled alone and needs all that it names.
-function(stoker_compile_together target sources)
-  if(NOT EXISTS ${STOKER_TOGETHER_SINCE})
-    file(TOUCH ${STOKER_TOGETHER_SINCE})
-  endif()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+# Links each room's tests with the rooms above it that only they include (TESTS): after all rooms are known.
+function(stoker_link_test_rooms)
+  get_property(entries GLOBAL PROPERTY STOKER_TEST_ROOMS)
+  set(target "")
+  foreach(entry IN LISTS entries)
+    if(entry STREQUAL "end")
+      set(target "")
+    elseif(NOT target)
+      set(target ${entry})
+    else()
+      target_link_libraries(${target} PRIVATE stoker_${entry})
+    endif()
+  endforeach()
+endfunction()
+
+# CMake's unity groups, one or more for each folder: headers are read once for a group, which halves the time of a first build.
+# Names in the unnamed namespaces of one folder must differ. CMake leaves sources with their own flags alone. clang, and with it
+# clang-tidy, compiles each source alone, so that each includes all that it names.
+function(stoker_unity_groups target sources)
   foreach(source IN LISTS sources)
-    if(source MATCHES "${STOKER_APART}")
+    if(source MATCHES "${STOKER_NO_UNITY}")
       continue()
     endif()
     cmake_path(GET source PARENT_PATH folder)
     cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/src)
     string(MAKE_C_IDENTIFIER "${folder}" key)
     file(SIZE ${source} own_bytes)
-    if(NOT DEFINED part_${key})
-      set(part_${key} 0)
+    if(NOT DEFINED group_${key})
+      set(group_${key} 0)
       set(count_${key} 0)
       set(bytes_${key} 0)
     endif()
     math(EXPR count_${key} "${count_${key}} + 1")
     math(EXPR bytes_${key} "${bytes_${key}} + ${own_bytes}")
-    if(count_${key} GREATER STOKER_TOGETHER_MOST OR bytes_${key} GREATER STOKER_TOGETHER_BYTES)
-      math(EXPR part_${key} "${part_${key}} + 1")
+    if(count_${key} GREATER STOKER_UNITY_SOURCES OR bytes_${key} GREATER STOKER_UNITY_BYTES)
+      math(EXPR group_${key} "${group_${key}} + 1")
       set(count_${key} 1)
       set(bytes_${key} ${own_bytes})
     endif()
-    if(NOT "${source}" IS_NEWER_THAN "${STOKER_TOGETHER_SINCE}")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${key}_${part_${key}})
-    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${key}_${group_${key}})
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  # A source's own types are seen as a header's once another source includes it.
+  # In a unity source, types of the sources count as types of a header.
   target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
 endfunction()
 
-# Others' headers are read once instead of by every source: a fifth of all time that goes into compiling, in the torch room
-# two fifths. With clang, which clang-tidy follows, each source needs all that it names.
-function(stoker_precompile_headers name is_cold)
-  # With them GCC's false alarms on string + (bug 105651) come under these names.
+# External headers are parsed once instead of once per source: a fifth of the whole compile time, two fifths with libtorch.
+# clang, and with it clang-tidy, parses them for each source.
+function(stoker_precompile_headers name is_cold has_libtorch)
+  # With precompiled headers GCC's false alarms on string + (bug 105651) come under these names.
   target_compile_options(stoker_${name} PRIVATE ${STOKER_PRECOMPILED} -Wno-stringop-overflow -Wno-array-bounds)
-  if(name STREQUAL "torch")
-    target_precompile_headers(stoker_torch PRIVATE <ATen/core/Tensor.h> <torch/csrc/distributed/c10d/Backend.hpp>)
+  if(has_libtorch)
+    target_precompile_headers(stoker_${name} PRIVATE <ATen/core/Tensor.h> <torch/csrc/distributed/c10d/Backend.hpp>)
     return()
   endif()
   set(owner stoker_headers)
@@ -134,7 +144,7 @@ function(stoker_precompile_headers name is_cold)
   target_precompile_headers(stoker_${name} REUSE_FROM ${owner})
 endfunction()
 
-# Texts in another language, as a function of room base.
+# A message catalogue, embedded as a function of room base.
 function(stoker_embed_catalogue code name)
   set(source ${CMAKE_BINARY_DIR}/${name}.cc)
   set(po ${CMAKE_SOURCE_DIR}/po/${code}.po)
@@ -145,11 +155,11 @@ function(stoker_embed_catalogue code name)
   target_sources(stoker_base PRIVATE ${source})
 endfunction()
 
-# Reading GoogleTest's headers takes half of a test's compilation: they are read once for all rooms.
+# Parsing GoogleTest's headers takes half of a test's compilation: they are precompiled once for all rooms.
 function(stoker_add_test_headers)
   add_library(stoker_test_flags INTERFACE)
   target_link_libraries(stoker_test_flags INTERFACE stoker_flags GTest::gmock_main GTest::gmock)
-  # A test is compiled more often than it runs: its own code need not be fast, what it calls is. -O0 takes 13 % less than -O1.
+  # A test is compiled more often than it runs: only the room's code is optimised. -O0 takes 13 % less time than -O1.
   target_compile_options(stoker_test_flags INTERFACE $<$<CONFIG:Release>:-O0> $<$<CXX_COMPILER_ID:GNU>:${STOKER_PRECOMPILED}>)
   file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "int main() {}\n")
   add_executable(stoker_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cc)
@@ -161,39 +171,69 @@ function(stoker_add_rooms)
   if(STOKER_TESTS)
     stoker_add_test_headers()
   endif()
-  stoker_room(base LIBRARIES stoker::fmt stoker::json stoker::crypto stoker::isal stoker::xxhash Threads::Threads)
+  stoker_room(base PUBLIC bytes progress status strong tensor_view text time ROOMS LIBRARIES stoker::fmt stoker::json stoker::crypto stoker::isal stoker::xxhash Threads::Threads)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/base/version.cc PROPERTIES COMPILE_DEFINITIONS
                               STOKER_VERSION="${PROJECT_VERSION}")
   stoker_embed_catalogue(fr french_catalogue)
   stoker_room(config COLD ROOMS LIBRARIES stoker::yaml)
-  stoker_room(format ROOMS LIBRARIES stoker::json stoker::blosc stoker::deflate stoker::lz4 stoker::snappy stoker::zlib
-              stoker::zstd stoker::isal)
   stoker_room(net ROOMS LIBRARIES stoker::sodium stoker::json Threads::Threads)
   stoker_room(slurm COLD ROOMS LIBRARIES stoker::re2)
+
+  stoker_room(codec ROOMS LIBRARIES stoker::json stoker::blosc stoker::deflate stoker::lz4 stoker::snappy
+              stoker::zlib stoker::zstd stoker::isal)
+  stoker_room(archive ROOMS codec TESTS dataset LIBRARIES stoker::json stoker::isal stoker::zstd)
+  stoker_room(arrays ROOMS codec archive LIBRARIES stoker::json)
+  stoker_room(parquet ROOMS codec archive LIBRARIES stoker::json)
+  stoker_room(dataset PUBLIC dataset ROOMS codec archive arrays parquet LIBRARIES stoker::json)
   stoker_room(record ROOMS LIBRARIES stoker::json)
-  stoker_room(job COLD ROOMS config slurm net LIBRARIES stoker::json)
-  stoker_room(data ROOMS config format LIBRARIES stoker::jpeg stoker::hwy stoker::png stoker::webp stoker::json Threads::Threads stoker::isal)
-  stoker_room(checkpoint ROOMS format net record LIBRARIES stoker::json Threads::Threads)
-  stoker_room(observe COLD ROOMS record slurm LIBRARIES stoker::re2 stoker::json)
-  stoker_room(stage ROOMS data format net slurm record LIBRARIES stoker::zstd stoker::isal stoker::json Threads::Threads)
-  stoker_room(rank COLD ROOMS job slurm net format record checkpoint observe stage LIBRARIES stoker::json stoker::hwloc)
-  stoker_room(launch COLD ROOMS job rank slurm record checkpoint observe stage LIBRARIES stoker::json)
-  stoker_room(lab COLD ROOMS slurm net LIBRARIES stoker::json)
-  stoker_room(explain COLD ROOMS config format net slurm record job data checkpoint observe stage LIBRARIES stoker::re2 stoker::json)
-  # What reads logs of gigabytes. With headers precompiled at -O1 GCC 12 crashes on it.
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/explain/failure/automaton.cc PROPERTIES
+
+  stoker_room(image PUBLIC transform_options ROOMS LIBRARIES stoker::jpeg stoker::hwy stoker::png stoker::webp)
+  stoker_room(loader PUBLIC fields loader sampler weights ROOMS codec dataset image TESTS pack LIBRARIES stoker::json stoker::png Threads::Threads)
+  stoker_room(sources ROOMS codec archive arrays parquet dataset image LIBRARIES stoker::json)
+  stoker_room(pack ROOMS config codec archive arrays parquet dataset image sources LIBRARIES stoker::json Threads::Threads)
+  stoker_room(inspect ROOMS codec archive arrays parquet dataset image sources pack LIBRARIES stoker::json)
+  stoker_room(stage ROOMS archive LIBRARIES stoker::zstd stoker::isal stoker::json Threads::Threads)
+
+  stoker_room(job COLD ROOMS config slurm LIBRARIES stoker::json)
+  stoker_room(checkpoint PUBLIC checkpoint state_values ROOMS archive LIBRARIES stoker::json Threads::Threads)
+  stoker_room(observe COLD ROOMS slurm record LIBRARIES stoker::re2 stoker::json)
+
+  stoker_room(rank COLD ROOMS net slurm dataset record job observe LIBRARIES stoker::json stoker::hwloc)
+  stoker_room(launch COLD ROOMS slurm record stage job checkpoint observe rank LIBRARIES stoker::json)
+  stoker_room(netcheck COLD ROOMS net job rank LIBRARIES stoker::json)
+  stoker_room(lab COLD ROOMS net slurm LIBRARIES stoker::json)
+
+  stoker_room(bash COLD ROOMS LIBRARIES)
+  stoker_room(script_lint COLD ROOMS config slurm job bash LIBRARIES stoker::re2)
+  stoker_room(preflight COLD ROOMS net slurm dataset record loader pack job script_lint LIBRARIES stoker::json)
+  stoker_room(diagnose COLD ROOMS archive record job observe TESTS slurm LIBRARIES stoker::re2)
+  # It scans logs of gigabytes. With headers precompiled at -O1 GCC 12 crashes on it.
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/diagnose/automaton.cc PROPERTIES
                               COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
-  stoker_room(report COLD ROOMS config format net slurm record job data checkpoint observe stage explain
-              LIBRARIES stoker::json)
-  if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/torch/train_main.cc)
+  stoker_room(report COLD ROOMS record job observe LIBRARIES stoker::json)
+
+  if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
     find_package(Libtorch 2.13 REQUIRED)
-    stoker_room(torch ROOMS data stage checkpoint net record job LIBRARIES libtorch::libtorch stoker::json)
-    # The wheel has gloo but not its headers; only this source may see our declarations in their place.
-    set_source_files_properties(${CMAKE_SOURCE_DIR}/src/torch/gloo_backend.cc PROPERTIES
-                                INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/torch/gloo_stub)
+    stoker_room(train LIBTORCH PUBLIC adaptive data_parallel ema exceptions gradients metrics model model_state optimizer
+                process_group rendezvous_options schedule session sgd sync_batch_norm
+                ROOMS net dataset record image loader job checkpoint LIBRARIES libtorch::libtorch stoker::json)
+    # The wheel has gloo but not its headers: only this source sees our declarations in their place.
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/comm/gloo_backend.cc PROPERTIES
+                                INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/train/gloo_stub)
   endif()
-  stoker_room(cli COLD ROOMS config format net slurm record job data checkpoint observe stage rank launch lab explain report
-              LIBRARIES stoker::cli11 stoker::json stoker::re2)
+
+  stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank launch
+              netcheck lab script_lint preflight diagnose report LIBRARIES stoker::cli11 stoker::json stoker::re2)
+  stoker_link_test_rooms()
+endfunction()
+
+# Links all rooms except libtorch and terminal output. Used by fuzz harnesses and benches.
+function(stoker_link_rooms target)
+  get_property(rooms GLOBAL PROPERTY STOKER_ROOMS)
+  list(REMOVE_ITEM rooms train cli)
+  list(REVERSE rooms)
+  list(TRANSFORM rooms PREPEND stoker_)
+  target_link_libraries(${target} PRIVATE ${rooms})
 endfunction()
 
 function(stoker_add_programs)
@@ -213,24 +253,23 @@ function(stoker_add_programs)
   if(STOKER_TESTS)
     # What tests/test_zarr.py and tests/test_hdf5.py drive.
     add_executable(arrays ${CMAKE_SOURCE_DIR}/tests/programs/arrays.cc)
-    target_link_libraries(arrays PRIVATE stoker_format)
+    target_link_libraries(arrays PRIVATE stoker_arrays)
     # What tests/test_parquet_tables.py drives.
     add_executable(tables ${CMAKE_SOURCE_DIR}/tests/programs/tables.cc)
-    target_link_libraries(tables PRIVATE stoker_format)
+    target_link_libraries(tables PRIVATE stoker_parquet)
   endif()
-  if(TARGET stoker_torch)
-    add_executable(stoker-train ${CMAKE_SOURCE_DIR}/src/torch/train_main.cc)
-    target_link_libraries(stoker-train PRIVATE stoker_torch libtorch::libtorch)
+  if(TARGET stoker_train)
+    add_executable(stoker-train ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
+    target_link_libraries(stoker-train PRIVATE stoker_train libtorch::libtorch)
     if(STOKER_TESTS)
       # What tests/training/test_exactness.py compares with Python.
       add_executable(torch-steps ${CMAKE_SOURCE_DIR}/tests/programs/torch_steps.cc)
-      target_link_libraries(torch-steps PRIVATE stoker_torch libtorch::libtorch)
+      target_link_libraries(torch-steps PRIVATE stoker_train libtorch::libtorch)
     endif()
   endif()
 endfunction()
 
-# One harness per parser: fuzz/<parser>_fuzz.cc, those of datasets in fuzz/data/, of arrays in fuzz/arrays/, linked with
-# every room but torch and cli.
+# One harness per parser: fuzz/<parser>_fuzz.cc, or in a folder of fuzz/ by subject.
 function(stoker_add_fuzzers)
   file(GLOB harnesses CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/*_fuzz.cc
        ${CMAKE_SOURCE_DIR}/fuzz/*/*_fuzz.cc)
@@ -241,11 +280,7 @@ function(stoker_add_fuzzers)
     add_dependencies(fuzzers ${name})
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    foreach(room base config format net slurm record job data checkpoint observe rank lab explain)
-      if(TARGET stoker_${room})
-        target_link_libraries(${name} PRIVATE stoker_${room})
-      endif()
-    endforeach()
+    stoker_link_rooms(${name})
   endforeach()
 endfunction()
 
@@ -255,11 +290,7 @@ function(stoker_add_benches)
   foreach(bench IN LISTS benches)
     get_filename_component(name ${bench} NAME_WE)
     add_executable(${name} EXCLUDE_FROM_ALL ${bench})
-    foreach(room base config format net slurm record job data checkpoint observe rank)
-      if(TARGET stoker_${room})
-        target_link_libraries(${name} PRIVATE stoker_${room})
-      endif()
-    endforeach()
+    stoker_link_rooms(${name})
     target_link_libraries(${name} PRIVATE stoker::benchmark)
   endforeach()
 endfunction()

@@ -1,5 +1,5 @@
-// Every field of a batch script is a user's text: none may add a line, and what is quoted for sbatch must
-// read back as it was, by sbatch's own rules.
+// Every field of a batch script is a user's text: none may add a line, and a quoted text must be unchanged
+// after sbatch's parsing.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "slurm/script/batch_script.h"
 #include "slurm/script/option_names.h"
-#include "slurm/script/own_script.h"
+#include "slurm/script/user_script.h"
 
 namespace {
 
@@ -47,15 +47,15 @@ std::ptrdiff_t lines_of(const BatchScript& script) {
   return std::count(written->begin(), written->begin() + static_cast<std::ptrdiff_t>(body), '\n');
 }
 
-// Whatever a script of people's own holds, only comments of it reach the script around it.
+// Whatever a user script holds, only its comments reach the generated script.
 void wrap(const std::string& text) {
-  const auto script = read_own_script("script", "#!/bin/sh\n" + text);
+  const auto script = read_user_script("script", "#!/bin/sh\n" + text);
   if (!script.ok()) return;
   Wrapping wrapping;
   wrapping.title = text;
   wrapping.job_name = wrapping.comment = wrapping.log = "x";
   wrapping.command = {"x"};
-  const auto wrapped = wrap_own_script(*script, wrapping);
+  const auto wrapped = wrap_user_script(*script, wrapping);
   if (!wrapped.ok()) return;
   for (std::string_view line : stoker::split(*wrapped, '\n')) {
     if (!line.empty() && line.front() != '#' && line != "exec x") std::abort();
@@ -83,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::ptrdiff_t lines = lines_of(hostile);
   if (lines >= 0 && !text.empty() && lines != lines_of(plain)) std::abort();
   (void)check_extra(text);
-  (void)check_own_option(text);
+  (void)check_user_option(text);
   wrap(text);
   plain.extra = {text};
   (void)write_batch_script(plain);

@@ -1,5 +1,5 @@
-// Events as a damaged or foreign file may hold them: never more events than lines, every line is an event,
-// damage, blank or torn, and every typed view of an event gives a value or nothing.
+// Damaged or foreign event files: never more events than lines; every line is an event, damaged, blank or
+// truncated; and every typed view of an event returns a value or nothing.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const EventLog log = parse_events("fuzz", text);
   const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-  CHECK(log.events.size() + log.damaged <= lines + 1);
+  STOKER_CHECK(log.events.size() + log.damaged <= lines + 1);
   for (const Event& event : log.events) {
     (void)attempt_started(event);
     (void)rank_started(event);

@@ -1,5 +1,5 @@
-// Frames come from whoever connects to the run's port: any bytes must be cut into messages or be refused, and
-// what was understood must encode to a frame that reads back the same.
+// Frames come from any client of the run's port: any bytes are parsed or rejected, and a parsed message
+// survives a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

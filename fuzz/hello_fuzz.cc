@@ -1,34 +1,35 @@
-// What a rank of `stoker hello` tells comes over the network: any message must be taken in or be refused, and
-// what was taken in must read back the same.
+// Messages of `stoker hello` ranks come from the network: any message is parsed or rejected, and a parsed one
+// survives a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "rank/hello/facts.h"
-#include "rank/hello/wire.h"
+#include "netcheck/facts.h"
+#include "netcheck/wire.h"
 
-namespace hello = stoker::rank::hello;
+namespace hello = stoker::netcheck;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  if (const auto cores = hello::parse_cores(bytes); cores.ok() && *cores != *hello::parse_cores(bytes))
+  if (const auto cores = stoker::netcheck::parse_cores(bytes);
+      cores.ok() && *cores != *stoker::netcheck::parse_cores(bytes))
     std::abort();
-  if (const auto ways = hello::parse_lines(bytes); ways.ok()) {
-    const auto again = hello::parse_lines(hello::to_lines(*ways));
+  if (const auto ways = stoker::netcheck::parse_targets(bytes); ways.ok()) {
+    const auto again = stoker::netcheck::parse_targets(stoker::netcheck::to_lines(*ways));
     if (!again.ok() || *again != *ways) std::abort();
   }
   stoker::net::FrameParser parser;
   parser.feed(bytes);
-  hello::RankFacts facts;
+  stoker::netcheck::RankFacts facts;
   for (;;) {
     const auto next = parser.next();
     if (!next.ok() || !*next) break;
-    (void)hello::take_in(**next, &facts);
-    (void)hello::parse_resolved(**next);
-    (void)hello::parse_way(**next);
-    (void)hello::parse_flow(**next);
+    (void)stoker::netcheck::parse_fact(**next, &facts);
+    (void)stoker::netcheck::parse_resolved(**next);
+    (void)stoker::netcheck::parse_way(**next);
+    (void)stoker::netcheck::parse_flow(**next);
   }
-  (void)hello::to_messages(facts);
+  (void)stoker::netcheck::to_messages(facts);
   return 0;
 }

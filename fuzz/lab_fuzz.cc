@@ -1,5 +1,5 @@
-// What a lab reads that it may not have written: lab.json, environments of processes, rates and shares.
-// Whatever they hold, nothing crashes, and no rate or share is one that `tc` would misread.
+// A lab's inputs: lab.json, environments of processes, rates and shares. Nothing crashes, and no rate or
+// share is one that `tc` would misread.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -12,10 +12,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace stoker::lab;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto lab = parse(text, "/labs/x")) {
-    for (const Node& node : lab->nodes) (void)node_command(*lab, node, {"true"});
+    for (const LabNode& node : lab->nodes) (void)node_command(*lab, node, {"true"});
     (void)find_node(*lab, text);
   }
-  (void)fault::place_of(text);
+  (void)fault::parse_rank_identity(text);
   if (const auto rate = fault::parse_rate(text)) {
     if (fault::rate_text(*rate).empty()) __builtin_trap();
   }

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "format/safetensors.h"
+#include "archive/safetensors.h"
 
-using stoker::formats::parse_safetensors_header;
-using stoker::formats::plan_safetensors;
+using stoker::archive::parse_safetensors_header;
+using stoker::archive::plan_safetensors;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
@@ -14,14 +14,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!header) return 0;
   std::uint64_t covered = 0;
   for (const auto& entry : header->entries) {
-    CHECK(entry.begin == covered);
+    STOKER_CHECK(entry.begin == covered);
     covered = entry.end;
   }
-  CHECK(header->data_begin + covered == size);
+  STOKER_CHECK(header->data_begin + covered == size);
   const auto plan = plan_safetensors(header->entries, header->metadata);
   if (!plan) return 0;  // a name the format allows and we do not write
   const auto again =
       parse_safetensors_header("again", std::as_bytes(std::span(plan->bytes)), plan->header.file_bytes);
-  CHECK(again.ok() && again->entries == plan->header.entries && again->metadata == plan->header.metadata);
+  STOKER_CHECK(again.ok() && again->entries == plan->header.entries &&
+               again->metadata == plan->header.metadata);
   return 0;
 }

@@ -1,12 +1,12 @@
-// The record of a share on a node's own disk: what was written comes back, anything else is an error that
-// names the file. Behind a checksum that fits, too, which chance would never find.
+// The record of a share on a node's local disk: a valid one survives a round trip, anything else is an error
+// that names the file. Also behind a valid checksum, which a fuzzer would not find.
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/hash.h"
-#include "base/text.h"
-#include "checkpoint/local/share.h"
+#include "checkpoint/save/share.h"
+#include "stoker/text.h"
 
 namespace {
 
@@ -15,12 +15,13 @@ void parse(std::string_view text) {
   const auto share = stoker::checkpoint::parse_share("fuzz", text);
   if (!share.ok()) {
     const Code code = share.status().code();
-    CHECK((code == Code::corrupt || code == Code::invalid) && share.status().message().starts_with("fuzz: "));
+    STOKER_CHECK((code == Code::corrupt || code == Code::invalid) &&
+                 share.status().message().starts_with("fuzz: "));
     return;
   }
-  CHECK(share->rank.value >= 0 && share->rank.value < share->head.world_size.value);
+  STOKER_CHECK(share->rank.value >= 0 && share->rank.value < share->head.world_size.value);
   const auto again = stoker::checkpoint::parse_share("again", stoker::checkpoint::share_text(*share));
-  CHECK(again.ok() && again->marker == share->marker && again->head == share->head);
+  STOKER_CHECK(again.ok() && again->marker == share->marker && again->head == share->head);
 }
 
 }  // namespace

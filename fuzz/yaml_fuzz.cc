@@ -1,13 +1,12 @@
-// Any bytes as a job file, and as a site profile: never a crash, never a hang; and what loads is written as a
-// file that loads as the same job or site.
+// Any bytes as a job file and as a site profile: no crash and no hang; a loaded file survives a round trip.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "config/layers.h"
-#include "config/words.h"
-#include "job/read.h"
+#include "config/shell_words.h"
+#include "job/read_job.h"
 #include "job/site/find.h"
 #include "job/site/site.h"
 
@@ -36,18 +35,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const Result<std::vector<std::string>> words = config::split_words(text); words.ok()) {
     if (config::split_words(config::join_words(*words)).value() != *words) {
-      // `${...}` is kept whole by the splitter and quoted by the joiner: only then may they differ.
+      // The splitter keeps `${...}` whole and the joiner quotes it: only then may they differ.
       if (text.find("${") == std::string_view::npos) differ("words differ", std::string(text));
     }
   }
   check_site(text);
   (void)job::matches_pattern(text.substr(0, text.size() / 2), text);
   const job::TextSource source{.name = "job.yaml", .text = std::string(text), .folder = "/jobs"};
-  const Result<job::Job> job = job::read(source, {.current_directory = "/here"});
+  const Result<job::Job> job = job::read_job(source, {.current_directory = "/here"});
   if (!job.ok()) return 0;
   const std::string effective = job::to_yaml(*job);
-  const Result<job::Job> again = job::read({.name = "job.yaml", .text = effective, .folder = "/elsewhere"},
-                                           {.current_directory = "/there"});
+  const Result<job::Job> again = job::read_job(
+      {.name = "job.yaml", .text = effective, .folder = "/elsewhere"}, {.current_directory = "/there"});
   if (!again.ok()) differ(again.error().to_string(), effective);
   if (*again != *job) differ("the job differs", effective);
   return 0;

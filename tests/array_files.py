@@ -1,4 +1,4 @@
-"""What the tests of datasets in HDF5 and Zarr share: shards read by their own libraries, and files of others."""
+"""Shared by the tests of datasets in HDF5 and Zarr: shards read by the original libraries, and foreign files."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ def opened(file: Path):
 
 
 def samples(group) -> dict[str, dict]:
-    """As docs/formats/sample-arrays.md says."""
+    """Reads them according to docs/formats/sample-arrays.md."""
     data, found = group["bytes"], {}
     files = {name: group["files"][name][:] for name in group["files"]}
     for i, (begin, end) in enumerate(group["key"][:].tolist()):
@@ -35,7 +35,7 @@ def all_samples(dataset: Path) -> dict[str, dict]:
 
 
 def write_zarr(file: Path, kind: str, packed: bool, arrays: dict[str, numpy.ndarray]) -> None:
-    """Places and labels packed, as zarr-python does unless it is told otherwise; `bytes` only if that is asked for."""
+    """Offsets and labels compressed, as zarr-python does by default; `bytes` only if `packed`."""
     store = zarr.storage.ZipStore(file, mode="w")
     group = zarr.create_group(store, zarr_format=2 if kind == "zarr 2" else 3)
     for name, array in arrays.items():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,58 +29,67 @@ sys.path.insert(0, str(MODULE))
 
 
 def pytest_configure() -> None:
-    # Under nohup a hang-up is ignored, in the background of a script an interrupt; what we start would inherit that.
+    # Under nohup, SIGHUP is ignored; in the background of a script, SIGINT. Child processes would inherit that.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ["LC_ALL"] = "C.UTF-8"  # what commands say does not hang on this machine's locale
+    os.environ["LC_ALL"] = "C.UTF-8"  # the output of commands must not depend on the locale
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="also run the tests of the long lane")
-    parser.addoption("--once", action="store_true", help="try no test a second time")
+    parser.addoption("--once", action="store_true", help="never retry a test")
 
 
-# Files are run side by side, each by one worker. Begun last, these would be waited for by all others.
-LONG_FILES = (
-    "test_exactness.py",
-    "test_resume.py",
-    "test_trainer.py",
-    "test_main_job.py",
-    "test_explain_faults.py",
-    "test_exchanges.py",
-    "test_cpp_example.py",
-    "test_local_checkpoints.py",
-    "test_arrays.py",
-    "test_chains.py",
-    "test_lab_modes.py",
-    "test_checkpoint_ranks.py",
-    "test_failures.py",
-    "test_types.py",
-    "test_own_script.py",
-    "test_formats.py",
-)
-
-
-# A cluster of daemons that share two cores with three other tests is late now and then, and the test that meets this is
-# wrong about the product. Such a test is tried once more; the summary names it and shows what failed. What is late is
-# looked for with --once on a machine that is busy on purpose: script/soak busy.
-TRIED_AGAIN = pytest.mark.flaky(reruns=1)
+# A cluster of daemons that shares two cores with three other tests is sometimes late, and a test then fails without a
+# fault of the product. Such a test is retried once; the summary names it and shows the failure. To find what is late, use
+# --once on a deliberately busy machine: script/soak busy.
+RETRIED_ONCE = pytest.mark.flaky(reruns=1)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.write_sep("_", f"failed, and tried again: {report.nodeid}")
+        terminalreporter.write_sep("_", f"failed, retried: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)
         for title, text in report.sections:
             terminalreporter.write_sep("-", title)
             terminalreporter.write_line(text)
 
 
+# Seconds that each file took in the last run on this machine, in pytest's cache.
+FILE_SECONDS = "stoker/file-seconds"
+
+
+def sort_longest_first(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files side by side end together when the longest start first. Without a last run, a test's own time limit is the guess."""
+    seconds = config.cache.get(FILE_SECONDS, {})
+    guesses: dict[str, float] = defaultdict(float)
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        guesses[item.path.name] += limit.args[0] / 100 if limit and limit.args else 0.5
+    names = sorted(guesses, key=lambda name: (-seconds.get(name, guesses[name]), name))
+    place = {name: index for index, name in enumerate(names)}
+    items.sort(key=lambda item: place[item.path.name])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keeps what each file took. Workers of xdist report to their controller, which alone writes."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    took: dict[str, float] = defaultdict(float)
+    for reports in reporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                took[Path(report.location[0]).name] += report.duration
+    known = session.config.cache.get(FILE_SECONDS, {})
+    session.config.cache.set(FILE_SECONDS, known | {name: round(seconds, 1) for name, seconds in took.items()})
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name == "lab" and not config.getoption("--once"):
-            item.add_marker(TRIED_AGAIN)
-    items.sort(key=lambda item: LONG_FILES.index(item.path.name) if item.path.name in LONG_FILES else len(LONG_FILES))
+            item.add_marker(RETRIED_ONCE)
+    sort_longest_first(config, items)
     if config.getoption("--soak"):
         return
     soak = [item for item in items if item.get_closest_marker("soak")]
@@ -96,7 +106,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -105,7 +115,7 @@ class Completed:
 
 
 class Stoker:
-    """Runs the built command, each time in a session of its own. When the test ends, what is left of them is killed."""
+    """Runs the built command, each time in a separate session. Processes left at the end of the test are killed."""
 
     def __init__(self, folder: Path):
         self.path = BIN / "stoker"
@@ -134,7 +144,7 @@ class Stoker:
         return result
 
     def start(self, *arguments: str | Path, program: Path | None = None, **options) -> Process:
-        """Starts `stoker ARGUMENTS...` in a process group of its own and returns at once; output is piped as text."""
+        """Starts `stoker ARGUMENTS...` in a separate process group and returns at once; output is piped as text."""
         environment = dict(os.environ)
         for name in [name for name in environment if name.startswith(("STOKER_", "SLURM_"))]:
             del environment[name]
@@ -249,7 +259,7 @@ def module_environment() -> dict[str, str]:
 
 @pytest.fixture
 def python(tmp_path: Path, module_environment: dict[str, str]) -> Callable[..., str]:
-    """python(code, *arguments) runs a program of its own that may import the module, and returns what it printed."""
+    """python(code, *arguments) runs a separate program that may import the module, and returns its output."""
 
     def run(code: str, *arguments: object, env: dict[str, str] | None = None, timeout: float = PATIENCE) -> str:
         command = [sys.executable, "-c", code, *map(str, arguments)]

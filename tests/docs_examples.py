@@ -1,7 +1,7 @@
-"""Reads the examples of a documentation page, compares them with what the commands say, and puts right what they say.
+"""Reads the examples of a documentation page, compares them with the output of the commands, and corrects them.
 
 A page's ```console blocks are run from top to bottom in one folder: lines that begin with "$ " are commands, the lines
-below are what standard output and standard error say together. "…" stands for any text within a line, and alone on a
+below are standard output and standard error together. "…" means any text within a line, and alone on a
 line for any lines. A ```yaml block that begins with "# <name>.yaml" is that file. `<!-- setup: a, b -->` anywhere on the
 page names what is in the folder before (tests/test_docs.py). Examples that are not run are ```text or ```sh.
 
@@ -80,7 +80,7 @@ def matches(expected: str, actual: str) -> bool:
 
 
 def with_output(page: str, example: Command, actual: str) -> str:
-    """The page with this example's output replaced by what the command says now."""
+    """The page with this example's output replaced by the command's present output."""
     before = f"$ {example.command}\n"
-    assert page.count(before + example.expected) == 1, f"'{example.command}' stands twice with the same output"
+    assert page.count(before + example.expected) == 1, f"'{example.command}' occurs twice with the same output"
     return page.replace(before + example.expected, before + actual.strip("\n") + ("\n" if actual.strip() else ""))

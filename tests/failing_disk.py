@@ -1,5 +1,5 @@
 """A filesystem that fails as disks fail: a folder seen through FUSE, where reading chosen bytes gives an I/O error or never
-ends. It speaks to /dev/fuse itself, read only, in a process of its own, so that the tests never wait for it.
+ends. It uses /dev/fuse directly, read only, in a separate process, so that the tests never wait for it.
 
     python failing_disk.py SOURCE FOLDER FAULTS     serves until it is unmounted; FAULTS has lines
                                                     "error|hang BEGIN END PATH", read anew for each request"""

@@ -12,7 +12,7 @@ from conftest import BIN
 SHAPE = (11, 5, 6)
 SITE_PACKAGES = Path(h5py.__file__).parents[1]
 (IN_WHEEL,) = (SITE_PACKAGES / "h5py.libs").glob("libhdf5-*")
-# Versions of libhdf5 differ in what they say of a file.
+# Versions of libhdf5 report different errors.
 LIBRARIES = {"any": {}, "of h5py": {"STOKER_HDF5_LIBRARY": str(IN_WHEEL)}}
 each_library = pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
 

@@ -1,4 +1,4 @@
-"""Jobs that tell what happens to them, and faults: for tests that break a lab."""
+"""Jobs that record their signals and network, and faults: for tests that break a lab."""
 
 import json
 import shlex
@@ -14,8 +14,8 @@ from running import wait_until
 
 PROBE = Path(__file__).with_name("lab") / "probe.py"
 
-# A program that counts in steps of 0.1 s to its first argument; saves and stops when it is asked to, as the newest of
-# files that any program writes.
+# A program that counts to its first argument, every 0.1 s by 1. On SIGUSR1 it saves and stops, with a checkpoint in the
+# format of any program.
 COUNTER = r"""
 import json, os, pathlib, signal, struct, sys, time
 folder = pathlib.Path(os.environ["STOKER_CHECKPOINT_DIR"])
@@ -38,23 +38,23 @@ print("counted to", count, flush=True)
 
 
 def fault(lab: Lab, *words: str, **options) -> str:
-    """What `stoker lab fault ...` says, with the lab's name left out of it."""
-    said = lab.stoker("lab", "fault", *words, "--name", lab.name, **options).out.strip()
-    return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
+    """The output of `stoker lab fault ...` without the lab's name."""
+    printed = lab.stoker("lab", "fault", *words, "--name", lab.name, **options).out.strip()
+    return printed.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
 
 
 def refusal(lab: Lab, *words: str, code: int = 2) -> str:
-    said = lab.stoker("lab", "fault", *words, "--name", lab.name, code=code).err
-    return said.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
+    printed = lab.stoker("lab", "fault", *words, "--name", lab.name, code=code).err
+    return printed.replace(f" --name {lab.name}", "").replace(lab.name, "LAB")
 
 
 def in_force(lab: Lab) -> list[dict]:
-    return json.loads(fault(lab, "--json"))["in_force"]
+    return json.loads(fault(lab, "--json"))["active"]
 
 
 @dataclass
 class Job:
-    """A job, and what its tasks wrote in a folder that all nodes see."""
+    """A job, and the files of its tasks in a folder that all nodes see."""
 
     lab: Lab
     id: str
@@ -73,7 +73,7 @@ class Job:
         return (self.folder / name).read_text() if self.has(name) else ""
 
     def beats(self, task: int, within: float = 10) -> bool:
-        """Whether the task's heart beats: its file changes."""
+        """Whether the task is alive: its file changes."""
         deadline = time.monotonic() + within
         before = self.read(f"beat-{task}")
         while time.monotonic() < deadline:
@@ -83,12 +83,12 @@ class Job:
         return False
 
     def next_network(self, matches: Callable[[dict], bool], what: str) -> None:
-        """Waits until the probe tells a network like that, from now on."""
+        """Waits until the probe reports a matching network, from now on."""
         begin = len(self.read("network"))
 
         def found() -> bool:
-            told = self.read("network")[begin:].split("\n")[1:-1]  # the first may have begun before
-            return any(matches(json.loads(line)) for line in told)
+            reported = self.read("network")[begin:].split("\n")[1:-1]  # the first may have begun before
+            return any(matches(json.loads(line)) for line in reported)
 
         wait_until(found, what)
 
@@ -107,8 +107,8 @@ def start_probe(lab: Lab, nodes: str) -> Job:
 
 
 def wait_for_written_state(lab: Lab) -> None:
-    """What the controller has not written yet dies with it: it would give a job's number to another one then, and a node that
-    knows the first would be drained ("Duplicate jobid"). It writes what is new every 5 s."""
+    """Waits until the controller has written its state, every 5 s. A controller that is killed before loses the job's number
+    and reuses it; Slurm then drains a node that knows the first job ("Duplicate jobid")."""
     begin, state = time.time(), lab.folder / "state/job_state"
     wait_until(
         lambda: (state.exists() and state.stat().st_mtime > begin) or time.time() > begin + 7,
@@ -117,8 +117,8 @@ def wait_for_written_state(lab: Lab) -> None:
 
 
 def start_trapping(lab: Lab, *options: str) -> Job:
-    """A job that writes "ran" all the time, "told" when it gets SIGTERM, and goes on."""
-    step = 'trap "date > told" TERM; while :; do date > ran; sleep 0.1; done'
+    """A job that writes "ran" all the time and "signalled" on SIGTERM, and continues."""
+    step = 'trap "date > signalled" TERM; while :; do date > ran; sleep 0.1; done'
     job = submit(lab, f"trap : TERM\nsrun bash -c '{step}'", "--ntasks=1", *options)
     wait_until(lambda: job.has("ran"), "the job runs")
     return job

@@ -1,6 +1,6 @@
-"""What Slurm takes half a minute for: it looks at limits every 30 s, misses a node after as long, and gives preempted jobs a
-grace of 10 s. All of it happens on a lab of its own, each story in a thread, from the start of the test run on;
-tests/lab/test_lab_waits.py hears how each ended, when most of the waiting is over."""
+"""Behaviour for which Slurm needs half a minute: it checks limits every 30 s, notices a missing node after the same time, and
+gives preempted jobs a grace time of 10 s. The stories run in a separate lab, each in a thread, from the start of the test
+run; tests/lab/test_lab_waits.py checks their results when most of the waiting is over."""
 
 import os
 import re
@@ -13,28 +13,28 @@ from lab_jobs import fault, in_force, start_trapping, submit
 from labs import Lab, start_lab, stop_lab
 from running import wait_until
 
-LIMIT = 180  # seconds, on a machine with much else to do
+LIMIT = 180  # seconds, on a busy machine
 
 # Each attempt writes a line to the job's log.
 COUNTED = "echo attempt ${SLURM_RESTART_COUNT:-0}; sleep 600"
 
 
-def a_job_over_its_limit_is_told_then_killed(lab: Lab) -> None:
+def a_job_over_its_limit_is_signalled_then_killed(lab: Lab) -> None:
     late = start_trapping(lab, "--nodelist=n1", "--time=10")
-    said = fault(lab, "expire", late.id)
-    assert said == f"{late.id}: time limit expired (was 10:00) (stoker lab fault heal {late.id})"
+    printed = fault(lab, "expire", late.id)
+    assert printed == f"{late.id}: time limit expired (was 10:00) (stoker lab fault heal {late.id})"
     lab.wait_for(late.id, "TIMEOUT", timeout=LIMIT)
-    assert late.has("told")
+    assert late.has("signalled")
     assert fault(lab, "heal", late.id) == f"{late.id}: has ended; nothing to undo"
 
 
-def a_preempted_job_is_told_and_runs_again_when_that_is_healed(lab: Lab) -> None:
+def a_preempted_job_is_signalled_and_runs_again_after_the_heal(lab: Lab) -> None:
     victim = start_trapping(lab, "--nodelist=n2", "--partition=low")
-    said = fault(lab, "preempt", victim.id)
+    printed = fault(lab, "preempt", victim.id)
     (entry,) = [entry for entry in in_force(lab) if entry["target"] == victim.id]
-    assert said == f"{victim.id}: {entry['what']} (stoker lab fault heal {victim.id})"
+    assert printed == f"{victim.id}: {entry['what']} (stoker lab fault heal {victim.id})"
     assert re.fullmatch(r"preempted on n2 by job \d+ of partition 'cpu'", entry["what"])
-    wait_until(lambda: victim.has("told"), "the preempted job gets SIGTERM", LIMIT)
+    wait_until(lambda: victim.has("signalled"), "the preempted job gets SIGTERM", LIMIT)
     lab.wait_for(victim.id, "PENDING", timeout=LIMIT)
     shown = ("squeue", "-h", "-w", "n2", "-t", "R", "-o", "%P")
     wait_until(lambda: lab.run(*shown).out == "cpu\n", "the other runs", LIMIT)
@@ -43,7 +43,7 @@ def a_preempted_job_is_told_and_runs_again_when_that_is_healed(lab: Lab) -> None
     wait_until(lambda: victim.has("ran"), "the preempted job runs again", LIMIT)
 
 
-def a_job_of_low_makes_room_for_one_of_another_partition(lab: Lab) -> None:
+def a_job_of_low_makes_room_for_one_of_a_different_partition(lab: Lab) -> None:
     low = submit(lab, COUNTED, "-p", "low", "-w", "n3", "--exclusive")
     lab.wait_for(low.id, "RUNNING", timeout=LIMIT)
     other = submit(lab, COUNTED, "-p", "cpu", "-w", "n3", "--exclusive")
@@ -71,16 +71,16 @@ def a_node_that_is_cut_off_goes_down_and_its_job_starts_again(lab: Lab) -> None:
 
 
 STORIES = [
-    a_job_over_its_limit_is_told_then_killed,
-    a_preempted_job_is_told_and_runs_again_when_that_is_healed,
-    a_job_of_low_makes_room_for_one_of_another_partition,
+    a_job_over_its_limit_is_signalled_then_killed,
+    a_preempted_job_is_signalled_and_runs_again_after_the_heal,
+    a_job_of_low_makes_room_for_one_of_a_different_partition,
     a_requeued_job_starts_again,
 ]
 CABLE_STORIES = [a_node_that_is_cut_off_goes_down_and_its_job_starts_again]  # namespaces mode
 
 
-class Told(threading.Thread):
-    """One story and how it ends."""
+class StoryThread(threading.Thread):
+    """Runs one story; `end` raises its failure."""
 
     def __init__(self, story: Callable[[Lab], None], lab: Lab):
         super().__init__(daemon=True)
@@ -92,7 +92,7 @@ class Told(threading.Thread):
     def run(self) -> None:
         try:
             self.story(self.lab)
-        except BaseException as failure:  # pytest.fail's is no Exception
+        except BaseException as failure:  # pytest.fail raises no Exception
             self._failure = failure
 
     def end(self) -> None:
@@ -104,10 +104,10 @@ class Told(threading.Thread):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def all_told(request: pytest.FixtureRequest) -> Iterator[dict[str, Told] | pytest.fail.Exception]:
-    """Starts the stories with the test run if one of its tests wants to hear them. A lab that does not start fails those
-    tests, no others."""
-    if not needs.is_met("slurm") or not any("told" in item.fixturenames for item in request.session.items):
+def all_stories(request: pytest.FixtureRequest) -> Iterator[dict[str, StoryThread] | pytest.fail.Exception]:
+    """Starts the stories with the test run if one of its tests uses them. A lab that does not start fails only these
+    tests."""
+    if not needs.is_met("slurm") or not any("end_story" in item.fixturenames for item in request.session.items):
         yield {}
         return
     try:
@@ -116,22 +116,22 @@ def all_told(request: pytest.FixtureRequest) -> Iterator[dict[str, Told] | pytes
         yield failure
         return
     stories = STORIES + (CABLE_STORIES if lab.mode == "namespaces" else [])
-    yield {story.__name__: Told(story, lab) for story in stories}
+    yield {story.__name__: StoryThread(story, lab) for story in stories}
     stop_lab(lab.name)
 
 
 @pytest.fixture
-def told(
-    request: pytest.FixtureRequest, all_told: dict[str, Told] | pytest.fail.Exception
+def end_story(
+    request: pytest.FixtureRequest, all_stories: dict[str, StoryThread] | pytest.fail.Exception
 ) -> Callable[[Callable], None]:
-    """told(story) fails where the story fails; a test that is tried again has it told from the beginning."""
-    if isinstance(all_told, pytest.fail.Exception):
-        raise all_told
+    """end_story(story) fails if the story failed; a retried test runs it from the beginning."""
+    if isinstance(all_stories, pytest.fail.Exception):
+        raise all_stories
 
     def end(story: Callable[[Lab], None]) -> None:
         name = story.__name__
         if getattr(request.node, "execution_count", 1) > 1:
-            all_told[name] = Told(story, all_told[name].lab)
-        all_told[name].end()
+            all_stories[name] = StoryThread(story, all_stories[name].lab)
+        all_stories[name].end()
 
     return end

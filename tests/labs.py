@@ -1,6 +1,6 @@
 """Slurm clusters for tests. `lab` is one cluster per test run, as new for each test; `make_lab` starts others.
 
-Mark the test @pytest.mark.needs("slurm"), and "namespaces" if it cuts cables or looks at addresses: the shared lab is
+Mark the test @pytest.mark.needs("slurm"), and "namespaces" if it cuts cables or uses addresses: the shared lab is
 in namespaces mode where the kernel allows that, else in processes mode. All labs end with the test run, however it ends.
 """
 
@@ -27,7 +27,7 @@ ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEM
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -117,15 +117,15 @@ class Lab:
         return dict(line.split() for line in shown.splitlines())
 
     def story(self) -> str:
-        """What Slurm knows now and what the logs of the runs say last, for the message of a test that waited in vain."""
-        said = [self.run("squeue", "--long", code=None).out, self.run("sinfo", "--long", "--Node", code=None).out]
+        """Slurm's state and the ends of the logs, for the message of a test that timed out."""
+        texts = [self.run("squeue", "--long", code=None).out, self.run("sinfo", "--long", "--Node", code=None).out]
         for log in sorted((self.folder / "log").glob("slurm*.log")):
             lines = log.read_text(errors="replace").splitlines()
             wrong = [line for line in lines if re.search(r"error|fatal|requeue|fail", line, re.IGNORECASE)]
-            said.append(f"{log}:\n" + "\n".join(wrong[-15:]))
+            texts.append(f"{log}:\n" + "\n".join(wrong[-15:]))
         for log in sorted(self.shared.rglob("*.log")):
-            said.append(f"{log}:\n{log.read_text(errors='replace')[-1500:]}")
-        return "\n".join(said)
+            texts.append(f"{log}:\n{log.read_text(errors='replace')[-1500:]}")
+        return "\n".join(texts)
 
     def reset(self) -> None:
         """As after `up`: faults healed, no job, all nodes idle, the shared folder empty. Less than a second when idle."""
@@ -164,7 +164,7 @@ class Lab:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """A test that fails tells what its cluster was like then, before that is put in order for the next one."""
+    """A failed test reports the state of its cluster, before the cluster is reset for the next test."""
     report = yield
     used = getattr(item, "funcargs", {})
     lab = next((used[name] for name in ("lab", "accounting_lab") if name in used), None)
@@ -233,7 +233,7 @@ def accounting_lab(shared_accounting_lab: Lab) -> Iterator[Lab]:
 
 @pytest.fixture
 def make_lab() -> Iterator[Callable[..., Lab]]:
-    """make_lab("x1", "--nodes", "2") starts a lab of its own for this test, gone when the test ends."""
+    """make_lab("x1", "--nodes", "2") starts a separate lab for this test, removed when the test ends."""
     names: list[str] = []
 
     def make(name: str, *options: str) -> Lab:

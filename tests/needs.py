@@ -1,5 +1,5 @@
-"""What a test may ask of a machine. A test says so with @pytest.mark.needs("name") and is skipped, with the
-reason, where it is not given; a skip for any other reason fails the run (script/lib/test_summary.py).
+"""What a test may require of a machine. A test declares it with @pytest.mark.needs("name") and is skipped, with the
+reason, where it is missing; a skip for any other reason fails the run (script/lib/test_summary.py).
 In C++: GTEST_SKIP() << "needs root: ..."."""
 
 import importlib.util
@@ -113,5 +113,5 @@ NEEDS = {
 
 @cache
 def is_met(name: str) -> bool:
-    """Whether this machine gives what `name` stands for. KeyError for a name that is not in NEEDS."""
+    """Whether this machine fulfils the need `name`. KeyError for a name that is not in NEEDS."""
     return NEEDS[name].is_met()

@@ -1,4 +1,4 @@
-"""Makes folders of images for the tests of packing, and reads what came out."""
+"""Makes folders of images for the tests of packing, and reads the output."""
 
 import csv
 import hashlib
@@ -27,7 +27,7 @@ def make_images(folder: Path, classes: dict[str, int]) -> Path:
 
 
 def make_animals(folder: Path) -> Path:
-    """Two classes; some of their images have other files beside them, one of which is empty."""
+    """Two classes; some images have additional files, one of them empty."""
     make_images(folder, {"cat": 12, "dog": 8})
     (folder / "cat/0001.json").write_text('{"note": 1}')
     (folder / "cat/0001.mask.png").write_bytes(jpeg(5, kind="PNG"))
@@ -36,7 +36,7 @@ def make_animals(folder: Path) -> Path:
 
 
 def indexed_files(stoker, folder: Path, files: list[tuple[str, bytes]]) -> Path:
-    """A dataset of these (name, bytes), in a tar shard as webdataset has them."""
+    """A dataset of these (name, bytes) in a tar shard."""
     shards = folder / "shards"
     shards.mkdir()
     with tarfile.open(shards / "train-000000.tar", "w") as archive:
@@ -75,7 +75,7 @@ def left_out(dataset: Path) -> list[tuple[str, str, str]]:
 
 
 def refusal(stoker, *arguments: object, code: int = 2) -> str:
-    """What `stoker data pack` says when it refuses; it prints nothing else."""
+    """The error of a refused `stoker data pack`, which prints nothing else."""
     done = stoker("data", "pack", *arguments, code=code)
     assert done.out == ""
     return done.err

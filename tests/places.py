@@ -1,4 +1,4 @@
-"""Labs of one test's own, in a folder of its own: `labs` starts them as root in either mode, or as an ordinary user."""
+"""Labs of a single test, in a separate folder: `labs` starts them as root in either mode, or as an ordinary user."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ class Labs:
         return self._stoker.start(*self._words(verb, arguments), **self._settings(options))
 
     def slurm(self, folder: Path, *command: str) -> str:
-        """What one of Slurm's commands says, run in the lab of that folder by whose it is."""
+        """The output of a Slurm command, run in the lab of that folder by its owner."""
         who = {} if self.user is None else {"user": self.user, "group": self.user, "extra_groups": []}
         environment = os.environ | {"SLURM_CONF": str(folder / "etc/slurm.conf")}
         done = subprocess.run(
@@ -55,7 +55,7 @@ class Labs:
 
     @contextmanager
     def disk(self, size: str) -> Iterator[Path]:
-        """The labs lie on a disk of that size. Mark the test @pytest.mark.needs("mount")."""
+        """The labs are on a disk of that size. Mark the test @pytest.mark.needs("mount")."""
         folder = self.place / "labs"
         folder.mkdir()
         owner = self.user or 0
@@ -94,7 +94,7 @@ def place() -> Iterator[Path]:
     ]
 )
 def labs(request: pytest.FixtureRequest, stoker: Stoker, place: Path) -> Iterator[Labs]:
-    """What starts labs in `place`; all that stand at the end are taken down."""
+    """Starts labs in `place`; the ones that still run at the end are taken down."""
     is_user = request.param == "user"
     labs = Labs(stoker, place, "processes" if is_user else request.param, SOMEBODY if is_user else None)
     yield labs

@@ -1,6 +1,6 @@
-"""Reads the order receipts of a run (docs/formats/receipts.md) and says whether each sample was seen exactly once.
+"""Reads the order receipts of a run (docs/formats/receipts.md) and checks that each sample was seen exactly once.
 
-python tests/receipts.py RUN SAMPLES        exits with 1 and says what is wrong"""
+python tests/receipts.py RUN SAMPLES        exits with 1 and prints the errors"""
 
 import struct
 import sys
@@ -75,7 +75,7 @@ def mistakes(ranks: list[list[Receipt]], samples: int) -> list[str]:
     steps = [[receipt.step for receipt in rank] for rank in ranks]
     for number, own in enumerate(steps):
         if own != sorted(set(own)):
-            found.append(f"rank {number}: a step is there twice or out of order")
+            found.append(f"rank {number}: a step appears twice or out of order")
         if number > 0 and not set(own) <= set(steps[number - 1]):
             found.append(f"rank {number}: has other steps than rank {number - 1}")
     counts: dict[int, Counter[int]] = {}

@@ -41,7 +41,7 @@ def record(example: dict) -> bytes:
 
 
 def imagenet(number: int) -> dict:
-    """As TensorFlow's build_imagenet_data.py writes it."""
+    """Like the records of TensorFlow's build_imagenet_data.py."""
     return {
         "image/height": 12,
         "image/width": 16,

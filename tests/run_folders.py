@@ -67,7 +67,7 @@ class RunFolder:
         self.event(attempt, time, "attempt_ended", node=0, outcome=outcome, exit_code=exit_code, **fields)
 
     def saved(self, attempt: int, time: float, step: int, seconds: float, stall_s: float) -> None:
-        """Tells of a checkpoint, as rank 0 does."""
+        """Records a checkpoint like rank 0."""
         fields = {"step": step, "epoch": (step - 1) // 98, "folder": f"step-{step}", "bytes": 2_200_000}
         self.event(attempt, time, "checkpoint_saved", "rank-0000", **fields, seconds=seconds, stall_s=stall_s)
 
@@ -164,7 +164,7 @@ def _capsule(run: RunFolder) -> None:
 
 
 def killed_and_resumed(runs: Path) -> RunFolder:
-    """Three epochs of 98 steps on 2 ranks: rank 1 is killed at step 131, the second attempt goes on from step 100."""
+    """Three epochs of 98 steps on 2 ranks: rank 1 is killed at step 131, the second attempt resumes from step 100."""
     run = RunFolder.create(runs)
     _capsule(run)
     killed = _killed(run, BEGIN)
@@ -182,7 +182,7 @@ def _killed(run: RunFolder, begin: float) -> float:
     where = {"phase": "backward", "epoch": 1, "step": 131, "reason": "killed by signal 9"}
     run.event(1, cut, "rank_ended", rank=1, host="node1", signal=9, stopped_by_us=False, **where)
     run.event(1, cut + 0.1, "rank_ended", rank=0, host="node1", signal=15, stopped_by_us=True)
-    reason = "rank 1 (node1) left at epoch 2 step 131: killed by signal 9"
+    reason = "rank 1 (node1) exited at epoch 2 step 131: killed by signal 9"
     run.ended(1, cut + 0.2, "failed", 137, first_rank=1, reason=reason)
     run.system(1, begin, cut + 0.2)
     return cut

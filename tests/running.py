@@ -11,12 +11,12 @@ import pytest
 
 # How long a test waits, in seconds, for what comes by itself where all is well: only what hangs takes so long, however
 # busy the machine. What a run has to end lives longer (`sleep 600`), so that nothing ends by itself in the meantime.
-# Below pytest's own limit, so that the test says what it waited for.
+# Below pytest's own limit, so that the test reports what it waited for.
 PATIENCE = 240
 
 
 class Process(subprocess.Popen):
-    """A started program that nobody waits for longer than PATIENCE, unless told so."""
+    """A started program with a default timeout of PATIENCE."""
 
     def communicate(self, input: str | bytes | None = None, timeout: float | None = PATIENCE) -> tuple:
         return super().communicate(input, timeout)
@@ -38,7 +38,7 @@ class Job:
         )
 
     def processes(self) -> list[str]:
-        """Processes that carry the mark: "<pid> <name> <state>". Ended ones that nobody has reaped do not count."""
+        """Processes that carry the mark: "<pid> <name> <state>". Zombies do not count."""
         found = []
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def tensors_of(folder: Path) -> dict[str, bytes]:
-    """By file and name, all tensors below a folder; that there are none is an error."""
+    """By file and name, all tensors below a folder; an error without any."""
     found = {}
     for file in sorted(folder.rglob("*.safetensors")):
         data = file.read_bytes()

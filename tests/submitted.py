@@ -42,7 +42,7 @@ class Runs:
         return wait_until(look, f"run is {' or '.join(states)}")
 
     def wait(self, run: str | Path = "last", code: int | None = 0) -> str:
-        """What `stoker wait` says in the end."""
+        """The final output of `stoker wait`."""
         done = self.stoker("wait", run, "--timeout", "240s", code=None, timeout=280)
         if ": still " in done.err:
             pytest.fail(f"{done.err}\n{self.lab.story()}")

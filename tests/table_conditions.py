@@ -1,4 +1,4 @@
-"""Conditions over rows of tables, as `--where` and as Arrow have them, put together by chance."""
+"""Random conditions on table rows, for `--where` and as Arrow expressions."""
 
 import operator
 import random

@@ -1,4 +1,4 @@
-"""Tables for the tests of `data convert` and `data pack`, and what came out of them."""
+"""Tables for the tests of `data convert` and `data pack`, and readers of their output."""
 
 import io
 from pathlib import Path
@@ -45,7 +45,7 @@ def flowers(folder: Path, **options) -> pyarrow.Table:
 
 
 def arrays(dataset: Path, extension: str) -> dict[str, numpy.ndarray]:
-    """By key what the samples' files of that kind hold; the dataset is of tar."""
+    """The arrays of a tar dataset with this extension, by key."""
     found = packing.members(dataset)
     ending = "." + extension
     return {

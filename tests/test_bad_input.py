@@ -1,5 +1,5 @@
-"""What no one meant to be read: logs for `stoker explain` and scripts for `stoker check` that are no text, have no end, or
-are in no encoding that anybody expects."""
+"""Unreadable input: logs for `stoker explain` and scripts for `stoker check` that are binary, very large or in an unexpected
+encoding."""
 
 import gzip
 import json
@@ -25,10 +25,10 @@ def diagnosis(stoker, name: str, **options) -> dict:
     return json.loads(stoker("explain", name, "--json", timeout=60, **options).out)["diagnosis"]
 
 
-def control_letters(said: str) -> set[str]:
-    """Those that move a cursor, colour, or turn what follows around."""
+def control_letters(output: str) -> set[str]:
+    """The characters that move the cursor, set a colour, or change the direction of the following text."""
     turning = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-    return {each for each in said if (unicodedata.category(each) == "Cc" or each in turning) and each != "\n"}
+    return {each for each in output if (unicodedata.category(each) == "Cc" or each in turning) and each != "\n"}
 
 
 LOGS = {
@@ -48,7 +48,7 @@ LOGS = {
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_cause_is_found_in_whatever_stands_around_it(stoker, tmp_path, name):
+def test_a_cause_is_found_in_any_context(stoker, tmp_path, name):
     (tmp_path / "log").write_bytes(LOGS[name])
     found = diagnosis(stoker, "log", code=0)
     assert found["rule"] == "disk-full"
@@ -58,26 +58,26 @@ def test_a_cause_is_found_in_whatever_stands_around_it(stoker, tmp_path, name):
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"\0", b"\xff\xfe", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", noise(100_000), b"\xff" * 10_000]
 )
-def test_what_says_nothing_has_no_cause(stoker, tmp_path, content):
+def test_an_uninformative_log_has_no_cause(stoker, tmp_path, content):
     (tmp_path / "log").write_bytes(content)
     done = stoker("explain", "log", "--json", timeout=60, code=None)
     assert done.code in (0, 1)
     assert json.loads(done.out)["diagnosis"]["certainty"] == "unknown"
-    said = stoker("explain", "log", timeout=60, code=None).out
-    assert control_letters(said) == set()
+    output = stoker("explain", "log", timeout=60, code=None).out
+    assert control_letters(output) == set()
 
 
-def test_letters_that_steer_a_terminal_are_neutralised(stoker, tmp_path):
+def test_terminal_control_characters_are_neutralised(stoker, tmp_path):
     evil = "RuntimeError: \u009b2J\u202egnihton\u2066 \x1b]0;x\x07 \x1b[31mred\n"
     (tmp_path / "log").write_text(evil)
-    said = stoker("explain", "log", code=None).out
-    assert "RuntimeError" in said and control_letters(said) == set()
+    output = stoker("explain", "log", code=None).out
+    assert "RuntimeError" in output and control_letters(output) == set()
     (tmp_path / "x.sh").write_text(f"#!/bin/bash\n#SBATCH --tine={evil[14:]}")
     assert control_letters(stoker("check", "x.sh", code=1).out) == set()
 
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
-def test_a_packed_log_that_is_cut_off_or_damaged_is_read_as_far_as_it_goes(stoker, tmp_path, kind):
+def test_a_truncated_or_damaged_compressed_log_is_read_up_to_the_damage(stoker, tmp_path, kind):
     text = FULL + b"".join(b"%d\n" % (i * 7919 % 100_003) for i in range(300))
     packed = (
         gzip.compress(text)
@@ -94,7 +94,7 @@ def test_a_packed_log_that_is_cut_off_or_damaged_is_read_as_far_as_it_goes(stoke
     assert diagnosis(stoker, name, code=None)["certainty"] in ("known", "unknown")
 
 
-def test_ranks_mixed_in_one_file_are_told_apart(stoker, tmp_path):
+def test_ranks_mixed_in_one_file_are_distinguished(stoker, tmp_path):
     lines = []
     for step in range(50):
         lines += [f"[rank{rank}]: step {step} loss 0.{step:02}" for rank in (2, 0, 3, 1)]
@@ -112,7 +112,7 @@ def test_ranks_mixed_in_one_file_are_told_apart(stoker, tmp_path):
     assert (found["rank"], found["cause"]) == (2, "the program raised KeyError: 'label' (train.py:7)")
 
 
-def test_ten_gigabytes_of_nothing_take_no_time(stoker, tmp_path):
+def test_a_sparse_file_of_ten_gigabytes_is_handled_quickly(stoker, tmp_path):
     with (tmp_path / "log").open("wb") as log:
         log.write(b"starting\n")
         log.truncate(10_000_000_000)
@@ -124,16 +124,16 @@ def test_ten_gigabytes_of_nothing_take_no_time(stoker, tmp_path):
 
 
 SCRIPTS = [
-    (SCRIPT.encode("utf-16"), 2, "x.sh: is in UTF-16, which neither Slurm nor the shell reads"),
-    (SCRIPT.encode("utf-16-le"), 2, "x.sh: is in UTF-16, which neither Slurm nor the shell reads"),
-    (SCRIPT.encode() + b"\0", 2, "x.sh: a zero byte at byte 49, which Slurm refuses in a script"),
-    (b"\x7fELF\2\1\1\0", 2, "x.sh: a zero byte at byte 7, which Slurm refuses in a script"),
+    (SCRIPT.encode("utf-16"), 2, "x.sh: is UTF-16, which neither Slurm nor the shell reads"),
+    (SCRIPT.encode("utf-16-le"), 2, "x.sh: is UTF-16, which neither Slurm nor the shell reads"),
+    (SCRIPT.encode() + b"\0", 2, "x.sh: a zero byte at byte 49, and Slurm rejects such a script"),
+    (b"\x7fELF\2\1\1\0", 2, "x.sh: a zero byte at byte 7, and Slurm rejects such a script"),
 ]
 
 
 @pytest.mark.parametrize(("content", "code", "message"), SCRIPTS)
 @pytest.mark.parametrize("words", [("check", "x.sh"), ("init", "job.yaml", "--from", "x.sh")], ids=["check", "init"])
-def test_what_is_no_script_is_refused_in_a_line(stoker, tmp_path, content, code, message, words):
+def test_a_file_that_is_not_a_script_is_refused_in_one_line(stoker, tmp_path, content, code, message, words):
     (tmp_path / "x.sh").write_bytes(content)
     assert stoker(*words, code=code).err.splitlines()[0] == message
     assert not (tmp_path / "job.yaml").exists()
@@ -143,7 +143,7 @@ def rules(stoker, name: str) -> list[str]:
     return [f["rule"] for f in json.loads(stoker("check", name, "--json", timeout=30, code=None).out)["findings"]]
 
 
-def test_a_script_in_other_letters_or_line_ends_is_read(stoker, tmp_path):
+def test_a_script_with_other_encodings_or_line_endings_is_read(stoker, tmp_path):
     plain = rules(stoker, write(tmp_path, SCRIPT.encode()))
     assert rules(stoker, write(tmp_path, SCRIPT.replace("hostname", "./a caf\xe9").encode("latin-1"))) == plain
     assert rules(stoker, write(tmp_path, SCRIPT.replace("\n", "\r\n").encode())) == ["dos-line-ends", *plain]
@@ -153,15 +153,15 @@ def test_a_script_in_other_letters_or_line_ends_is_read(stoker, tmp_path):
     assert rules(stoker, write(tmp_path, b"\xef\xbb\xbf" + SCRIPT.encode()))[0] == "no-interpreter"
 
 
-def test_a_script_of_noise_or_of_a_gigabyte_holds_nobody_up(stoker, tmp_path):
+def test_a_binary_or_huge_script_is_handled_quickly(stoker, tmp_path):
     bytes_but_zero = noise(400_000).replace(b"\0", b"x")
     assert "no-interpreter" in rules(stoker, write(tmp_path, bytes_but_zero))
-    said = stoker("check", "x.sh", timeout=30, code=1).out
-    assert control_letters(said) == set()
+    output = stoker("check", "x.sh", timeout=30, code=1).out
+    assert control_letters(output) == set()
     with (tmp_path / "x.sh").open("wb") as script:
         script.truncate(1 << 30)
     started = time.monotonic()
-    expected = "x.sh: 1073741824 bytes, and Slurm takes scripts of 4194304 at most\n"
+    expected = "x.sh: 1073741824 bytes, Slurm accepts scripts of at most 4194304\n"
     assert stoker("check", "x.sh", code=2).err == expected
     assert time.monotonic() - started < 5
 
@@ -172,12 +172,12 @@ def write(folder: Path, content: bytes) -> str:
 
 
 @pytest.mark.parametrize("where", ["run.json", "attempts/1/metrics-0000.csv", "attempts/1/rank-0000.log"])
-def test_a_pipe_in_a_run_folder_holds_no_command_up(stoker, tmp_path, where):
+def test_a_pipe_in_a_run_folder_blocks_no_command(stoker, tmp_path, where):
     folder = run_folders.killed_and_resumed(tmp_path / "runs").path
     pipe = folder / where
     assert pipe.parent.is_dir()
     pipe.unlink(missing_ok=True)
     os.mkfifo(pipe)
-    for command in ("status", "report", "logs"):  # whatever they say
+    for command in ("status", "report", "logs"):  # whatever they print
         stoker(command, "--runs", "runs") if command == "status" else stoker(command, folder, timeout=30)
     stoker("status", folder, timeout=30)

@@ -24,7 +24,7 @@ class Edited:
     def __init__(self, folder: Path):
         self.path = folder / "manifest.json"
         self.value = json.loads(self.path.read_text())
-        assert version_of(self.value) == self.value["version"], "the page of the format tells how it is computed"
+        assert version_of(self.value) == self.value["version"], "see the format page for how it is computed"
 
     def save(self) -> None:
         self.value["version"] = version_of(self.value)
@@ -54,33 +54,33 @@ def findings(stoker, *flags: str, env: dict[str, str] | None = None) -> list[tup
     ]
 
 
-def test_the_unchanged_dataset_has_nothing_to_find(stoker, folder):
+def test_the_unchanged_dataset_has_no_findings(stoker, folder):
     assert findings(stoker) == []
 
 
-def test_a_dataset_without_images_is_named(stoker, folder):
+def test_a_dataset_without_images_is_reported(stoker, folder):
     edited = Edited(folder / "packed")
     for component in edited.value["schema"]["components"]:
         component["kind"] = "bytes"
     edited.save()
     assert findings(stoker) == [
-        ("no-images", "job", "data.train.source: has no images, and train needs them", "job.yaml:4:19")
+        ("no-images", "job", "data.train.source: has no images, but train needs them", "job.yaml:4:19")
     ]
 
 
-def test_images_for_a_model_of_numbers_are_named(stoker, folder):
+def test_images_for_a_numeric_model_are_reported(stoker, folder):
     assert findings(stoker, "--set", "train.model=mlp") == [
         (
             "no-numbers",
             "job",
-            "data.train.source: has only images, and train.model: mlp takes numbers",
+            "data.train.source: has only images, but train.model: mlp needs numbers",
             "job.yaml:4:19",
         )
     ]
 
 
 @pytest.mark.parametrize("model", ["mlp", "gpt"])
-def test_a_model_of_something_else_needs_no_images(stoker, folder, model):
+def test_other_models_need_no_images(stoker, folder, model):
     edited = Edited(folder / "packed")
     for component in edited.value["schema"]["components"]:
         component["kind"] = "bytes"
@@ -88,7 +88,7 @@ def test_a_model_of_something_else_needs_no_images(stoker, folder, model):
     assert findings(stoker, "--set", f"train.model={model}", "--set", "train.classes=10") == []
 
 
-def test_a_dataset_without_labels_is_named(stoker, folder):
+def test_a_dataset_without_labels_is_reported(stoker, folder):
     edited = Edited(folder / "packed")
     edited.value["schema"]["labels"] = None
     edited.value["schema"]["classes"] = []
@@ -96,11 +96,11 @@ def test_a_dataset_without_labels_is_named(stoker, folder):
         split["class_samples"] = []
     edited.save()
     assert findings(stoker) == [
-        ("no-labels", "job", "data.train.source: has no labels, and train needs them", "job.yaml:4:19")
+        ("no-labels", "job", "data.train.source: has no labels, but train needs them", "job.yaml:4:19")
     ]
 
 
-def test_a_split_without_samples_is_named(stoker, folder):
+def test_a_split_without_samples_is_reported(stoker, folder):
     edited = Edited(folder / "packed")
     empty = next(split for split in edited.value["splits"] if split["name"] == "test")
     empty |= {"samples": 0, "shards": [], "class_samples": []}
@@ -108,38 +108,38 @@ def test_a_split_without_samples_is_named(stoker, folder):
     assert findings(stoker) == [("empty-split", "job", "data.validation.split: has no samples", "job.yaml:5:39")]
 
 
-def test_validation_data_with_other_classes_are_named(stoker, folder, photos):
+def test_validation_data_with_other_classes_are_reported(stoker, folder, photos):
     stoker("data", "pack", photos, "pets", code=0)
     flags = ["--set", "data.validation.source=pets", "--set", "data.validation.split=null"]
     assert findings(stoker, *flags) == [
         (
             "other-classes",
             "job",
-            "data.validation.source: its classes are not those of data.train.source",
+            "data.validation.source: its classes differ from data.train.source",
             "--set data.validation.source",
         )
     ]
 
 
-def test_an_allocation_that_is_too_small_is_named(stoker, folder):
+def test_a_too_small_allocation_is_reported(stoker, folder):
     allocation = {"SLURM_JOB_ID": "812345", "SLURM_JOB_NODELIST": "n[1-2]"}
     assert findings(stoker, "--set", "resources.nodes=3", env=allocation) == [
-        ("small-allocation", "job", "resources.nodes: 3 nodes, and allocation 812345 has 2", "--set resources.nodes")
+        ("small-allocation", "job", "resources.nodes: 3 nodes, but allocation 812345 has 2", "--set resources.nodes")
     ]
     assert findings(stoker, "--set", "resources.nodes=2", env=allocation) == []
 
 
-def test_a_person_reads_the_mistake_and_where_it_is(stoker, folder):
+def test_the_error_is_shown_with_its_position(stoker, folder):
     edited = Edited(folder / "packed")
     for component in edited.value["schema"]["components"]:
         component["kind"] = "bytes"
     edited.save()
     lines = stoker("check", "job.yaml", code=1).out.splitlines()
     assert lines[0].startswith("job.yaml: not ready, ")
-    assert "  mistake   data.train.source: has no images, and train needs them (job.yaml:4:19)" in lines
+    assert "  mistake   data.train.source: has no images, but train needs them (job.yaml:4:19)" in lines
 
 
-def test_a_chunk_cache_smaller_than_one_sample_s_chunks_is_told_with_what_would_do(stoker):
+def test_a_chunk_cache_smaller_than_one_sample_is_reported_with_a_sufficient_size(stoker):
     (stoker.folder / "hub").mkdir()
     with h5py.File(stoker.folder / "hub/train.h5", "w") as file:
         file.create_dataset("x", data=numpy.zeros((64, 12), "f4"), chunks=(8, 12), compression="gzip")
@@ -157,14 +157,14 @@ def test_a_chunk_cache_smaller_than_one_sample_s_chunks_is_told_with_what_would_
         {
             "rule": "small-chunk-cache",
             "level": "time",
-            "what": "train.chunk_cache: data.train: the chunks of one sample unpack to 384 B, only 300 B of them are kept: "
-            "nearly every sample unpacks its own again",
+            "what": "train.chunk_cache: data.train: the chunks of one sample unpack to 384 B, but the cache holds 300 B: "
+            "nearly every sample unpacks its chunks again",
             "where": "job.yaml:2:55",
             "cure": "train: {chunk_cache: 1MiB}",
         }
     ]
     assert small("--lang", "fr")[0]["what"] == (
-        "train.chunk_cache: data.train: les morceaux (chunks) d'un échantillon font 384 B une fois décompressés, dont 300 B "
-        "seulement sont gardés\u00a0: presque chaque échantillon décompresse de nouveau les siens"
+        "train.chunk_cache: data.train : les morceaux (chunks) d'un échantillon font 384 B une fois décompressés, mais le "
+        "cache en contient 300 B\u00a0: presque chaque échantillon décompresse de nouveau ses morceaux"
     )
     assert small("--set", "train.chunk_cache=1MiB") == []

@@ -1,4 +1,4 @@
-"""stoker check SCRIPT: what is wrong with a batch script of people's own, told with line, reason and corrected line."""
+"""stoker check SCRIPT: findings in a user script, with line, reason and corrected line."""
 
 import hashlib
 import json
@@ -33,27 +33,27 @@ def findings(done) -> list[tuple[int, str, str]]:
     return [(f["line"], f["level"], f["rule"]) for f in json.loads(done.out)["findings"]]
 
 
-def test_findings_are_told_with_line_reason_and_corrected_line(stoker, tmp_path):
+def test_findings_have_line_reason_and_corrected_line(stoker, tmp_path):
     write(tmp_path, SCRIPT)
     done = stoker("check", "train.sbatch", code=1)
     assert done.err == ""
-    tail = "no such option, and sbatch refuses the script; did you mean --ntasks-per-node? [loses the job: misspelt-option]"
+    tail = "no such option, sbatch rejects the script; did you mean --ntasks-per-node? [loses the job: misspelt-option]"
     assert done.out.splitlines() == [
         f"train.sbatch:2: --ntaks-per-node: {tail}",
         "    - #SBATCH --ntaks-per-node=4",
         "    + #SBATCH --ntasks-per-node=4",
-        "train.sbatch:4: log folder logs does not exist: before Slurm 23.02 the job ends at once and leaves no word [loses the job: log-folder]",
+        "train.sbatch:4: log folder logs does not exist: before Slurm 23.02 the job ends at once without an error message [loses the job: log-folder]",
         "    4 | #SBATCH --output=logs/%j.out",
         "      |                  ^",
         "    try: mkdir -p logs",
-        "train.sbatch:6: tar runs on the first node only; the other one has nothing in $SLURM_TMPDIR [loses the job: first-node-only]",
+        "train.sbatch:6: tar runs on the first node only; the second node has nothing in $SLURM_TMPDIR [loses the job: first-node-only]",
         "    - tar xf data.tar -C $SLURM_TMPDIR",
         "    + srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 tar xf data.tar -C $SLURM_TMPDIR",
         "3 findings, 3 would lose the job; stoker check --fix train.sbatch writes train.fixed.sbatch (--in-place: the file itself)",
     ]
 
 
-def test_the_release_of_slurm_decides_about_folders_of_logs(stoker, tmp_path):
+def test_log_folder_findings_depend_on_the_slurm_version(stoker, tmp_path):
     write(tmp_path, "#!/bin/bash\n#SBATCH --time=1:00:00 -o logs/%j.out\nsrun hostname\n")
     fakes = tmp_path / "bin"
     fakes.mkdir()
@@ -63,19 +63,19 @@ def test_the_release_of_slurm_decides_about_folders_of_logs(stoker, tmp_path):
     write(fakes, "#!/bin/sh\necho slurm-wlm 22.05.8\n", "sbatch")
     expected = [(2, "job", "log-folder")]
     assert findings(stoker("check", "train.sbatch", "--json", env=asked, code=1)) == expected
-    told = {"STOKER_SLURM_RELEASE": "24.05"}
-    assert findings(stoker("check", "train.sbatch", "--json", "--site", "none", env=told, code=0)) == []
-    # One that does not answer holds nobody up.
+    variables = {"STOKER_SLURM_RELEASE": "24.05"}
+    assert findings(stoker("check", "train.sbatch", "--json", "--site", "none", env=variables, code=0)) == []
+    # An sbatch that hangs is not waited for.
     write(fakes, "#!/bin/sh\nexec sleep 600\n", "sbatch")
     assert findings(stoker("check", "train.sbatch", "--json", env=asked, code=1)) == expected
 
 
-def test_a_script_is_told_which_tool_fits(stoker, tmp_path):
+def test_a_better_tool_is_suggested(stoker, tmp_path):
     write(tmp_path, "#!/bin/bash\nfor lr in 0.1 0.01 0.001; do\n  sbatch train.sh $lr\ndone\n", "all.sh")
     done = stoker("check", "all.sh", code=0)
     assert done.out.splitlines() == [
-        "all.sh:3: a job for each value: an array is one submission, with a limit on how many run at once, "
-        "and what failed is run again alone [advice: sbatch-loop]",
+        "all.sh:3: one job per value: an array is one submission, with a limit on concurrent tasks and retries of "
+        "failed ones [advice: sbatch-loop]",
         "    3 |   sbatch train.sh $lr",
         "      |   ^",
         "    try: sbatch --array=1-3%3 …",
@@ -83,9 +83,9 @@ def test_a_script_is_told_which_tool_fits(stoker, tmp_path):
     ]
 
 
-def test_a_script_with_nothing_wrong(stoker, tmp_path):
+def test_a_correct_script_has_no_findings(stoker, tmp_path):
     write(tmp_path, "#!/bin/bash\n#SBATCH --time=1:00:00\nsrun hostname\n")
-    assert stoker("check", "train.sbatch", code=0).out == "train.sbatch: nothing found\n"
+    assert stoker("check", "train.sbatch", code=0).out == "train.sbatch: no findings\n"
 
 
 def test_json_has_every_finding(stoker, tmp_path):
@@ -99,12 +99,12 @@ def test_json_has_every_finding(stoker, tmp_path):
         "column": 9,
         "level": "job",
         "rule": "misspelt-option",
-        "text": "--ntaks-per-node: no such option, and sbatch refuses the script; did you mean --ntasks-per-node?",
+        "text": "--ntaks-per-node: no such option, sbatch rejects the script; did you mean --ntasks-per-node?",
         "fix": "#SBATCH --ntasks-per-node=4",
     }
 
 
-def test_sarif_names_rules_levels_and_places(stoker, tmp_path):
+def test_sarif_has_rules_levels_and_positions(stoker, tmp_path):
     write(tmp_path, SCRIPT)
     value = json.loads(stoker("check", "train.sbatch", "--sarif", code=1).out)
     assert value["version"] == "2.1.0"
@@ -120,13 +120,13 @@ def test_sarif_names_rules_levels_and_places(stoker, tmp_path):
     assert json.loads(stoker("check", "train.sbatch", "--sarif", "--json", code=1).out) == value
 
 
-def test_fix_writes_a_corrected_script_beside_it(stoker, tmp_path):
+def test_fix_writes_a_corrected_script_next_to_it(stoker, tmp_path):
     script = write(tmp_path, SCRIPT)
     script.chmod(0o750)
     done = stoker("check", "--fix", "train.sbatch", code=0)
     assert done.out.splitlines()[-2:] == [
-        f"made {tmp_path}/logs",
-        "3 findings, 3 would lose the job; 3 mended in train.fixed.sbatch",
+        f"created {tmp_path}/logs",
+        "3 findings, 3 would lose the job; 3 fixed in train.fixed.sbatch",
     ]
     fixed = tmp_path / "train.fixed.sbatch"
     assert fixed.read_text() == SCRIPT.replace("ntaks", "ntasks").replace(
@@ -135,14 +135,14 @@ def test_fix_writes_a_corrected_script_beside_it(stoker, tmp_path):
     assert fixed.stat().st_mode & 0o777 == 0o750
     assert script.read_text() == SCRIPT
     assert (tmp_path / "logs").is_dir()
-    assert stoker("check", "train.fixed.sbatch", code=0).out == "train.fixed.sbatch: nothing found\n"
+    assert stoker("check", "train.fixed.sbatch", code=0).out == "train.fixed.sbatch: no findings\n"
 
 
-def test_fix_keeps_what_it_did_not_write(stoker, tmp_path):
+def test_fix_does_not_overwrite_foreign_files(stoker, tmp_path):
     write(tmp_path, SCRIPT)
     write(tmp_path, "mine", "train.fixed.sbatch")
     done = stoker("check", "--fix", "train.sbatch", code=1)
-    assert done.err == "train.fixed.sbatch: is there already, and is otherwise\n  try: rm train.fixed.sbatch\n"
+    assert done.err == "train.fixed.sbatch: already exists with different content\n  try: rm train.fixed.sbatch\n"
     assert (tmp_path / "train.fixed.sbatch").read_text() == "mine"
 
 
@@ -154,49 +154,47 @@ def test_in_place_corrects_the_file_itself_through_a_link(stoker, tmp_path):
     assert real.read_text() == "#!/bin/bash\n#SBATCH --time=1\necho\n"
 
 
-def test_what_one_kind_of_file_does_not_take_is_refused(stoker, tmp_path):
+def test_options_for_the_wrong_file_type_are_rejected(stoker, tmp_path):
     write(tmp_path, SCRIPT)
     write(tmp_path, "run: 'true'\n", "job.yaml")
     assert stoker("check", "job.yaml", "--fix", code=2).err == (
-        "job.yaml: is no batch script, and --fix, --in-place, --sarif and --site are for those\n"
+        "job.yaml: not a batch script; --fix, --in-place, --sarif and --site need one\n"
     )
     assert stoker("check", "train.sbatch", "--print", code=2).err == (
-        "train.sbatch: is a batch script, and --set, --print, --production and --on-nodes are for job files\n"
+        "train.sbatch: a batch script; --set, --print, --production and --on-nodes need a job file\n"
     )
 
 
-def test_limits_come_from_the_site_that_is_named(stoker, tmp_path):
+def test_limits_come_from_the_requested_site(stoker, tmp_path):
     write(tmp_path, "#!/bin/bash\n#SBATCH --time=9-00\npip install torch\n")
     done = stoker("check", "train.sbatch", "--site", "narval", "--json", code=1)
     assert findings(done) == [(2, "job", "site-limit"), (2, "job", "site-limit"), (3, "time", "no-network")]
     assert findings(stoker("check", "train.sbatch", "--site", "none", "--json", code=0)) == []
-    assert stoker("check", "train.sbatch", "--site", "narwal", code=1).err.startswith(
-        "site narwal: there is no such profile"
-    )
+    assert stoker("check", "train.sbatch", "--site", "narwal", code=1).err.startswith("site narwal: unknown profile")
 
 
 @pytest.mark.parametrize(
     ("content", "code", "message"),
     [
-        (b"#!/bin/bash\n\0", 2, "x.sh: a zero byte at byte 12, which Slurm refuses in a script"),
+        (b"#!/bin/bash\n\0", 2, "x.sh: a zero byte at byte 12, and Slurm rejects such a script"),
         (b"", 2, "x.sh: is empty"),
-        (b"#!/bin/bash\n" + b"#" * (4 << 20), 2, "x.sh: 4194316 bytes, and Slurm takes scripts of 4194304 at most"),
+        (b"#!/bin/bash\n" + b"#" * (4 << 20), 2, "x.sh: 4194316 bytes, Slurm accepts scripts of at most 4194304"),
     ],
 )
-def test_what_slurm_would_not_take_is_refused(stoker, tmp_path, content, code, message):
+def test_scripts_that_slurm_rejects_are_rejected(stoker, tmp_path, content, code, message):
     write(tmp_path, content, "x.sh")
     assert stoker("check", "x.sh", code=code).err == message + "\n"
 
 
-def test_what_is_no_file_is_refused_at_once(stoker, tmp_path):
+def test_folders_and_pipes_are_rejected_at_once(stoker, tmp_path):
     (tmp_path / "folder.sh").mkdir()
     os.mkfifo(tmp_path / "pipe.sh")
-    assert stoker("check", "folder.sh", code=2).err == "folder.sh: is a folder, a file was expected\n"
+    assert stoker("check", "folder.sh", code=2).err == "folder.sh: is a folder, expected a file\n"
     assert stoker("check", "pipe.sh", code=2).err == "pipe.sh: is not a regular file\n"
     assert stoker("check", "none.sh", code=1).err.startswith("none.sh: ")
 
 
-def test_a_file_that_cannot_be_read(stoker, tmp_path):
+def test_an_unreadable_file_is_an_error(stoker, tmp_path):
     if os.geteuid() == 0:
         tmp_path.chmod(0o755)
     write(tmp_path, SCRIPT).chmod(0)
@@ -205,7 +203,7 @@ def test_a_file_that_cannot_be_read(stoker, tmp_path):
     assert done.err == "train.sbatch: permission denied\n"
 
 
-def test_strange_bytes_are_neutralised(stoker, tmp_path):
+def test_control_characters_are_escaped(stoker, tmp_path):
     write(tmp_path, b"#!/bin/bash\r\n#SBATCH --tine\x1b[31m=1\r\necho caf\xe9 \x1b]0;x\x07 $(ls -t *.pt | head -1)\r\n")
     done = stoker("check", "train.sbatch", code=1)
     assert "\x1b" not in done.out
@@ -213,11 +211,11 @@ def test_strange_bytes_are_neutralised(stoker, tmp_path):
     assert "dos-line-ends" in done.out
 
 
-def test_a_line_that_never_ends_and_deep_nesting_are_read_in_time(stoker, tmp_path):
+def test_long_lines_and_deep_nesting_are_read_in_time(stoker, tmp_path):
     write(tmp_path, "#!/bin/bash\n./a --seed $RANDOM " + "x" * 4_000_000 + "\n")
     assert len(stoker("check", "train.sbatch", timeout=100).out) < 4000
     write(tmp_path, "#!/bin/bash\n" + "$(" * 1_000_000)
-    assert "commands lie too deep in each other" in stoker("check", "train.sbatch", timeout=100).out[:4000]
+    assert "commands are nested too deeply" in stoker("check", "train.sbatch", timeout=100).out[:4000]
     write(tmp_path, "#!/bin/bash\n" + "a && " * 500_000 + "b\n")
     stoker("check", "train.sbatch", code=0, timeout=100)
     write(tmp_path, "#!/bin/bash\n" + "exec " * 500_000 + "b\n")
@@ -253,7 +251,7 @@ def test_the_rules_are_listed(stoker, tmp_path):
 
 @pytest.mark.needs("scripts")
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_scripts_of_courses_have_the_findings_that_were_written_down(stoker, tmp_path, name):
+def test_course_scripts_have_the_expected_findings(stoker, tmp_path, name):
     text = (needs.test_data() / "batch-scripts" / name).read_bytes()
     assert hashlib.sha256(text).hexdigest() == EXPECTED[name]["sha256"]
     write(tmp_path, text, name)
@@ -262,7 +260,7 @@ def test_scripts_of_courses_have_the_findings_that_were_written_down(stoker, tmp
     assert sorted(findings(stoker("check", name, "--json", code=code))) == expected
 
 
-def test_shell_scripts_read_as_bash_reads_them(stoker, tmp_path):
+def test_shell_scripts_are_parsed_as_by_bash(stoker, tmp_path):
     """Bash and the reader agree on what is a script and what has a mistake in it; each script is cut off in places, too."""
     folders = [REPOSITORY / name for name in ("script", "tests", "examples", ".ci")]
     texts = [path.read_text() for folder in folders for path in sorted(folder.rglob("*")) if is_shell(path)]
@@ -273,7 +271,7 @@ def test_shell_scripts_read_as_bash_reads_them(stoker, tmp_path):
             write(tmp_path, part, "part.sh")
             bash = subprocess.run(["bash", "-n", "part.sh"], cwd=tmp_path, capture_output=True, text=True)
             if "here-document" in bash.stderr:
-                continue  # a warning for bash, and a finding of its own here
+                continue  # a warning for bash, and a separate finding here
             found = {rule for _, _, rule in findings(stoker("check", "part.sh", "--json"))}
             if ("syntax" in found) != (bash.returncode != 0):
                 disagreed.append((part[-200:], bash.stderr))

@@ -1,5 +1,5 @@
-"""Checkpoints seen from outside: by PyTorch's distributed checkpoint and by safetensors, neither with pickle, and by
-`stoker checkpoint`. The checkpoints are saved by the room's own test program, by 1, 2 and 3 ranks."""
+"""Checkpoints read by PyTorch's distributed checkpoint and by safetensors, without pickle, and by `stoker checkpoint`. They are
+saved by the room's test program with 1, 2 and 3 ranks."""
 
 import json
 import os
@@ -17,7 +17,7 @@ DTYPES = {"F32": "float32", "BF16": "bfloat16", "I64": "int64", "BOOL": "bool"}
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory) -> Path:
-    """world-1, world-2 and world-3, each with step-100 and step-200, and what step-200 holds in expected/."""
+    """world-1, world-2 and world-3, each with step-100 and step-200; expected/ has the contents of step-200."""
     folder = tmp_path_factory.mktemp("checkpoints")
     done = subprocess.run(
         [BIN / "checkpoint_test", "--gtest_filter=Export.*"],
@@ -32,7 +32,7 @@ def exported(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def checkpoints(exported, tmp_path) -> Path:
-    """A copy of what two ranks saved, to be damaged."""
+    """A copy of the checkpoints of two ranks, to be damaged."""
     shutil.copytree(exported / "world-2", tmp_path / "ckpt")
     return tmp_path / "ckpt"
 
@@ -68,7 +68,7 @@ def same_bytes(one, other) -> bool:
 
 @pytest.mark.parametrize("world", [1, 2, 3])
 @pytest.mark.parametrize("part", ["model", "optimizer"])
-def test_pytorch_reads_it_and_puts_the_shards_together(exported, world, part):
+def test_pytorch_reads_and_combines_the_shards(exported, world, part):
     import torch
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint import HuggingFaceStorageReader
@@ -82,7 +82,7 @@ def test_pytorch_reads_it_and_puts_the_shards_together(exported, world, part):
         assert same_bytes(state[name], tensor), name
 
 
-def test_pytorch_sees_full_shapes_and_every_key_in_its_sharding_info(exported):
+def test_sharding_info_has_full_shapes_and_every_key(exported):
     from torch.distributed.checkpoint import HuggingFaceStorageReader
 
     expected = expected_tensors(exported, "model")
@@ -94,7 +94,7 @@ def test_pytorch_sees_full_shapes_and_every_key_in_its_sharding_info(exported):
 
 
 @pytest.mark.parametrize("world", [1, 2, 3])
-def test_safetensors_reads_it_and_rows_add_up(exported, world):
+def test_safetensors_reads_all_rows(exported, world):
     import torch
     from safetensors import safe_open
 
@@ -123,7 +123,7 @@ def test_safetensors_reads_it_and_rows_add_up(exported, world):
             assert rows[name] == (tensor.shape[0] if tensor.dim() else 0)
 
 
-def test_nothing_in_it_is_pickled_and_data_begins_on_a_page(exported):
+def test_nothing_is_pickled_and_data_starts_on_a_page(exported):
     names = [path for path in (exported / "world-2/step-200").rglob("*") if path.is_file()]
     assert sorted({path.suffix for path in names}) == [".json", ".safetensors"]
     for path in names:
@@ -134,7 +134,7 @@ def test_nothing_in_it_is_pickled_and_data_begins_on_a_page(exported):
             assert (8 + int.from_bytes(content[:8], "little")) % 4096 == 0
 
 
-def test_manifest_is_what_the_format_page_says(exported):
+def test_the_manifest_matches_the_format_page(exported):
     manifest = json.loads((exported / "world-2/step-200/manifest.json").read_text())
     assert list(manifest) == [
         "format", "crc32c", "version", "incompatible", "step", "save", "run", "world_size", "written", "stall_s",
@@ -152,7 +152,7 @@ def test_list_shows_the_newest_first(stoker, checkpoints):
     assert all(line.endswith("valid") for line in (newest, oldest))
 
 
-def test_list_names_what_is_torn(stoker, checkpoints):
+def test_list_shows_torn_steps(stoker, checkpoints):
     (checkpoints / "step-200/model/shard-00002-model-00001-of-00001.safetensors").unlink()
     done = stoker("checkpoint", "list", checkpoints, code=0)
     assert done.out.splitlines()[1].endswith(
@@ -163,7 +163,7 @@ def test_list_names_what_is_torn(stoker, checkpoints):
     assert (oldest["state"], oldest["world_size"], oldest["run"]) == ("valid", 2, "run-a")
 
 
-def test_list_says_when_there_is_nothing(stoker, tmp_path):
+def test_list_of_an_empty_directory(stoker, tmp_path):
     (tmp_path / "empty").mkdir()
     assert stoker("checkpoint", "list", "empty", code=1).err == "empty: no checkpoint\n"
     error = json.loads(stoker("checkpoint", "list", "empty", "--json", code=1).out)["error"]
@@ -172,7 +172,7 @@ def test_list_says_when_there_is_nothing(stoker, tmp_path):
 
 def test_verify_reads_every_byte(stoker, checkpoints):
     done = stoker("checkpoint", "verify", "ckpt/step-200", code=0)
-    assert done.out == "ckpt/step-200: step 200, 11 tensors in 4 files, 3.20 MB, every byte as written\n"
+    assert done.out == "ckpt/step-200: step 200, 11 tensors in 4 files, 3.20 MB, every byte verified\n"
     file = checkpoints / "step-200/optimizer/shard-00001-optimizer-00001-of-00001.safetensors"
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
@@ -185,33 +185,33 @@ def test_verify_reads_every_byte(stoker, checkpoints):
     )
     assert ": 'state." in first
     assert second.startswith("ckpt/step-100: step 100")
-    assert done.err == "1 of 2 checkpoints damaged; a resume passes over it\n"
+    assert done.err == "1 of 2 checkpoints damaged; resume skips damaged checkpoints\n"
     damages = json.loads(stoker("checkpoint", "verify", "ckpt/step-200", "--json", code=1).out)["steps"][0]["damages"]
     assert [damage["file"] for damage in damages] == [str(file.relative_to(checkpoints / "step-200"))]
 
 
-def test_verify_names_a_step_that_is_not_there(stoker, checkpoints):
+def test_verify_of_a_missing_step_fails(stoker, checkpoints):
     assert stoker("checkpoint", "verify", "ckpt/step-7", code=1).err == "ckpt/step-7: no such checkpoint\n"
     assert stoker("checkpoint", "verify", code=2).err.startswith("checkpoint verify: ")
 
 
-def test_diff_shows_what_changed_the_most_first(stoker, exported):
+def test_diff_sorts_by_change(stoker, exported):
     done = stoker("checkpoint", "diff", exported / "world-2/step-100", exported / "world-2/step-200", code=1)
     lines = done.out.splitlines()
     assert lines[:3] == ["step 100 of run-a → step 200 of run-a", "state epoch: 10 → 20", "state lr: 10.0 → 20.0"]
     assert lines[3].split() == ["TENSOR", "SHAPE", "|step", "100|", "|step", "200|", "CHANGE", "LARGEST"]
-    assert lines[-1] == "8 tensors: 7 changed, 1 the same, 0 only in one or of another form"
+    assert lines[-1] == "8 tensors: 7 changed, 1 the same, 0 unmatched"
     few = stoker("checkpoint", "diff", exported / "world-2/step-100", exported / "world-2", "--most", "2", code=1)
     assert few.out.splitlines()[-2] == "and 5 more (--most)"
 
 
-def test_diff_measures_as_torch_does(stoker, exported):
+def test_diff_matches_torch(stoker, exported):
     import torch
     from safetensors.torch import load_file
 
     first, second = (exported / f"world-1/step-{step}" for step in (100, 200))
-    told = json.loads(stoker("checkpoint", "diff", first, second, "--optimizer", "--json", code=1).out)
-    tensors = {(tensor["part"], tensor["name"]): tensor for tensor in told["tensors"]}
+    answer = json.loads(stoker("checkpoint", "diff", first, second, "--optimizer", "--json", code=1).out)
+    tensors = {(tensor["part"], tensor["name"]): tensor for tensor in answer["tensors"]}
     for part in ("model", "optimizer"):
         one, other = (load_file(next((step / part).glob("*.safetensors"))) for step in (first, second))
         assert {name for of_part, name in tensors if of_part == part} == set(one)
@@ -224,28 +224,28 @@ def test_diff_measures_as_torch_does(stoker, exported):
                 assert tensor[what] == pytest.approx(float(expected[finite].norm()), rel=1e-9), name
 
 
-def test_diff_of_the_same_numbers(stoker, exported):
+def test_diff_of_identical_steps(stoker, exported):
     done = stoker("checkpoint", "diff", exported / "world-1/step-200", exported / "world-3/step-200", code=0)
-    assert done.out == "first and second are the same\n"
+    assert done.out == "first and second are identical\n"
 
 
-def test_diff_calls_its_columns_as_asked(stoker, exported):
+def test_diff_labels_its_columns(stoker, exported):
     steps = [exported / "world-1/step-100", exported / "world-1/step-200"]
     named = stoker("checkpoint", "diff", *steps, "--labels", "before, after", code=1).out
     assert named.splitlines()[0] == "before: step 100 of run-a → after: step 200 of run-a"
     assert "|before|" in named and "|after|" in named
     refused = stoker("checkpoint", "diff", *steps, "--labels", "before", code=2)
-    assert refused.err == "checkpoint diff: --labels: 'before' is not two names with a comma between\n"
+    assert refused.err == "checkpoint diff: --labels: 'before' is not two names separated by a comma\n"
 
 
-def test_diff_takes_no_damaged_step(stoker, checkpoints):
+def test_diff_rejects_a_damaged_step(stoker, checkpoints):
     (checkpoints / "step-200/model/shard-00002-model-00001-of-00001.safetensors").unlink()
     refused = stoker("checkpoint", "diff", "ckpt/step-100", "ckpt/step-200", code=1)
     assert refused.err == (
         "ckpt/step-200: model/shard-00002-model-00001-of-00001.safetensors: rank 1's file is missing\n"
         "  try: stoker checkpoint verify ckpt/step-200\n"
     )
-    assert stoker("checkpoint", "diff", "ckpt/step-100", "ckpt", code=0).out == "first and second are the same\n"
+    assert stoker("checkpoint", "diff", "ckpt/step-100", "ckpt", code=0).out == "first and second are identical\n"
 
 
 def test_prune_keeps_the_newest(stoker, checkpoints):
@@ -262,7 +262,7 @@ def test_prune_keeps_the_newest(stoker, checkpoints):
 def test_prune_keeps_the_best(stoker, checkpoints):
     words = ("checkpoint", "prune", "ckpt", "--keep", "1", "--dry-run", "--best", "1", "--metric")
     shown = stoker(*words, "lr_loss", code=0).out.splitlines()
-    assert shown[2].endswith("removed")  # nobody has that number
+    assert shown[2].endswith("removed")  # no step has that metric
     manifest = checkpoints / "step-100/manifest.json"
     text = manifest.read_text().replace('"epoch":10', '"val_loss":0.5')
     digits = text.index('"crc32c": "') + len('"crc32c": "')
@@ -271,43 +271,43 @@ def test_prune_keeps_the_best(stoker, checkpoints):
     assert stoker(*words, "val_loss", code=0).out.splitlines()[2].endswith("kept: best")
 
 
-def test_prune_never_removes_the_last_whole_one(stoker, checkpoints):
+def test_prune_never_removes_the_last_valid_step(stoker, checkpoints):
     (checkpoints / "step-200/manifest.json").unlink()
-    told = json.loads(stoker("checkpoint", "prune", "ckpt", "--keep", "1", "--json", code=0).out)
-    assert [(step["step"], step["state"], step["fate"]) for step in told["steps"]] == [
-        (200, "torn", "newer than kept ones"),
+    answer = json.loads(stoker("checkpoint", "prune", "ckpt", "--keep", "1", "--json", code=0).out)
+    assert [(step["step"], step["state"], step["reason"]) for step in answer["steps"]] == [
+        (200, "torn", "invalid, but newer than kept steps"),
         (100, "valid", "newest"),
     ]
     (checkpoints / "step-100/manifest.json").unlink()
     refused = stoker("checkpoint", "prune", "ckpt", "--keep", "1", code=2)
-    assert refused.err == ("ckpt: no checkpoint is whole, so none is removed\n  try: stoker checkpoint verify ckpt\n")
+    assert refused.err == ("ckpt: no intact checkpoint, so nothing is removed\n  try: stoker checkpoint verify ckpt\n")
     assert sorted(os.listdir(checkpoints)) == ["step-100", "step-200"]
 
 
-def test_prune_refuses_what_it_cannot_do(stoker, checkpoints):
+def test_prune_rejects_invalid_options(stoker, checkpoints):
     def error(*words):
         return stoker("checkpoint", "prune", *words).err
 
-    assert error("ckpt") == "checkpoint prune: --keep: how many?\n  try: --keep 3\n"
+    assert error("ckpt") == "checkpoint prune: --keep is required\n  try: --keep 3\n"
     assert error("ckpt", "--keep", "0") == "checkpoint prune: --keep: 0 is not between 1 and 1000000\n"
-    both = "checkpoint prune: --best and --metric: give both or none\n  try: --best 2 --metric val_top1\n"
+    both = "checkpoint prune: --best and --metric: set both or neither\n  try: --best 2 --metric val_top1\n"
     assert error("ckpt", "--keep", "1", "--best", "1") == both == error("ckpt", "--keep", "1", "--metric", "lr")
-    assert error("ckpt", "--keep", "1", "--every", "0s") == "checkpoint prune: --every: less than a second\n"
+    assert error("ckpt", "--keep", "1", "--every", "0s") == "checkpoint prune: --every: must be at least 1s\n"
     checkpoints.joinpath("none").mkdir()
     assert error("ckpt/none", "--keep", "1") == "ckpt/none: no checkpoint\n"
 
 
-def test_a_checkpoint_of_a_newer_stoker_is_not_called_damaged(stoker, checkpoints):
+def test_a_checkpoint_of_a_newer_stoker_is_not_reported_as_damaged(stoker, checkpoints):
     manifest = checkpoints / "step-200/manifest.json"
     text = manifest.read_text().replace('"version": 1', '"version": 9')
     digits = text.index('"crc32c": "') + len('"crc32c": "')
     zeroed = text[:digits] + "00000000" + text[digits + 8 :]
     manifest.write_text(zeroed[:digits] + f"{crc32c(zeroed.encode()):08x}" + zeroed[digits + 8 :])
     done = stoker("checkpoint", "verify", "ckpt/step-200", code=2)
-    assert done.err == "ckpt/step-200/manifest.json: version 9 is not known (this stoker reads version 1)\n"
+    assert done.err == "ckpt/step-200/manifest.json: version 9 is not supported (this Stoker version reads version 1)\n"
 
 
-def test_checksums_are_the_ones_of_the_format_page(exported):
+def test_checksums_match_the_format_page(exported):
     text = (exported / "world-2/step-200/manifest.json").read_text()
     manifest = json.loads(text)
     assert crc32c(text.replace(manifest["crc32c"], "00000000", 1).encode()) == int(manifest["crc32c"], 16)
@@ -319,7 +319,7 @@ def test_checksums_are_the_ones_of_the_format_page(exported):
 
 @pytest.fixture
 def run(stoker, exported) -> Path:
-    """A run whose checkpoints are what two ranks saved."""
+    """A run with the checkpoints of two ranks."""
     folder = run_folders.RunFolder.create(stoker.folder / "runs")
     folder.started(1, run_folders.BEGIN)
     folder.ended(1, run_folders.BEGIN + 9, "failed", 137)
@@ -328,19 +328,19 @@ def run(stoker, exported) -> Path:
     return folder.path
 
 
-def test_a_run_stands_for_its_checkpoints(stoker, run):
+def test_a_run_name_selects_its_checkpoints(stoker, run):
     for words in ([], ["last"], [run.name], [run.name[:-4]], [f"runs/{run.name}"], [f"runs/{run.name}/"]):
         listed = json.loads(stoker("checkpoint", "list", *words, "--json", code=0).out)
         assert [(step["step"], step["state"]) for step in listed["steps"]] == [(200, "valid"), (100, "valid")], words
     for word in ("last", run.name, f"runs/{run.name}"):
         done = stoker("checkpoint", "verify", word, code=0)
         assert [line.partition(": ")[2] for line in done.out.splitlines()] == [
-            "step 200, 11 tensors in 4 files, 3.20 MB, every byte as written",
-            "step 100, 11 tensors in 4 files, 3.20 MB, every byte as written",
+            "step 200, 11 tensors in 4 files, 3.20 MB, every byte verified",
+            "step 100, 11 tensors in 4 files, 3.20 MB, every byte verified",
         ], word
 
 
-def test_a_run_whose_checkpoints_are_elsewhere_is_followed_there(stoker, run):
+def test_checkpoints_of_a_run_are_found_in_a_different_directory(stoker, run):
     saved = stoker.folder / "saved" / run.name
     saved.parent.mkdir()
     (run / "checkpoints").rename(saved)
@@ -352,18 +352,18 @@ def test_a_run_whose_checkpoints_are_elsewhere_is_followed_there(stoker, run):
         assert (listed["directory"], len(listed["steps"])) == (str(saved), 2)
 
 
-def test_a_resume_names_the_checkpoints_that_it_passes_over(stoker, run):
+def test_a_resume_names_skipped_checkpoints(stoker, run):
     manifest = run / "checkpoints/step-200/manifest.json"
     manifest.write_bytes(manifest.read_bytes()[:100])
-    told = stoker("checkpoint", "latest", "last", code=0).err
-    assert told.startswith("passed over step-200: manifest.json: ")
+    answer = stoker("checkpoint", "latest", "last", code=0).err
+    assert answer.startswith("skipped step-200: manifest.json: ")
     resumed = stoker("resume", "last", code=0)
-    assert resumed.err == f"run {run.name}   attempt 2, from runs/{run.name}/checkpoints/step-100\n{told}"
+    assert resumed.err == f"run {run.name}   attempt 2, from runs/{run.name}/checkpoints/step-100\n{answer}"
 
 
-def test_a_run_without_checkpoints_says_where_they_would_be(stoker, run):
+def test_a_run_without_checkpoints_names_the_directory(stoker, run):
     shutil.rmtree(run / "checkpoints")
     for command in ("list", "verify"):
         refused = stoker("checkpoint", command, "last", code=1)
-        assert refused.err == f"run {run.name}: has no checkpoint yet (runs/{run.name}/checkpoints)\n"
+        assert refused.err == f"run {run.name}: no checkpoint yet (runs/{run.name}/checkpoints)\n"
     assert stoker("checkpoint", "list", "nosuch", code=1).err.startswith("run 'nosuch': ")

@@ -1,5 +1,4 @@
-"""`stoker checkpoint latest` and `convert`, seen from outside: what they write opens in the tools it is meant for, and what those
-write is understood."""
+"""`stoker checkpoint latest` and `convert`: exchange of checkpoints with other tools in both directions."""
 
 import json
 import os
@@ -13,7 +12,7 @@ from test_checkpoint import expected_tensors, same_bytes
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
-    """world-2 with step-100 and step-200, and what step-200 holds in expected/."""
+    """world-2 with step-100 and step-200; expected/ has the contents of step-200."""
     folder = tmp_path_factory.mktemp("checkpoints")
     environment = dict(os.environ, STOKER_EXPORT=str(folder))
     command = [BIN / "checkpoint_test", "--gtest_filter=Export.*"]
@@ -21,7 +20,7 @@ def exported(tmp_path_factory) -> Path:
     return folder
 
 
-def test_one_file_holds_whole_tensors(stoker, exported):
+def test_a_single_file_contains_whole_tensors(stoker, exported):
     from safetensors.torch import load_file
 
     done = stoker("checkpoint", "convert", exported / "world-2", "model.safetensors", code=0)
@@ -29,12 +28,12 @@ def test_one_file_holds_whole_tensors(stoker, exported):
     expected, found = expected_tensors(exported, "model"), load_file(stoker.folder / "model.safetensors")
     assert set(found) == set(expected) and all(same_bytes(found[name], expected[name]) for name in expected)
     again = stoker("checkpoint", "convert", exported / "world-2", "model.safetensors", code=1)
-    assert again.err == "model.safetensors: is there already\n"
+    assert again.err == "model.safetensors: already exists\n"
     stoker("checkpoint", "convert", exported / "world-2", "state.safetensors", "--part", "optimizer", code=0)
     assert set(load_file(stoker.folder / "state.safetensors")) == set(expected_tensors(exported, "optimizer"))
 
 
-def test_tensors_are_chosen_and_renamed(stoker, exported):
+def test_tensors_are_selected_and_renamed(stoker, exported):
     from safetensors import safe_open
 
     def names(*words):
@@ -49,21 +48,21 @@ def test_tensors_are_chosen_and_renamed(stoker, exported):
     assert names("--only", "*.weight", "--only", "half") == {"conv.weight", "fc.weight", "half"}
     convert = ("checkpoint", "convert", exported / "world-2/step-200", "x.safetensors")
     assert stoker(*convert, "--only", "head", code=2).err == (
-        f"{exported}/world-2/step-200: model has no tensor of these names (--only)\n"
+        f"{exported}/world-2/step-200: model has no tensor with a matching name (--only)\n"
     )
     assert stoker(*convert, "--part", "head", code=2).err == (
         "checkpoint convert: --part: unknown part 'head' (one of: model, optimizer)\n"
     )
 
 
-def test_a_folder_opens_with_torchs_reader_and_back(stoker, exported):
+def test_a_folder_round_trips_through_torchs_reader(stoker, exported):
     import torch
     import torch.distributed.checkpoint as dcp
 
-    told = json.loads(
+    answer = json.loads(
         stoker("checkpoint", "convert", exported / "world-2", "hf", "--file-size", "800KB", "--json", code=0).out
     )
-    assert (told["tensors"], told["files"]) == (8, 3) and told["target"] == "hf"
+    assert (answer["tensors"], answer["files"]) == (8, 3) and answer["target"] == "hf"
     index = json.loads((stoker.folder / "hf/model.safetensors.index.json").read_text())
     expected = expected_tensors(exported, "model")
     assert set(index["weight_map"]) == set(expected)
@@ -71,12 +70,12 @@ def test_a_folder_opens_with_torchs_reader_and_back(stoker, exported):
     dcp.load(state, storage_reader=dcp.HuggingFaceStorageReader(str(stoker.folder / "hf")), no_dist=True)
     assert all(same_bytes(state[name], expected[name]) for name in expected)
     stoker("checkpoint", "convert", "hf", "ckpt/step-7", code=0)
-    assert "step 7, 8 tensors in 1 files" in stoker("checkpoint", "verify", "ckpt/step-7", code=0).out
+    assert "step 7, 8 tensors in 1 file," in stoker("checkpoint", "verify", "ckpt/step-7", code=0).out
     diff = stoker("checkpoint", "diff", exported / "world-2/step-200", "ckpt/step-7", "--json")
     assert {tensor["change"] for tensor in json.loads(diff.out)["tensors"]} == {"same"}
 
 
-def test_what_torchs_writer_left_in_pieces_is_put_together_or_refused(stoker):
+def test_sharded_files_of_torchs_writer_are_combined_or_rejected(stoker):
     import torch
     from safetensors.torch import save_file
 
@@ -90,10 +89,10 @@ def test_what_torchs_writer_left_in_pieces_is_put_together_or_refused(stoker):
     put(1, whole[:4], [0, 0])
     put(2, whole[4:, :3], [4, 0])
     hole = stoker("checkpoint", "convert", "dcp", "ckpt/step-1", code=1)
-    assert hole.err == "dcp: tensor 'w': 56 of 240 bytes are held by no file\n"
+    assert hole.err == "dcp: tensor 'w': 56 of 240 bytes are in no file\n"
     put(3, whole[3:, 3:], [3, 3])
     double = stoker("checkpoint", "convert", "dcp", "ckpt/step-1", code=1)
-    assert double.err == "dcp: tensor 'w': two files hold the same elements\n"
+    assert double.err == "dcp: tensor 'w': two files contain the same elements\n"
     put(3, whole[4:, 3:], [4, 3])
     stoker("checkpoint", "convert", "dcp", "ckpt/step-1", code=0)
     stoker("checkpoint", "convert", "ckpt", "back.safetensors", code=0)
@@ -101,11 +100,11 @@ def test_what_torchs_writer_left_in_pieces_is_put_together_or_refused(stoker):
 
     assert torch.equal(load_file(stoker.folder / "back.safetensors")["w"], whole)
     named = stoker("checkpoint", "convert", "dcp", "ckpt/first", code=2)
-    assert named.err == "ckpt/first: is not the name of a step\n  try: ckpt/first/step-0\n"
-    assert stoker("checkpoint", "convert", "dcp", "ckpt/step-1", code=1).err == "ckpt/step-1: is there already\n"
+    assert named.err == "ckpt/first: is not a valid step folder name\n  try: ckpt/first/step-0\n"
+    assert stoker("checkpoint", "convert", "dcp", "ckpt/step-1", code=1).err == "ckpt/step-1: already exists\n"
 
 
-def test_pickled_files_go_through_python(stoker):
+def test_pickled_files_are_converted_by_python(stoker):
     import sys
 
     import torch
@@ -117,16 +116,16 @@ def test_pickled_files_go_through_python(stoker):
     state = {"model": {"w": torch.randn(30, 3)}, "epoch": 3}
     torch.save(state, stoker.folder / "in.pt")
     stoker("checkpoint", "convert", "in.pt", "ckpt/step-5", code=0, env=environment)
-    assert "1 tensors in 1 files" in stoker("checkpoint", "verify", "ckpt", code=0).out
+    assert "1 tensor in 1 file," in stoker("checkpoint", "verify", "ckpt", code=0).out
     done = stoker("checkpoint", "convert", "ckpt", "out.pt", code=0, env=environment)
-    assert done.out.startswith("ckpt → out.pt: 1 tensors in 1 file")
+    assert done.out.startswith("ckpt → out.pt: 1 tensor in 1 file")
     back = torch.load(stoker.folder / "out.pt", weights_only=True)
     assert back["epoch"] == 3 and torch.equal(back["model"]["w"], state["model"]["w"])
     again = stoker("checkpoint", "convert", "ckpt", "out.pt", code=1, env=environment)
-    assert again.err == "out.pt: is there already\n"
+    assert again.err == "out.pt: already exists\n"
     torch.save({"f": print}, stoker.folder / "code.pt")
     refused = stoker("checkpoint", "convert", "code.pt", "ckpt/step-6", code=2, env=environment)
-    assert refused.err.startswith("code.pt: torch does not load it with weights_only: ")
+    assert refused.err.startswith("code.pt: torch.load() with weights_only failed: ")
     without = stoker("checkpoint", "convert", "in.pt", "ckpt/step-7", code=3, env={"PATH": "/nowhere"})
     assert without.err.startswith(
         "checkpoint convert: in.pt needs python3 with torch and the module stoker\n  try: pip "
@@ -146,7 +145,7 @@ def test_a_damaged_checkpoint_is_not_converted(stoker, exported):
     assert os.listdir(stoker.folder) == ["step-200"]
 
 
-def test_latest_prints_the_path_and_why_others_were_passed_over(stoker, exported):
+def test_latest_prints_the_path_and_skipped_checkpoints(stoker, exported):
     import torch
 
     found = stoker("checkpoint", "latest", exported / "world-2", code=0)
@@ -160,17 +159,17 @@ def test_latest_prints_the_path_and_why_others_were_passed_over(stoker, exported
     (out / "checkpoint-1000/pytorch_model.bin").write_bytes(whole[:-30])
     found = stoker("checkpoint", "latest", "out", "--settle", "10ms", code=0)
     assert found.out == "out/checkpoint-500\n"
-    assert found.err.startswith("passed over checkpoint-1000: pytorch_model.bin: ")
-    told = json.loads(stoker("checkpoint", "latest", "out", "--settle", "10ms", "--json", code=0).out)
-    assert (told["path"], told["kind"], told["step"]) == ("out/checkpoint-500", "hugging face", 500)
-    assert [entry["path"] for entry in told["skipped"]] == ["out/checkpoint-1000"]
+    assert found.err.startswith("skipped checkpoint-1000: pytorch_model.bin: ")
+    answer = json.loads(stoker("checkpoint", "latest", "out", "--settle", "10ms", "--json", code=0).out)
+    assert (answer["path"], answer["kind"], answer["step"]) == ("out/checkpoint-500", "hugging face", 500)
+    assert [entry["path"] for entry in answer["skipped"]] == ["out/checkpoint-1000"]
     none = stoker("checkpoint", "latest", "out", "--match", "*-1000", "--settle", "10ms", code=1)
-    assert none.err.splitlines()[-1] == "out: no checkpoint is whole"
+    assert none.err.splitlines()[-1] == "out: no intact checkpoint"
     (stoker.folder / "empty").mkdir()
     assert stoker("checkpoint", "latest", "empty", code=1).err == "empty: no checkpoint\n"
 
 
-def test_latest_knows_what_torch_and_h5py_write(stoker, tmp_path):
+def test_latest_recognizes_files_of_torch_and_h5py(stoker, tmp_path):
     import torch
 
     for name, options in {"old.pt": {}, "nocrc.pt": {}, "legacy.pt": {"_use_new_zipfile_serialization": False}}.items():
@@ -179,4 +178,4 @@ def test_latest_knows_what_torch_and_h5py_write(stoker, tmp_path):
         os.utime(tmp_path / name, (1_700_000_000 + number, 1_700_000_000 + number))
     found = stoker("checkpoint", "latest", ".", code=0)
     assert found.out == "./nocrc.pt\n"
-    assert found.err == "passed over legacy.pt: is a bare pickle, which does not tell whether it is complete\n"
+    assert found.err == "skipped legacy.pt: is a plain pickle, which cannot be checked for completeness\n"

@@ -1,4 +1,4 @@
-"""`code: {snapshot: true}`: a run uses the code as it was when the run was made."""
+"""`code: {snapshot: true}`: a run uses a copy of the code from the time of its creation."""
 
 import json
 import subprocess
@@ -47,12 +47,12 @@ def test_committed_changed_and_new_files_are_copied_and_used(stoker: Stoker, rep
     assert (run / "code/sub/new.txt").stat().st_mode & 0o777 == 0o444
     assert (run / "code/sub/run.sh").stat().st_mode & 0o777 == 0o555
     assert json.loads((run / "code/.stoker-snapshot.json").read_text())["left_out"] == ["sub/large.bin"]
-    again = stoker("run", "job.yaml", cwd=repository)  # the first run's folder is no code of the second
+    again = stoker("run", "job.yaml", cwd=repository)  # the first run's folder is not part of the second run's code
     assert again.out == done.out
     assert not list((repository / "runs").glob("*/code/runs"))
 
 
-def test_outside_of_a_repository_nothing_is_made(stoker: Stoker, tmp_path: Path):
+def test_outside_of_a_repository_nothing_is_created(stoker: Stoker, tmp_path: Path):
     (tmp_path / "sub").mkdir()
     job(tmp_path, "true")
     refused = stoker("run", "job.yaml", env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
@@ -64,7 +64,7 @@ def test_outside_of_a_repository_nothing_is_made(stoker: Stoker, tmp_path: Path)
 
 
 @pytest.mark.needs("slurm")
-def test_what_is_edited_while_a_job_waits_does_not_reach_it(runs: Runs):
+def test_edits_while_a_job_is_queued_do_not_affect_it(runs: Runs):
     repository = make_repository(runs.folder / "repository")
     job(repository, "cat data.txt", "slurm: {extra: [--hold]}\n")
     submitted = json.loads(runs.stoker("submit", "job.yaml", "--json", cwd=repository).out)

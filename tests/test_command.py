@@ -1,4 +1,4 @@
-"""What the command itself needs and how it answers before any verb is at work."""
+"""Dependencies of the stoker program, and its help, version and errors for unknown commands."""
 
 import re
 import subprocess
@@ -16,9 +16,9 @@ def shared_libraries(program: Path) -> set[str]:
     return {Path(name).name.partition(".so")[0] for name in re.findall(r"^\s+(\S+)", listed, re.MULTILINE)}
 
 
-def test_few_shared_libraries_and_neither_libtorch_nor_python(stoker):
+def test_needs_few_shared_libraries_and_neither_libtorch_nor_python(stoker):
     libraries = shared_libraries(stoker.path)
-    assert {"libc", "libm"} <= libraries  # ldd was understood
+    assert {"libc", "libm"} <= libraries  # the output of ldd was parsed
     assert len(libraries - RUNTIME) <= 10
     assert not [name for name in libraries if re.match(r"libtorch|libc10|libpython|libarrow|libhdf5|libcurl", name)]
 
@@ -29,7 +29,7 @@ def test_the_trainer_needs_libtorch_but_no_python(stoker):
     assert not [name for name in libraries if name.startswith("libpython")]
 
 
-def test_version_is_that_of_the_file_version(stoker):
+def test_version_matches_the_file_version(stoker):
     version = (REPOSITORY / "VERSION").read_text().strip()
     assert stoker("--version", code=0).out == f"stoker {version}\n"
 
@@ -55,7 +55,7 @@ def test_a_noun_shows_its_own_commands(stoker, words):
     assert stoker("data", code=2).out == shown
 
 
-def test_help_of_a_command_is_also_said_by_help(stoker):
+def test_help_prints_the_help_of_a_command(stoker):
     assert stoker("help", "data", "pack", code=0).out == stoker("data", "pack", "--help", code=0).out
 
 
@@ -74,7 +74,7 @@ def test_every_command_refuses_an_unknown_flag(stoker):
         assert "--no-such-flag" in refused.err, name
 
 
-def test_output_into_a_closed_pipe_is_no_crash(stoker):
+def test_output_to_a_closed_pipe_does_not_crash(stoker):
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", f"{BIN}/stoker --help | true"], capture_output=True, text=True
     )
@@ -83,5 +83,5 @@ def test_output_into_a_closed_pipe_is_no_crash(stoker):
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
-def test_answers_are_whole_without_home_or_terminal(stoker, arguments):
+def test_output_is_complete_without_home_or_terminal(stoker, arguments):
     assert stoker(*arguments, env={"HOME": None, "TERM": None, "PATH": None}, code=0).out

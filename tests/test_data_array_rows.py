@@ -1,4 +1,4 @@
-"""HDF5 and Zarr files whose arrays have a row for each sample: converted, and what an index of them takes and leaves."""
+"""HDF5 and Zarr files with one row per sample: conversion, and the arrays in an index."""
 
 import io
 import json
@@ -33,12 +33,12 @@ def write_rows(folder: Path, kind: str, arrays: dict[str, numpy.ndarray]) -> Pat
 
 
 @pytest.mark.parametrize("kind", ["hdf5", "zarr"])
-def test_rows_of_arrays_are_converted_to_numpys_files(stoker, python, tmp_path, kind):
+def test_rows_of_arrays_are_converted_to_npy_files(stoker, python, tmp_path, kind):
     ending = {"hdf5": "h5", "zarr": "zarr.zip"}[kind]
     write_rows(tmp_path / "hub", kind, ROWS)
     done = stoker("data", "convert", "hub", "out", "--format", kind, code=0)
     for name in ["mean", "test/images"] + ["names"] * (kind == "hdf5"):
-        assert f"  not carried: array '{name}' (30 samples)\n" in done.out
+        assert f"  skipped: array '{name}' (30 samples)\n" in done.out
     found = all_samples(stoker.folder / "out")
     assert len(found) == 30
     for i in range(30):
@@ -50,7 +50,7 @@ def test_rows_of_arrays_are_converted_to_numpys_files(stoker, python, tmp_path, 
             assert array.dtype == ROWS[name].dtype and numpy.array_equal(array, ROWS[name][i])
 
 
-def test_one_array_is_what_the_loader_gives_as_array(stoker, python, tmp_path):
+def test_the_loader_returns_a_single_array_as_array(stoker, python, tmp_path):
     write_rows(tmp_path / "hub", "hdf5", {name: ROWS[name] for name in ("depth", "labels")})
     stoker("data", "convert", "hub", "out", "--format", "tfrecord", code=0)
     code = """
@@ -64,18 +64,18 @@ for batch in stoker.Loader(sys.argv[1], batch_size=30, shuffle=False, array=True
 
 
 @pytest.mark.parametrize(
-    ("arrays", "told"),
+    ("arrays", "message"),
     [
-        ({"labels": ROWS["labels"]}, "has labels and nothing else\n"),
+        ({"labels": ROWS["labels"]}, "has only labels\n"),
         ({"x": numpy.zeros((0, 3), "f4")}, "has no array with rows of numbers\n"),
     ],
 )
-def test_arrays_without_rows_of_numbers_are_refused(stoker, tmp_path, arrays, told):
+def test_arrays_without_rows_of_numbers_are_refused(stoker, tmp_path, arrays, message):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for name, array in arrays.items():
             file[name] = array
     done = stoker("data", "convert", "x.h5", "out", "--format", "tar", code=2)
-    assert done.err == f"x.h5: {told}"
+    assert done.err == f"x.h5: {message}"
 
 
 def labels_of(python, dataset: str) -> list[int]:
@@ -99,30 +99,30 @@ X = numpy.arange(15, dtype="f4").reshape(5, 3)
 
 
 @pytest.mark.parametrize(
-    ("files", "labels", "said"),
+    ("files", "labels", "result"),
     [
         (
             {"train.h5": {"x": X, "y": numpy.array([-1, 0, 1, 2, 3])}},
             [-1, 0, 1, 2, 3],
-            ["no label: 1 of 5 samples, which have -1"],
+            ["unlabelled: 1 of 5 samples (label -1)"],
         ),
         (
             {"train-0.h5": {"x": X, "y": numpy.arange(5)}, "train-1.h5": {"x": X}},
             [0, 1, 2, 3, 4, -1, -1, -1, -1, -1],
-            ["no label: 5 of 10 samples, which have -1"],
+            ["unlabelled: 5 of 10 samples (label -1)"],
         ),
         (
             {"train.h5": {"x": X, "label": numpy.array(["b", "", "a", "b", "a"], "S1")}},
             [1, -1, 0, 1, 0],
-            ["no label: 1 of 5 samples, which have -1"],
+            ["unlabelled: 1 of 5 samples (label -1)"],
         ),
     ],
 )
-def test_labels_that_are_there_are_kept_as_a_copy_keeps_them(stoker, python, tmp_path, files, labels, said):
+def test_existing_labels_are_kept_as_in_a_copy(stoker, python, tmp_path, files, labels, result):
     write_files(tmp_path / "hub", files)
     stoker("data", "convert", "hub", "copy", "--format", "hdf5", code=0)
     done = json.loads(stoker("data", "index", "hub", "--json", code=0).out)
-    assert (done["has_labels"], done["notes"]) == (True, said)
+    assert (done["has_labels"], done["notes"]) == (True, result)
     assert labels_of(python, "hub") == labels
     stoker("data", "verify", "hub", "--full", code=0)
     found = json.loads(stoker("data", "diff", "copy", "hub", "--json").out)
@@ -133,17 +133,15 @@ def test_labels_that_are_there_are_kept_as_a_copy_keeps_them(stoker, python, tmp
     assert (tmp_path / "hub/index.bin").read_bytes() == before
 
 
-def test_labels_of_another_number_of_rows_are_named(stoker, tmp_path):
+def test_labels_with_a_different_number_of_rows_are_named(stoker, tmp_path):
     write_files(tmp_path / "hub", {"train.h5": {"x": X, "y": numpy.arange(4)}})
-    said = "  not carried: array 'y' as the label: it has 4 rows (5 samples)\n"
-    assert said in stoker("data", "convert", "hub", "copy", "--format", "tar", code=0).out
-    assert stoker("data", "index", "hub", code=0).out.endswith(f"  wrote index.bin, manifest.json\n{said}")
+    result = "  skipped: array 'y' as the label, because it has 4 rows (5 samples)\n"
+    assert result in stoker("data", "convert", "hub", "copy", "--format", "tar", code=0).out
+    assert stoker("data", "index", "hub", code=0).out.endswith(f"  wrote index.bin, manifest.json\n{result}")
 
 
-def test_an_index_lists_what_it_does_not_take(stoker, tmp_path):
+def test_an_index_lists_the_ignored_arrays(stoker, tmp_path):
     arrays = {"x_train": X, "y_train": numpy.arange(5), "x_test": X[:3], "y_test": numpy.arange(3)}
     write_files(tmp_path / "hub", {"mnist.h5": arrays})
     done = stoker("data", "index", "hub", "--json", code=0)
-    assert json.loads(done.out)["notes"] == [
-        f"not carried: array '{name}' (5 samples)" for name in ("x_test", "y_test")
-    ]
+    assert json.loads(done.out)["notes"] == [f"skipped: array '{name}' (5 samples)" for name in ("x_test", "y_test")]

@@ -1,4 +1,4 @@
-"""Datasets in HDF5 and Zarr: what h5py and zarr-python read of ours, and what we read of theirs."""
+"""Datasets in HDF5 and Zarr: exchanged with h5py and zarr-python in both directions."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def animals(tmp_path: Path) -> Path:
 
 @each_kind
 @pytest.mark.filterwarnings("error")
-def test_their_own_libraries_read_files_keys_and_labels(stoker, animals, kind):
+def test_h5py_and_zarr_python_read_files_keys_and_labels(stoker, animals, kind):
     stoker("data", "pack", animals, "packed", "--format", kind, "--shards", "3", code=0)
     found = all_samples(stoker.folder / "packed")
     assert len(found) == 20
@@ -41,7 +41,7 @@ def test_their_own_libraries_read_files_keys_and_labels(stoker, animals, kind):
 
 
 @each_kind
-def test_it_is_the_dataset_that_tar_would_be(stoker, animals, kind):
+def test_it_equals_the_tar_dataset(stoker, animals, kind):
     for name in ("tar", kind):
         stoker("data", "pack", animals, name, "--format", name, "-j", "3", code=0)
     stoker("data", "verify", kind, "--full", code=0)
@@ -53,7 +53,7 @@ def test_it_is_the_dataset_that_tar_would_be(stoker, animals, kind):
 
 @each_kind
 @pytest.mark.parametrize("hashes", ["sha256", "crc32c"])
-def test_the_first_block_is_hashed_with_the_head_that_came_last(stoker, tmp_path, kind, hashes):
+def test_the_hash_covers_the_head_that_is_written_last(stoker, tmp_path, kind, hashes):
     (tmp_path / "large").mkdir()
     content = {f"{i}.bin": bytes([i]) * (70 << 20 if i == 1 else 300_000 * i) for i in range(3)}
     for name, data in content.items():
@@ -66,7 +66,7 @@ def test_the_first_block_is_hashed_with_the_head_that_came_last(stoker, tmp_path
 
 
 @each_kind
-def test_from_each_kind_to_the_other_and_back(stoker, animals, kind):
+def test_conversion_between_the_kinds_and_back(stoker, animals, kind):
     other = KINDS[1 - KINDS.index(kind)]
     stoker("data", "pack", animals, "first", "--format", kind, "--shards", "2", code=0)
     stoker("data", "convert", "first", "second", "--format", other, "--shards", "2", code=0)
@@ -77,7 +77,7 @@ def test_from_each_kind_to_the_other_and_back(stoker, animals, kind):
 
 
 @each_kind
-def test_a_killed_packing_goes_on_to_the_same_bytes(stoker, tmp_path, kind):
+def test_a_killed_packing_resumes_to_the_same_bytes(stoker, tmp_path, kind):
     folder = packing.make_images(tmp_path / "many", {"cat": 300, "dog": 300})
     common = ("--format", kind, "--shards", "60", "-j", "1")
     stoker("data", "pack", folder, "whole", *common, code=0)
@@ -93,20 +93,23 @@ def test_a_killed_packing_goes_on_to_the_same_bytes(stoker, tmp_path, kind):
 
 
 @each_kind
-def test_what_has_no_place_in_it_is_refused(stoker, animals, kind):
+def test_unsupported_names_are_refused(stoker, animals, kind):
     (animals / "cat/0001.json").unlink()
     refused = stoker("data", "pack", "animals", "other", "--format", kind, "--labels", "json", code=2)
-    assert refused.err == f"animals: a sample has its label in the array 'label' (--labels json, --format {kind})\n"
+    assert (
+        refused.err
+        == f"animals: samples store labels in the array 'label', not as JSON (--labels json, --format {kind})\n"
+    )
     (animals / "cat/0001.__x").write_text("x")
     refused = stoker("data", "pack", "animals", "other", "--format", kind, code=2)
     assert refused.err == (
-        "animals: files '.__x': no array can have that name: it begins with __, which is reserved in Zarr "
+        "animals: files '.__x': cannot be the name of an array: it begins with __, which is reserved in Zarr "
         f"(--format {kind})\n"
     )
 
 
 def write_foreign(folder: Path, kind: str, packed: bool, keys: bool = True, lists: bool = False) -> list[bytes]:
-    """20 samples as another tool writes them: images, labels, and an array that is none of our business."""
+    """20 samples as written by a foreign tool: images, labels, and an unrelated array."""
     folder.mkdir()
     images = [jpeg(i, kind="PNG" if i == 3 else "JPEG") for i in range(20)]
     names = [f"photo-{i}".encode() for i in range(20)] if keys else []
@@ -140,7 +143,7 @@ for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=
 @pytest.mark.parametrize("kind", [*KINDS, "zarr 2", "zarr in shards"])
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("keys", [False, True])
-def test_others_plain_files_become_datasets_where_they_lie(stoker, python, tmp_path, kind, keys, lists):
+def test_foreign_plain_files_become_datasets_in_place(stoker, python, tmp_path, kind, keys, lists):
     images = write_foreign(tmp_path / "hub", kind, packed=False, keys=keys, lists=lists)
     before = packing.tree(tmp_path / "hub")
     done = stoker("data", "index", "hub", code=0)
@@ -155,7 +158,7 @@ def test_others_plain_files_become_datasets_where_they_lie(stoker, python, tmp_p
 
 @pytest.mark.parametrize("kind", [*KINDS, "zarr 2", "zarr in shards"])
 @pytest.mark.parametrize("keys", [False, True])
-def test_others_packed_files_too(stoker, python, tmp_path, kind, keys):
+def test_foreign_packed_files_become_datasets_in_place(stoker, python, tmp_path, kind, keys):
     images = write_foreign(tmp_path / "hub", kind, packed=True, keys=keys)
     stoker("data", "index", "hub", code=0)
     stoker("data", "verify", "hub", "--full", code=0)
@@ -166,10 +169,10 @@ def test_others_packed_files_too(stoker, python, tmp_path, kind, keys):
 
 
 @each_kind
-def test_compressed_ones_are_converted(stoker, tmp_path, kind):
+def test_compressed_files_are_converted(stoker, tmp_path, kind):
     images = write_foreign(tmp_path / "hub", kind, packed=True)
     done = stoker("data", "convert", "hub", "out", "--format", kind, code=0)
-    assert "  not carried: array 'score' (20 samples)\n" in done.out
+    assert "  skipped: array 'score' (20 samples)\n" in done.out
     found = all_samples(stoker.folder / "out")
     assert [found[f"photo-{i}"] for i in range(20)] == [{"label": i % 3, "img": images[i]} for i in range(20)]
     stoker("data", "verify", "out", "--full", code=0)
@@ -191,7 +194,7 @@ def test_a_zarr_store_that_is_a_folder_is_converted(stoker, tmp_path, version):
 
 @each_kind
 @pytest.mark.parametrize("length", [0, 11, 500, -1])
-def test_a_file_that_is_cut_off_is_refused(stoker, tmp_path, kind, length):
+def test_a_truncated_file_is_refused(stoker, tmp_path, kind, length):
     write_foreign(tmp_path / "hub", kind, packed=False)
     (file,) = (tmp_path / "hub").iterdir()
     file.write_bytes(file.read_bytes()[:length])
@@ -201,7 +204,7 @@ def test_a_file_that_is_cut_off_is_refused(stoker, tmp_path, kind, length):
 
 
 @each_kind
-def test_no_flip_in_what_describes_the_arrays_makes_it_crash(stoker, animals, kind):
+def test_no_flip_in_the_metadata_causes_a_crash(stoker, animals, kind):
     stoker("data", "pack", animals, "packed", "--format", kind, "--shards", "1", code=0)
     shard = stoker.folder / f"packed/all-000000.{ENDINGS[kind]}"
     whole = shard.read_bytes()
@@ -226,38 +229,41 @@ def damaged(file: Path, what: dict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "message"),
     [
         (
             {"files/img": numpy.array([[0, 2**60]] * 20, "u8")},
-            "array 'files/img': row 0: 0 to 1152921504606846976 do not lie in 'bytes', which has ",
+            "array 'files/img': row 0: 0 to 1152921504606846976 are outside 'bytes', which has ",
         ),
-        ({"files/img": numpy.zeros((20, 3), "u8")}, "array 'files/img': is neither N pairs of places nor a list"),
-        ({"files/img": numpy.zeros((20, 2), "f8")}, "array 'files/img': is neither N pairs of places nor a list"),
-        ({"files/other": numpy.zeros((19, 2), "u8")}, "array 'files/img' is of 20 samples, 'files/other' of 19"),
-        ({"label": numpy.zeros(19, "i8")}, "array 'label': is no list of one whole number for each sample"),
+        ({"files/img": numpy.zeros((20, 3), "u8")}, "array 'files/img': is neither N pairs of offsets nor a list"),
+        ({"files/img": numpy.zeros((20, 2), "f8")}, "array 'files/img': is neither N pairs of offsets nor a list"),
+        ({"files/other": numpy.zeros((19, 2), "u8")}, "array 'files/img' has 20 samples, 'files/other' has 19"),
+        ({"label": numpy.zeros(19, "i8")}, "array 'label': is not a list of one integer per sample"),
         ({"key": numpy.array([[0, 5000]] * 20, "u8")}, "sample 0 has no key, or one over 4096 bytes"),
         ({"files/img": numpy.array([[1, 0]] * 20, "u8")}, "sample 0 has no files"),
-        ({"files": None}, "its arrays are no samples: 'files/jpg' or the like with places in 'bytes' is missing\n"),
-        ({"bytes": numpy.zeros((20, 3), "u1")}, "array 'bytes': is no list of bytes"),
+        (
+            {"files": None},
+            "its arrays are not samples: an array of ranges in 'bytes', such as 'files/jpg', is missing\n",
+        ),
+        ({"bytes": numpy.zeros((20, 3), "u1")}, "array 'bytes': is not a list of bytes"),
     ],
 )
-def test_arrays_that_do_not_fit_are_named(stoker, tmp_path, what, told):
+def test_inconsistent_arrays_are_named(stoker, tmp_path, what, message):
     write_foreign(tmp_path / "hub", "hdf5", packed=False)
     damaged(tmp_path / "hub/train.h5", what)
     done = stoker("data", "index", "hub")
-    assert done.code in (1, 2) and told in done.err and done.err.startswith("hub/train.h5: ")
+    assert done.code in (1, 2) and message in done.err and done.err.startswith("hub/train.h5: ")
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "told"),
+    ("name", "shape", "message"),
     [
-        ("files/img", (2**40, 2), "array 'files/img': has 1099511627776 rows (at most 134217728 are read)"),
-        ("label", (2**40,), "array 'label': is no list of one whole number for each sample"),
+        ("files/img", (2**40, 2), "array 'files/img': has 1 099 511 627 776 rows (at most 134 217 728 are supported)"),
+        ("label", (2**40,), "array 'label': is not a list of one integer per sample"),
         ("bytes", (2**55,), "unpacks to 36.0 PB, "),
     ],
 )
-def test_sizes_that_nothing_backs_take_no_memory_and_no_disk(stoker, tmp_path, name, shape, told):
+def test_false_sizes_take_no_memory_and_no_disk(stoker, tmp_path, name, shape, message):
     write_foreign(tmp_path / "hub", "zarr", packed=False)
     store = zarr.storage.ZipStore(tmp_path / "hub/train.zarr.zip", mode="r")
     whole = zarr.open_group(store, mode="r")
@@ -270,11 +276,11 @@ def test_sizes_that_nothing_backs_take_no_memory_and_no_disk(stoker, tmp_path, n
         if other != name:
             group[other][:] = kept
     done = stoker("data", "convert", "claims.zarr", "out", "--format", "tar")
-    assert done.code in (1, 2) and told in done.err and done.err.startswith("claims.zarr: ")
+    assert done.code in (1, 2) and message in done.err and done.err.startswith("claims.zarr: ")
     assert not (tmp_path / "out").exists()
 
 
-def test_without_libhdf5_pack_works_and_index_says_how_to_get_it(stoker, animals):
+def test_without_libhdf5_pack_works_and_index_suggests_installing_it(stoker, animals):
     without = {"STOKER_HDF5_LIBRARY": "/nowhere/libhdf5.so"}
     stoker("data", "pack", animals, "packed", "--format", "hdf5", code=0, env=without)
     stoker("data", "verify", "packed", "--full", code=0, env=without)
@@ -285,10 +291,10 @@ def test_without_libhdf5_pack_works_and_index_says_how_to_get_it(stoker, animals
 
 @each_kind
 @pytest.mark.parametrize(("what", "reader"), [("wids", "webdataset"), ("dali", "DALI"), ("energon", "Energon")])
-def test_indexes_of_readers_that_cannot_read_it_are_not_written(stoker, animals, kind, what, reader):
+def test_indexes_for_incompatible_readers_are_not_written(stoker, animals, kind, what, reader):
     stoker("data", "pack", animals, "packed", "--format", kind, code=0)
     done = stoker("data", "index", "packed", "--export", what, code=2)
-    assert f"packed: its shards are {kind}, which {reader} does not read (--export)" in done.err
+    assert f"packed: its shards are {kind}, which {reader} cannot read (--export)" in done.err
 
 
 @pytest.mark.soak

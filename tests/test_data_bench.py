@@ -1,4 +1,4 @@
-"""stoker data bench: a table of trials, kept from one time to the next, and the line for the job file."""
+"""stoker data bench: a persistent table of trials, and the line for the job file."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ import pytest
 QUICK = ("--per-trial", "50ms", "--transform", "cifar-train", "--jobs", "2", "--batch", "64")
 
 
-def test_says_the_best_setting_and_what_limits_it(stoker, example_dataset):
+def test_prints_the_best_setting_and_the_limiting_stage(stoker, example_dataset):
     found = stoker("data", "bench", example_dataset, *QUICK, code=0)
     header, *rows = found.out.splitlines()
     assert header.split() == [
@@ -31,10 +31,10 @@ def test_says_the_best_setting_and_what_limits_it(stoker, example_dataset):
     rates = [float(trial[-1]) for trial in trials]
     assert rates == sorted(rates, reverse=True) and min(rates) > 0
     assert rows[4].startswith("limit   ")
-    assert rows[5] == f"best    train: {{loader_threads: {trials[0][2]}, prefetch: {trials[0][5]}}}"
+    assert rows[5] == f"best    train: {{num_workers: {trials[0][2]}, prefetch: {trials[0][5]}}}"
 
 
-def test_trials_gather_and_those_of_jobs_are_shown_too(stoker, example_dataset, python):
+def test_trials_accumulate_and_trials_of_jobs_are_listed(stoker, example_dataset, python):
     run = stoker.folder / "runs/one/attempts/1"
     run.mkdir(parents=True)
     code = """
@@ -53,10 +53,10 @@ for batch in stoker.Loader(sys.argv[1], batch_size=64, transform="cifar-train", 
     with (stoker.folder / "loader-trials.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 8
     other = json.loads(stoker("data", "bench", example_dataset, *QUICK[:-1], "32", "--json", code=0).out)
-    assert len(other["trials"]) == 4  # another batch: not comparable
+    assert len(other["trials"]) == 4  # a different batch size: not comparable
 
 
-def test_tries_data_loaders_over_ones_own_dataset(stoker, module_environment):
+def test_tries_data_loaders_with_a_custom_dataset(stoker, module_environment):
     (stoker.folder / "mydata.py").write_text("""
 import torch
 class Data(torch.utils.data.Dataset):
@@ -75,8 +75,8 @@ def nothing(path): return 7
     assert found["setting"].split("(")[0] in ("torch.utils.data.DataLoader", "stoker.DataLoader")
 
     wrong = stoker("data", "bench", "x", "--python", "mydata:nothing", *options, env=environment, code=2)
-    said = "data bench: mydata:nothing: stoker.bench: mydata:nothing returned a int, expected a map-style dataset"
-    assert wrong.err.splitlines()[0].endswith(said)
+    result = "data bench: mydata:nothing: stoker.bench: mydata:nothing returned a int, expected a map-style dataset"
+    assert wrong.err.splitlines()[0].endswith(result)
 
 
 def test_counts_the_samples_of_nested_batches(python):
@@ -94,16 +94,16 @@ for sample in (torch.ones(2), "text", 3, (torch.ones(2), 1), ({"x": {"a": torch.
     [
         (("--batch", "0"), "data bench: --batch: 0 is not between 1 and 1000000"),
         (("--jobs", "0"), "data bench: -j,--jobs: 0 is not between 1 and 1024"),
-        (("--transform", "cifar-trian"), "transform: no recipe is called 'cifar-trian'; did you mean 'cifar-train'?"),
+        (("--transform", "cifar-trian"), "transform: unknown recipe 'cifar-trian'; did you mean 'cifar-train'?"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(stoker, example_dataset, arguments, text):
+def test_invalid_settings_are_refused(stoker, example_dataset, arguments, text):
     refused = stoker("data", "bench", example_dataset, *arguments, code=2)
     assert text in refused.err
 
 
-def test_a_file_that_holds_something_else_is_not_written_to(stoker, example_dataset):
+def test_a_different_file_is_not_overwritten(stoker, example_dataset):
     (stoker.folder / "notes.csv").write_text("a,b\n1,2\n")
     refused = stoker("data", "bench", example_dataset, *QUICK, "--trials", "notes.csv", code=2)
-    assert "notes.csv:1: no file of loader trials" in refused.err
+    assert "notes.csv:1: not a file of loader trials" in refused.err
     assert (stoker.folder / "notes.csv").read_text() == "a,b\n1,2\n"

@@ -1,4 +1,4 @@
-"""Others' HDF5, Zarr and Parquet files in packed chunks, read where they lie."""
+"""HDF5, Zarr and Parquet files from other tools in compressed chunks, read in place."""
 
 import io
 import json
@@ -85,14 +85,14 @@ def check_rows(stoker, python, name: str) -> None:
 
 
 @pytest.mark.parametrize("how", HDF5)
-def test_rows_of_hdf5_are_read_where_they_lie(stoker, python, tmp_path, how):
+def test_rows_of_hdf5_are_read_in_place(stoker, python, tmp_path, how):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", HDF5[how])
     check_rows(stoker, python, "train.h5")
 
 
 @pytest.mark.parametrize("how", ZARR)
-def test_rows_of_zarr_are_read_where_they_lie(stoker, python, tmp_path, how):
+def test_rows_of_zarr_are_read_in_place(stoker, python, tmp_path, how):
     (tmp_path / "hub").mkdir()
     write_zarr(tmp_path / "hub/train.zarr.zip", ZARR[how])
     check_rows(stoker, python, "train.zarr.zip")
@@ -114,7 +114,7 @@ def write_parquet(file: Path, **options) -> dict[str, tuple[bytes, int]]:
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "lz4", "none"])
 @pytest.mark.parametrize("has_dictionaries", [True, False])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_packed_columns_are_read_where_they_lie(stoker, python, tmp_path, codec, has_dictionaries, version):
+def test_packed_columns_are_read_in_place(stoker, python, tmp_path, codec, has_dictionaries, version):
     (tmp_path / "hub").mkdir()
     options = {"compression": codec, "use_dictionary": has_dictionaries, "data_page_version": version}
     rows = write_parquet(tmp_path / "hub/train.parquet", **options)
@@ -126,7 +126,7 @@ def test_packed_columns_are_read_where_they_lie(stoker, python, tmp_path, codec,
 
 @pytest.mark.parametrize("verb", [["index", "hub"], ["convert", "hub", "out", "--format", "tar"]])
 @pytest.mark.parametrize("codec", ["zstd", "none"])
-def test_a_page_whose_checksum_is_another_is_not_taken(stoker, tmp_path, verb, codec):
+def test_a_page_with_a_wrong_checksum_is_an_error(stoker, tmp_path, verb, codec):
     shard = tmp_path / "hub/train.parquet"
     shard.parent.mkdir()
     write_parquet(shard, compression=codec, write_page_checksum=True, use_dictionary=True)
@@ -138,11 +138,11 @@ def test_a_page_whose_checksum_is_another_is_not_taken(stoker, tmp_path, verb, c
     damaged[caption.dictionary_page_offset + caption.total_compressed_size - 1] ^= 1  # a position in the dictionary
     shard.write_bytes(damaged)
     done = stoker("data", *verb, code=1)
-    said = "hub/train.parquet: column 'caption': a page's CRC-32 is not that of its bytes\n  try: get the file again\n"
-    assert done.err.endswith(said)
+    message = "hub/train.parquet: column 'caption': a page's CRC-32 does not match its bytes\n  try: download the file again\n"
+    assert done.err.endswith(message)
 
 
-def test_so_is_one_of_a_plain_page_that_is_read_where_it_lies(stoker, tmp_path):
+def test_a_wrong_checksum_of_a_plain_page_is_an_error(stoker, tmp_path):
     shard = tmp_path / "hub/train.parquet"
     shard.parent.mkdir()
     write_parquet(shard, compression="none", use_dictionary=False, write_page_checksum=True, data_page_size=4 << 20)
@@ -151,23 +151,21 @@ def test_so_is_one_of_a_plain_page_that_is_read_where_it_lies(stoker, tmp_path):
     damaged = bytearray(shard.read_bytes())
     damaged[damaged.index(jpeg(3)) + 30] ^= 1
     shard.write_bytes(damaged)
-    said = (
-        "hub/train.parquet: column 'image.bytes': a page's CRC-32 is not that of its bytes\n  try: get the file again\n"
-    )
-    assert stoker("data", "index", "hub", code=1).err.endswith(said)
+    message = "hub/train.parquet: column 'image.bytes': a page's CRC-32 does not match its bytes\n  try: download the file again\n"
+    assert stoker("data", "index", "hub", code=1).err.endswith(message)
 
 
-def test_a_packed_dataset_is_a_source_as_it_was_before_its_index(stoker, tmp_path):
+def test_a_packed_dataset_is_a_source_whether_indexed_or_not(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", HDF5["gzip"])
     stoker("data", "convert", "hub", "before", "--format", "tar", code=0)
     stoker("data", "index", "hub", code=0)
     stoker("data", "convert", "hub", "after", "--format", "tar", code=0)
-    assert "are the same: version" in stoker("data", "diff", "before", "after", code=0).out
+    assert "are identical: version" in stoker("data", "diff", "before", "after", code=0).out
     assert "  300 the same" in stoker("data", "diff", "before", "hub").out
 
 
-def test_each_chunk_is_unpacked_once_in_an_epoch_by_chunk(stoker, python, tmp_path):
+def test_each_chunk_is_decompressed_once_in_an_epoch_by_chunk(stoker, python, tmp_path):
     """A window of 4 chunks of 1 kB fits the 16 kB that are kept; a full shuffle unpacks chunks again and again."""
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", HDF5["plain chunks"])
@@ -184,25 +182,25 @@ print(loader.stats()["chunks"])
     assert int(python(code, "full")) > 2 * chunks
 
 
-@pytest.mark.parametrize(("cache", "is_said"), [(64 * 144 - 1, True), (64 * 144, False)])
-def test_a_cache_smaller_than_a_chunk_is_told_with_what_would_be_enough(stoker, python, tmp_path, cache, is_said):
+@pytest.mark.parametrize(("cache", "is_warned"), [(64 * 144 - 1, True), (64 * 144, False)])
+def test_a_cache_smaller_than_a_chunk_is_a_warning_with_the_required_size(stoker, python, tmp_path, cache, is_warned):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", {"compression": "lzf", "chunks": (64, 8, 3, 3)})
     stoker("data", "index", "hub", code=0)
     code = """
 import sys, warnings, stoker
-with warnings.catch_warnings(record=True) as said:
+with warnings.catch_warnings(record=True) as message:
     warnings.simplefilter("always")
     for batch in stoker.Loader("hub", component="images.npy", transform=None, resident=int(sys.argv[2]),
                                chunk_cache=int(sys.argv[1])): break
-print(*(f"{one.category.__name__} {one.message}" for one in said), sep="\\n", end="")
+print(*(f"{one.category.__name__} {one.message}" for one in message), sep="\\n", end="")
 """
-    # A row lies in two chunks side by side, of 64 x 8 x 3 x 3 bytes each.
-    told = (
-        f"RuntimeWarning hub: the chunks of one sample unpack to 9.22 kB, only {cache / 1000:.2f} kB of them are kept: "
-        "nearly every sample unpacks its own again (chunk_cache)\n  try: chunk_cache=1048576"
+    # A row spans two adjacent chunks, of 64 x 8 x 3 x 3 bytes each.
+    warning = (
+        f"RuntimeWarning hub: the chunks of one sample unpack to 9.22 kB, but the cache holds {cache / 1000:.2f} kB: "
+        "nearly every sample unpacks its chunks again (chunk_cache)\n  try: chunk_cache=1048576"
     )
-    assert python(code, cache, 0) == (told if is_said else "")
+    assert python(code, cache, 0) == (warning if is_warned else "")
     assert python(code, cache, 1 << 30) == ""  # unpacked once
 
 
@@ -225,12 +223,12 @@ import stoker
 loader = stoker.Loader("hub", batch_size=32, shuffle=False, transform=None, resident=0, errors="skip")
 print(sum(len(batch["key"]) for batch in loader), loader.skipped[0]["error"])
 """
-    said = python(code)
-    assert said.startswith("284 ")
-    assert f"chunk {int(at * 19)}: zlib data is damaged" in said and "train.h5/" in said
+    message = python(code)
+    assert message.startswith("284 ")
+    assert f"chunk {int(at * 19)}: zlib data is damaged" in message and "train.h5/" in message
 
 
-def test_a_bomb_is_refused_before_memory_is_taken(stoker, tmp_path):
+def test_a_bomb_is_rejected_before_memory_is_allocated(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     side = 3 << 29
     with h5py.File(tmp_path / "hub/x.h5", "w") as opened:
@@ -240,5 +238,5 @@ def test_a_bomb_is_refused_before_memory_is_taken(stoker, tmp_path):
         opened["labels"] = numpy.arange(4)
     refused = stoker("data", "index", "hub", code=2)
     assert (
-        "dataset 'x': its chunks unpack to 1610612736 bytes each (at most 1 GiB is read where it lies)" in refused.err
+        "dataset 'x': its chunks unpack to 1610612736 bytes each (at most 1 GiB is supported in place)" in refused.err
     )

@@ -1,4 +1,4 @@
-"""stoker data pack --compression auto: what compressing would save and cost, measured; shards stay as they are."""
+"""stoker data pack --compression auto: measures the savings and costs of compression; shards are unchanged."""
 
 import json
 import random
@@ -12,7 +12,7 @@ def test_photographs_are_compressed_already(stoker):
     assert "\nCOMPRESSION   RATIO   WRITE MB/S   READ MB/S\n" in done.out
     assert "\nnone           1.00 " in done.out and "\nzstd 3 " in done.out and "\ngzip 6 " in done.out
     # Such small ones have much in common; each by itself has nothing.
-    assert "\n  compression none: " in done.out and "(by zstd 3: jpg " in done.out
+    assert "\n  compression none: " in done.out and "(zstd 3: jpg " in done.out
     stoker("data", "pack", "images", "plain", code=0)
     assert packing.tree(stoker.folder / "packed") == packing.tree(stoker.folder / "plain")
 
@@ -24,16 +24,16 @@ def test_kinds_count_by_their_share_of_the_source(stoker):
         (folder / f"{i}.bin").write_bytes(random.Random(i).randbytes(30_000))
         (folder / f"{i}.json").write_text(json.dumps({"words": ["a", "b"] * 1250}))
     done = stoker("data", "pack", "notes", "packed", "--layout", "files", "--compression", "auto", "--json", code=0)
-    told = json.loads(done.out)["compression"]
-    assert told["verdict"] == "none" and 1_000_000 < told["sampled_bytes"] < 2_000_000
-    kinds = {kind["extension"]: kind for kind in told["kinds"]}
+    report = json.loads(done.out)["compression"]
+    assert report["verdict"] == "none" and 1_000_000 < report["sampled_bytes"] < 2_000_000
+    kinds = {kind["extension"]: kind for kind in report["kinds"]}
     assert kinds["bin"]["ratio"] > 0.99 and kinds["json"]["ratio"] < 0.01
     assert 0.7 < kinds["bin"]["share"] < 0.75 and abs(kinds["bin"]["share"] + kinds["json"]["share"] - 1) < 1e-9
-    trials = {trial["name"]: trial for trial in told["trials"]}
+    trials = {trial["name"]: trial for trial in report["trials"]}
     assert list(trials) == ["none", "zstd 1", "zstd 3", "zstd 9", "gzip 6"] and trials["none"]["ratio"] == 1
     assert abs(trials["zstd 3"]["ratio"] - kinds["bin"]["share"] * kinds["bin"]["ratio"]) < 0.01
     assert all(trial["write_mb_s"] > 1 and trial["read_mb_s"] > 1 for trial in trials.values())
-    assert "would leave 0.7" in told["why"] and "but each sample of 42.5 kB would cost unpacking a block" in told["why"]
+    assert "would reach 0.7" in report["why"] and "reading a sample of 42.5 kB would unpack a block" in report["why"]
 
 
 def test_a_source_without_bytes_and_unknown_words(stoker):
@@ -41,7 +41,7 @@ def test_a_source_without_bytes_and_unknown_words(stoker):
     folder.mkdir()
     (folder / "1.txt").write_text("")
     done = stoker("data", "pack", "empty", "out", "--layout", "files", "--compression", "auto", code=0)
-    assert "\n  compression none: there are no bytes to try it on\n" in done.out
+    assert "\n  compression none: there is no data to measure\n" in done.out
     bad = stoker("data", "pack", "empty", "out2", "--compression", "zstd", code=2)
     assert bad.err.startswith("data pack: --compression: unknown value 'zstd'")
 

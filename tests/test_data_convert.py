@@ -1,4 +1,4 @@
-"""stoker data convert: a dataset's samples, in their order, in shards of another kind."""
+"""stoker data convert: samples keep their order in a different shard format."""
 
 import gzip
 import io
@@ -25,12 +25,12 @@ def dataset(stoker, tmp_path: Path) -> Path:
     return tmp_path / "first"
 
 
-def test_there_and_back_again_through_every_format_gives_the_same_bytes(stoker, dataset):
+def test_round_trip_through_every_format_gives_the_same_bytes(stoker, dataset):
     before = dataset
     for step, kind in enumerate(("parquet", "tfrecord", "parquet", "tar")):
         out = stoker.folder / f"step-{step}"
         done = stoker("data", "convert", before, out, "--format", kind, "--shards", "3", code=0)
-        assert "  read back: every byte as written\n" in done.out and "not carried" not in done.out
+        assert "  verified: every byte\n" in done.out and "skipped" not in done.out
         before = out
     assert packing.tree(before) == packing.tree(dataset)
 
@@ -51,23 +51,23 @@ for name in sys.argv[1:]:
     assert first == second and first.count("\n") > 6
 
 
-def test_what_cannot_be_carried_is_said_before_anything_is_written(stoker):
+def test_skipped_fields_are_listed_before_writing(stoker):
     write_records(stoker.folder / "tf", {"train-00000-of-00001": [imagenet(i) for i in range(12)]})
     done = stoker("data", "convert", "tf", "out", "--format", "parquet", "--dry-run", "--json", code=0)
-    told = json.loads(done.out)
-    assert told["not_carried"] == {
+    result = json.loads(done.out)
+    assert result["skipped_fields"] == {
         "image/height": 12,
         "image/object/bbox/label": 12,
         "image/object/bbox/xmin": 12,
         "image/width": 12,
     }
-    assert told["splits"] == [{"name": "train", "samples": 12, "shards": 1}]
+    assert result["splits"] == [{"name": "train", "samples": 12, "shards": 1}]
     assert not (stoker.folder / "out").exists()
     done = stoker("data", "convert", "tf", "out", "--format", "parquet", code=0)
-    assert "  not carried: image/object/bbox/xmin (12 samples)\n" in done.out
+    assert "  skipped: image/object/bbox/xmin (12 samples)\n" in done.out
 
 
-def test_broken_images_are_carried_as_they_are(stoker):
+def test_broken_images_are_kept_unchanged(stoker):
     shards = packing.indexed_files(stoker, stoker.folder, [("a.jpg", jpeg(1)), ("b.jpg", b"torn"), ("c.jpg", jpeg(2))])
     stoker("data", "convert", shards, "out", "--format", "tar", code=0)
     assert packing.members(stoker.folder / "out")["b.jpg"] == b"torn"
@@ -92,11 +92,11 @@ def webdataset_tar(count: int) -> bytes:
         ("train-000000.tar.zst", lambda data: pyarrow.compress(data, "zstd", asbytes=True)),
     ],
 )
-def test_shards_that_are_packed_as_a_whole_are_read(stoker, name, pack):
+def test_compressed_shards_are_read(stoker, name, pack):
     (stoker.folder / "in").mkdir()
     (stoker.folder / "in" / name).write_bytes(pack(webdataset_tar(10)))
     refused = stoker("data", "index", "in", code=2)
-    assert "so that" in refused.err or "can be read by itself" in refused.err
+    assert "so that" in refused.err or "cannot be read individually" in refused.err
     done = stoker("data", "convert", "in", "out", "--format", "tar", "--labels", "cls", "--json", code=0)
     assert json.loads(done.out)["splits"][0]["name"] == "train"
     found = packing.members(stoker.folder / "out")
@@ -105,7 +105,7 @@ def test_shards_that_are_packed_as_a_whole_are_read(stoker, name, pack):
 
 
 @pytest.mark.parametrize("name", ["x.tfrecord", "x.tfrecord.gz", "x-00000-of-00001"])
-def test_packed_records_are_read_whatever_they_are_called(stoker, name):
+def test_compressed_records_are_read_for_any_file_name(stoker, name):
     (stoker.folder / "in").mkdir()
     records = b"".join(record({"image": jpeg(i), "label": i}) for i in range(5))
     (stoker.folder / "in" / name).write_bytes(gzip.compress(records))
@@ -114,7 +114,7 @@ def test_packed_records_are_read_whatever_they_are_called(stoker, name):
     assert sorted(content for file, content in found.items() if file.endswith(".jpg")) == sorted(map(jpeg, range(5)))
 
 
-def test_a_torn_packed_shard_is_named_and_nothing_is_left(stoker):
+def test_truncated_compressed_shard_is_reported_and_leaves_no_output(stoker):
     (stoker.folder / "in").mkdir()
     packed = gzip.compress(webdataset_tar(10))
     (stoker.folder / "in/a.tar.gz").write_bytes(packed[: len(packed) // 2])
@@ -123,7 +123,7 @@ def test_a_torn_packed_shard_is_named_and_nothing_is_left(stoker):
     assert sorted(path.name for path in stoker.folder.iterdir()) == ["in"]
 
 
-def test_a_packed_archive_of_images_is_packed_without_unpacking_it_by_hand(stoker, photos):
+def test_compressed_archive_of_images_is_packed_directly(stoker, photos):
     with tarfile.open(stoker.folder / "photos.tar.gz", "w:gz") as archive:
         for path in sorted(photos.rglob("*.jpg")):
             archive.add(path, path.relative_to(photos))
@@ -132,7 +132,7 @@ def test_a_packed_archive_of_images_is_packed_without_unpacking_it_by_hand(stoke
     assert packing.tree(stoker.folder / "packed") == packing.tree(stoker.folder / "plain")
 
 
-def test_the_same_command_again_finds_it_done(stoker, dataset):
+def test_rerun_after_success_is_refused(stoker, dataset):
     stoker("data", "convert", dataset, "out", "--format", "tfrecord", code=0)
     before = packing.tree(stoker.folder / "out")
     refused = stoker("data", "convert", dataset, "out", "--format", "tfrecord", code=1)
@@ -143,28 +143,28 @@ def test_the_same_command_again_finds_it_done(stoker, dataset):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("first", "out"), "data convert: --format: is needed (tar, tfrecord, parquet, hdf5, zarr)"),
+        (("first", "out"), "data convert: --format is required (tar, tfrecord, parquet, hdf5, zarr)"),
         (
             ("first", "out", "--format", "parqet"),
             "data convert: --format: unknown value 'parqet'; did you mean 'parquet'?",
         ),
         (
             ("images", "out", "--format", "tar"),
-            "images: is neither a dataset nor shards (tar, TFRecord, Parquet, HDF5, Zarr)",
+            "images: neither a dataset nor shards (tar, TFRecord, Parquet, HDF5, Zarr)",
         ),
         (("first", "out", "--format", "tar", "--shards", "0"), "data convert: --shards: 0 is not between 1 and 999999"),
     ],
 )
-def test_what_cannot_be_converted_is_refused(stoker, dataset, arguments, message):
+def test_unconvertible_sources_are_refused(stoker, dataset, arguments, message):
     assert stoker("data", "convert", *arguments, code=2).err.startswith(message)
 
 
-def test_a_source_that_is_not_there_is_told(stoker):
+def test_missing_source_is_reported(stoker):
     refused = stoker("data", "convert", "none", "out", "--format", "tar", code=1)
     assert refused.err == "none: no such dataset or shards\n"
 
 
-def test_a_label_of_no_class_is_damage(stoker, tmp_path):
+def test_label_out_of_range_is_damage(stoker, tmp_path):
     packing.make_images(tmp_path / "images", {"cat": 3, "dog": 3})
     stoker("data", "pack", "images", "in", code=0)
     path = tmp_path / "in/index.bin"
@@ -175,7 +175,7 @@ def test_a_label_of_no_class_is_damage(stoker, tmp_path):
 
 
 def relabelled(index: bytes, label: int) -> bytes:
-    """With another label for the first sample of the first shard, and CRCs that hold (docs/formats/index.md)."""
+    """Changes the label of the first sample and its CRCs (docs/formats/index.md)."""
     data = bytearray(index)
     (sections,) = struct.unpack_from("<I", data, 20)
     begin, size = struct.unpack_from("<QQ", data, 64)

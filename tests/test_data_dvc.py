@@ -1,4 +1,4 @@
-"""A .dvc file beside data says what version of them belongs here; Stoker notes it and compares."""
+"""DVC versions of sources and datasets are recorded and compared."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ data:
 
 
 def add(data: Path) -> str:
-    """What `dvc add` leaves beside a folder."""
+    """Writes the .dvc file of `dvc add`."""
     files = sorted(path for path in data.rglob("*") if path.is_file())
     entries = [
         {"md5": hashlib.md5(path.read_bytes()).hexdigest(), "relpath": str(path.relative_to(data))} for path in files
@@ -34,7 +34,7 @@ def images(stoker) -> Path:
     return packing.make_images(stoker.folder / "images", {"cat": 12, "dog": 8})
 
 
-def test_the_version_of_the_source_is_noted_and_shown(stoker, images):
+def test_source_version_is_recorded_and_shown(stoker, images):
     md5 = add(images)
     done = stoker("data", "pack", "images", "packed", "--dvc", "full", code=0)
     assert f"\n  version images.dvc, MD5 {md5[:8]}, 20 files of " in done.out
@@ -48,7 +48,7 @@ def test_the_version_of_the_source_is_noted_and_shown(stoker, images):
     assert json.loads((stoker.folder / "again/manifest.json").read_text())["source"] == noted
 
 
-# What a machine may allow of OpenSSL where FIPS counts: no MD5, and here no provider at all.
+# A restrictive OpenSSL configuration as with FIPS: no MD5, here no provider at all.
 STRICT = """\
 openssl_conf = strict
 [strict]
@@ -64,7 +64,7 @@ module = /nonexistent.so
 """
 
 
-def test_hashes_do_not_depend_on_what_openssl_is_told_to_allow(stoker, images):
+def test_md5_works_with_restricted_openssl(stoker, images):
     md5 = add(images)
     (stoker.folder / "openssl.cnf").write_text(STRICT)
     strict = {"OPENSSL_CONF": str(stoker.folder / "openssl.cnf")}
@@ -73,7 +73,7 @@ def test_hashes_do_not_depend_on_what_openssl_is_told_to_allow(stoker, images):
     stoker("data", "verify", "packed", "--full", code=0)
 
 
-def test_it_is_no_part_of_the_datasets_version(stoker, images):
+def test_dvc_version_does_not_affect_the_dataset_version(stoker, images):
     add(images)
     stoker("data", "pack", "images", "packed", code=0)
     done = stoker("data", "pack", "images", "plain", "--dvc", "off", "--json", code=0)
@@ -84,7 +84,7 @@ def test_it_is_no_part_of_the_datasets_version(stoker, images):
     assert versions[0] == versions[1]
 
 
-def test_parts_of_a_packing_keep_it(stoker, images):
+def test_merged_parts_keep_the_source_version(stoker, images):
     md5 = add(images)
     for part in (1, 2):
         stoker("data", "pack", "images", "packed", "--shards", "4", "--part", f"{part}/2", code=0)
@@ -92,7 +92,7 @@ def test_parts_of_a_packing_keep_it(stoker, images):
     assert json.loads((stoker.folder / "packed/manifest.json").read_text())["source"]["md5"] == md5
 
 
-def test_data_of_another_version_are_not_packed(stoker, images):
+def test_data_of_a_different_version_is_refused(stoker, images):
     add(images)
     content = bytearray((images / "cat/0001.jpg").read_bytes())
     content[-3] ^= 1
@@ -103,11 +103,11 @@ def test_data_of_another_version_are_not_packed(stoker, images):
     )
     (images / "cat/0001.jpg").unlink()
     bad = stoker("data", "pack", "images", "packed", code=2)
-    assert bad.err.startswith("images: 19 files of ") and ", images.dvc says 20 of " in bad.err
+    assert bad.err.startswith("images: 19 files of ") and ", images.dvc records 20 of " in bad.err
     assert not (stoker.folder / "packed").exists()
 
 
-def test_the_lock_of_a_pipeline_says_it_as_well(stoker, images):
+def test_version_is_read_from_dvc_lock(stoker, images):
     md5 = add(images)
     folder = stoker.folder / "work"
     folder.mkdir()
@@ -122,23 +122,21 @@ def test_the_lock_of_a_pipeline_says_it_as_well(stoker, images):
     assert json.loads((stoker.folder / "packed/manifest.json").read_text())["source"]["dvc"] == "dvc.lock"
     (images / "cat/0001.jpg").unlink()
     bad = stoker("data", "pack", "images", "other", code=2)
-    assert bad.err.startswith("images: 19 files of ") and ", dvc.lock says 20 of " in bad.err
+    assert bad.err.startswith("images: 19 files of ") and ", dvc.lock records 20 of " in bad.err
     assert bad.err.endswith(" (--dvc)\n  try: dvc checkout images, or dvc commit fetch\n")
 
 
-def test_what_dvc_leaves_out_is_not_compared(stoker, images):
+def test_data_with_dvcignore_is_not_compared(stoker, images):
     add(images)
     (images / "cat/1.tmp").write_text("x")
     (stoker.folder / ".dvc").mkdir()
     (stoker.folder / ".dvcignore").write_text("*.tmp\n")
-    stoker("data", "pack", "images", "packed", "--most-left-out", "10%", code=0)
+    stoker("data", "pack", "images", "packed", "--max-left-out", "10%", code=0)
     bad = stoker("data", "pack", "images", "other", "--dvc", "full", code=2)
-    assert (
-        "/.dvcignore leaves files out, only dvc can tell which (--dvc full)\n  try: dvc status images.dvc\n" in bad.err
-    )
+    assert "/.dvcignore (--dvc full)\n  try: dvc status images.dvc\n" in bad.err
 
 
-def test_data_that_are_not_there_can_be_had(stoker):
+def test_missing_data_suggests_dvc_pull(stoker):
     (stoker.folder / "images.dvc").write_text("outs:\n- md5: 0123456789abcdef0123456789abcdef.dir\n  path: images\n")
     bad = stoker("data", "pack", "images", "packed", code=1)
     assert bad.err == "images: no such folder, archive or list\n  try: dvc pull images.dvc\n"
@@ -150,9 +148,9 @@ def test_a_dataset_under_dvc_is_compared_by_verify_info_and_check(stoker, images
     (stoker.folder / "job.yaml").write_text(JOB)
     good = stoker("data", "verify", "packed", code=0)
     assert f"  packed.dvc, MD5 {md5[:8]}, 3 files of " in good.out
-    assert good.out.endswith(": number and size of files as it says\n")
-    assert stoker("data", "verify", "packed", "--full", code=0).out.endswith(": every byte as it says\n")
-    assert ": number and size of files as it says\n" in stoker("data", "info", "packed", code=0).out
+    assert good.out.endswith(": number and size of files match\n")
+    assert stoker("data", "verify", "packed", "--full", code=0).out.endswith(": every byte matches\n")
+    assert ": number and size of files match\n" in stoker("data", "info", "packed", code=0).out
 
     def rules() -> list[tuple[str, str]]:
         found = json.loads(stoker("check", "job.yaml", "--json").out)["findings"]
@@ -173,4 +171,4 @@ def test_a_dataset_under_dvc_is_compared_by_verify_info_and_check(stoker, images
     manifest.write_text(manifest.read_text().replace('"alpha": 0', '"alpha": 1'))
     assert stoker("data", "verify", "packed", code=0)
     bad = stoker("data", "verify", "packed", "--full", code=1)
-    assert bad.err.startswith("packed: MD5 ") and f", packed.dvc says {md5[:8]}" in bad.err
+    assert bad.err.startswith("packed: MD5 ") and f", packed.dvc records {md5[:8]}" in bad.err

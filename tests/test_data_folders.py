@@ -1,4 +1,4 @@
-"""Zarr stores in folders, indexed and read where they lie."""
+"""Zarr stores in folders, indexed and read in place."""
 
 import io
 import shutil
@@ -25,7 +25,7 @@ def write(store: Path, options: dict) -> None:
 
 
 @pytest.mark.parametrize("how", STORES)
-def test_rows_of_a_store_in_a_folder_are_read_where_they_lie(stoker, python, tmp_path, how):
+def test_rows_of_a_store_in_a_folder_are_read_in_place(stoker, python, tmp_path, how):
     write(tmp_path / "hub/train.zarr", STORES[how])
     assert "300 samples" in stoker("data", "index", "hub", code=0).out
     stoker("data", "verify", "hub", "--full", code=0)
@@ -39,8 +39,8 @@ def test_rows_of_a_store_in_a_folder_are_read_where_they_lie(stoker, python, tmp
             assert numpy.array_equal(numpy.load(io.BytesIO(bytes.fromhex(content))), IMAGES[row])
 
 
-def test_a_packed_shard_of_ours_in_a_folder_is_read(stoker, python, tmp_path, example_dataset):
-    """What an archive of ours holds, unpacked."""
+def test_own_shard_unpacked_to_a_folder_is_read(stoker, python, tmp_path, example_dataset):
+    """One of our archives, unpacked."""
     stoker("data", "convert", example_dataset, "packed", "--format", "zarr", code=0)
     (tmp_path / "hub").mkdir()
     for archive in (tmp_path / "packed").glob("*.zarr.zip"):
@@ -52,14 +52,14 @@ def test_a_packed_shard_of_ours_in_a_folder_is_read(stoker, python, tmp_path, ex
     assert "the same" in stoker("data", "diff", "before", "after").out
 
 
-def test_a_part_that_changed_is_named(stoker, python, tmp_path):
+def test_changed_part_is_reported(stoker, python, tmp_path):
     write(tmp_path / "hub/train.zarr", STORES["3, zstd"])
     stoker("data", "index", "hub", code=0)
     part = tmp_path / "hub/train.zarr/images/c/3/0/0/0"
     whole = part.read_bytes()
     part.write_bytes(whole + b"x")
     done = stoker("data", "verify", "hub", code=1)
-    assert f"c/3/0/0/0: has {len(whole) + 1} bytes, the index says {len(whole)}" in done.out + done.err
+    assert f"c/3/0/0/0: has {len(whole) + 1} bytes, the index lists {len(whole)}" in done.out + done.err
     part.write_bytes(bytes([whole[0], whole[1] ^ 1]) + whole[2:])
     done = stoker("data", "verify", "hub", "--full", code=1)
     assert "train.zarr" in done.out + done.err
@@ -67,7 +67,7 @@ def test_a_part_that_changed_is_named(stoker, python, tmp_path):
     assert "c/3/0/0/0" in (done := stoker("data", "verify", "hub", code=1)).out + done.err
 
 
-def test_a_chunk_that_was_never_written_is_the_fill_value(stoker, python, tmp_path):
+def test_missing_chunk_reads_as_the_fill_value(stoker, python, tmp_path):
     write(tmp_path / "hub/train.zarr", STORES["3, zstd"])
     for part in (tmp_path / "hub/train.zarr/images/c/3/0").glob("*/*"):
         part.unlink()

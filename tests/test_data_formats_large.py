@@ -1,4 +1,4 @@
-"""Shards over four gibibytes, and a million samples, in each of the five kinds."""
+"""Shards over four gibibytes, and a million samples, in each of the five formats."""
 
 import json
 import os
@@ -21,7 +21,7 @@ PIECES = 90
 
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory) -> Path:
-    """Ninety files without content of 50 MiB each, and one with some behind them."""
+    """Ninety sparse files of 50 MiB, and a last one with content."""
     folder = tmp_path_factory.mktemp("pieces")
     for number in range(PIECES):
         with (folder / f"{number:03}.bin").open("wb") as file:

@@ -33,7 +33,7 @@ print(json.dumps([[list(memoryview(b["label"])), b["key"], b["synset"]] for b in
     assert batches[0][2][4] == "n00000001"
 
 
-def test_the_same_bytes_as_the_images_that_were_put_in(stoker, python):
+def test_loader_returns_the_original_image_bytes(stoker, python):
     images = [jpeg(number, kind="PNG" if number % 2 else "JPEG") for number in range(8)]
     write_records(
         stoker.folder / "tf", {"all.tfrecord": [{"image": image, "label": i} for i, image in enumerate(images)]}
@@ -44,9 +44,9 @@ import sys, stoker
 for batch in stoker.Loader(sys.argv[1], batch_size=8, shuffle=False, transform=None, tensors="dlpack"):
     print(bytes(memoryview(batch["data"])).hex(), list(memoryview(batch["label"])), batch["key"][3])
 """
-    told = python(code, "tf").split(" ", 1)
-    assert bytes.fromhex(told[0]) == b"".join(images)
-    assert told[1] == "[0, 1, 2, 3, 4, 5, 6, 7] all.tfrecord/00000003\n"
+    result = python(code, "tf").split(" ", 1)
+    assert bytes.fromhex(result[0]) == b"".join(images)
+    assert result[1] == "[0, 1, 2, 3, 4, 5, 6, 7] all.tfrecord/00000003\n"
 
 
 def test_two_images_in_a_record_keep_their_names(stoker):
@@ -68,20 +68,20 @@ def test_two_images_in_a_record_keep_their_names(stoker):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x1f\x8b" + bytes(20), "is compressed (gzip): no sample of it can be read by itself"),
+        (b"\x1f\x8b" + bytes(20), "is compressed (gzip): its samples cannot be read individually"),
         (record({"label": 3}), "byte 0: a record without bytes"),
         (record({"image": b"x"})[:-1], "byte 0: a record reaches beyond the end"),
         *(
             (
                 zlib.compress(record({"image": b"x" * 99}), level),
-                "looks packed with ZLIB, which is not read (gzip and zstd are)",
+                "looks compressed with ZLIB, which is not supported (gzip and zstd are)",
             )
             for level in (1, 6, 9)
         ),
         (record({"a/jpg": b"x", "a.jpg": b"y"}), "sample 'x.tfrecord/00000000' has two files 'a.jpg.bin'"),
     ],
 )
-def test_what_cannot_be_indexed_is_refused_by_name(stoker, content, message):
+def test_unindexable_files_are_refused_by_name(stoker, content, message):
     (stoker.folder / "tf").mkdir()
     (stoker.folder / "tf/x.tfrecord").write_bytes(content)
     done = stoker("data", "index", "tf")
@@ -90,8 +90,8 @@ def test_what_cannot_be_indexed_is_refused_by_name(stoker, content, message):
 
 
 @pytest.mark.parametrize("place", ["in a name", "in a file", "in the CRC"])
-def test_a_record_whose_own_crc_is_another_is_named(stoker, place):
-    """Of damaged bytes the index would have a CRC that fits them."""
+def test_record_with_wrong_crc_is_reported(stoker, place):
+    """Otherwise the index would have the CRC of the damaged bytes."""
     records = [record({"image": jpeg(number), "label": number}) for number in range(3)]
     second = bytearray(records[1])
     at = {"in a name": second.index(b"image"), "in a file": len(second) // 2, "in the CRC": len(second) - 1}[place]
@@ -99,8 +99,8 @@ def test_a_record_whose_own_crc_is_another_is_named(stoker, place):
     (stoker.folder / "tf").mkdir()
     (stoker.folder / "tf/x.tfrecord").write_bytes(records[0] + second + records[2])
     done = stoker("data", "index", "tf", code=1)
-    said = f"tf/x.tfrecord: byte {len(records[0])}: the record's CRC is wrong (sample 'x.tfrecord/00000001')\n"
-    assert done.err == said
+    message = f"tf/x.tfrecord: byte {len(records[0])}: the record's CRC is wrong (sample 'x.tfrecord/00000001')\n"
+    assert done.err == message
     assert not (stoker.folder / "tf/manifest.json").exists()
 
 
@@ -108,5 +108,5 @@ def test_tar_and_tfrecord_in_one_folder_are_refused(stoker):
     write_records(stoker.folder / "in", {"a.tar": [], "b.tfrecord": [imagenet(1)]})
     assert (
         stoker("data", "index", "in", code=2).err
-        == "in: a dataset is of one kind: a.tar is tar, b.tfrecord is tfrecord\n"
+        == "in: a dataset has shards of one format: a.tar is tar, b.tfrecord is tfrecord\n"
     )

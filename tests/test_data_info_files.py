@@ -1,4 +1,4 @@
-"""stoker data info of files that are no dataset yet: what is in them, as their own readers see it."""
+"""stoker data info of files that are not a dataset yet: contents as seen by their own readers."""
 
 import io
 import json
@@ -18,7 +18,7 @@ def info(stoker, path):
     return json.loads(stoker("data", "info", path, "--json", code=0).out)
 
 
-def test_the_arrays_of_an_hdf5_file_are_those_that_h5py_finds(stoker, tmp_path):
+def test_hdf5_arrays_match_h5py(stoker, tmp_path):
     record = numpy.dtype([("wave", "<f4", (4,)), ("name", "S5")])
     with h5py.File(tmp_path / "events.h5", "w") as file:
         file.create_dataset("events", data=numpy.zeros(300, record), chunks=(50,), compression="gzip")
@@ -26,7 +26,7 @@ def test_the_arrays_of_an_hdf5_file_are_those_that_h5py_finds(stoker, tmp_path):
         file.create_dataset("texts", data=["a", "bc"], dtype=h5py.string_dtype())
         file["one"] = 7.5
     found = info(stoker, tmp_path / "events.h5")
-    assert found["kind"] == "HDF5 file" and found["unseen"] == 0
+    assert found["kind"] == "HDF5 file" and found["omitted"] == 0
     assert found["bytes"] == (tmp_path / "events.h5").stat().st_size
     assert found["arrays"] == [
         {"name": "events/name", "type": "text of 5 bytes", "shape": [300], "chunks": [50]},
@@ -40,18 +40,18 @@ def test_the_arrays_of_an_hdf5_file_are_those_that_h5py_finds(stoker, tmp_path):
     assert text.endswith(f"no dataset yet; to make one: stoker data index {tmp_path}\n")
 
 
-def test_an_array_that_is_not_read_hides_no_other(stoker, tmp_path):
+def test_unreadable_array_does_not_hide_the_rest(stoker, tmp_path):
     with h5py.File(tmp_path / "mixed.h5", "w") as file:
         file["good"] = numpy.arange(3)
         file.create_dataset("reference", data=[file["good"].ref], dtype=h5py.ref_dtype)
     good, reference = info(stoker, tmp_path / "mixed.h5")["arrays"]
     assert good["shape"] == [3]
-    assert reference["name"] == "reference" and "reference" in reference["unread"] and "type" not in reference
+    assert reference["name"] == "reference" and "reference" in reference["unreadable"] and "type" not in reference
     assert "\nnot read: " in stoker("data", "info", tmp_path / "mixed.h5").out
 
 
 @pytest.mark.parametrize("is_zip", [False, True])
-def test_the_arrays_of_a_zarr_store_are_those_that_were_put_there(stoker, tmp_path, is_zip):
+def test_zarr_arrays_match_the_written_ones(stoker, tmp_path, is_zip):
     path = tmp_path / ("climate.zarr.zip" if is_zip else "climate.zarr")
     store = zarr.storage.ZipStore(path, mode="w") if is_zip else path
     root = zarr.create_group(store)
@@ -77,7 +77,7 @@ def test_a_parquet_table_has_columns_and_row_groups(stoker, tmp_path):
     assert ", 3 rows in 2 row groups, 3 columns\n" in stoker("data", "info", tmp_path / "t.parquet").out
 
 
-def test_archives_are_told_by_kinds_of_files(stoker, tmp_path):
+def test_archives_list_files_by_extension(stoker, tmp_path):
     with tarfile.open(tmp_path / "shard-000000.tar.gz", "w:gz") as archive:
         for i in range(3):
             for name, data in ((f"{i}.jpg", jpeg(i)), (f"{i}.json", b"{}")):
@@ -94,21 +94,21 @@ def test_archives_are_told_by_kinds_of_files(stoker, tmp_path):
     assert "zip archive" in done and f"to make one: stoker data pack {tmp_path}/photos.zip OUT" in done
 
 
-def test_a_numpy_file_says_its_shape(stoker, tmp_path):
+def test_numpy_file_has_a_shape(stoker, tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.zeros((30, 8), ">f8"))
     assert info(stoker, tmp_path / "x.npy")["arrays"] == [{"name": "x", "type": "float64", "shape": [30, 8]}]
 
 
-def test_a_numpy_file_that_was_cut_is_told(stoker, tmp_path):
+def test_truncated_numpy_file_is_an_error(stoker, tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.zeros((100, 3)))
     whole = (tmp_path / "x.npy").read_bytes()
     (tmp_path / "x.npy").write_bytes(whole[:-1])
     done = stoker("data", "info", tmp_path / "x.npy", code=1)
-    assert "x.npy: x: NPY: 2399 bytes of elements, its header promises more" in done.err
+    assert "x.npy: x: NPY: 2399 bytes of elements, but its header declares more" in done.err
 
 
 @pytest.mark.parametrize("save", [numpy.savez, numpy.savez_compressed])
-def test_an_archive_of_numpys_says_the_shapes_of_its_arrays(stoker, tmp_path, save):
+def test_numpy_archive_lists_the_shapes_of_its_arrays(stoker, tmp_path, save):
     objects = numpy.array([{}], dtype=object)
     save(tmp_path / "d.npz", x=numpy.zeros((30000, 8), ">f4"), y=numpy.array(["ab", "c"]), objects=objects)
     found = info(stoker, tmp_path / "d.npz")
@@ -116,7 +116,7 @@ def test_an_archive_of_numpys_says_the_shapes_of_its_arrays(stoker, tmp_path, sa
     arrays = {array.pop("name"): array for array in found["arrays"]}
     assert arrays["x"] == {"type": "float32", "shape": [30000, 8]}
     assert arrays["y"] == {"type": "text of 2 characters", "shape": [2]}
-    assert "|O" in arrays["objects"]["unread"]
+    assert "|O" in arrays["objects"]["unreadable"]
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_an_archive_of_numpys_says_the_shapes_of_its_arrays(stoker, tmp_path, sa
 @pytest.mark.parametrize(
     "content", [b"", b"nothing that is known", b"\x93NUMPY\x01\x00v\x00{garbage", b"\x89HDF\r\n\x1a\n" + 90 * b"\xff"]
 )
-def test_what_is_damaged_is_an_error_that_names_the_file(stoker, tmp_path, name, content):
+def test_damaged_file_is_reported_by_name(stoker, tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     failed = stoker("data", "info", tmp_path / name)
     assert failed.code in (1, 2)
     assert failed.err.startswith(str(tmp_path / name)) and "bug" not in failed.err
 
 
-def test_other_commands_say_where_to_look(stoker, tmp_path):
+def test_other_commands_suggest_data_info(stoker, tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.zeros(3))
     for command in ("verify", "sample"):
         failed = stoker("data", command, tmp_path / "x.npy")

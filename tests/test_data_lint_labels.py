@@ -1,4 +1,4 @@
-"""stoker data lint: what is wrong with labels."""
+"""stoker data lint: problems with labels."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def test_samples_without_label_are_found_in_a_split_that_has_some(stoker, tmp_pa
         "level": "job",
         "what": "train: 2 of 3 samples have no label",
         "evidence": [{"where": "1.jpg", "text": ""}, {"where": "2.jpg", "text": ""}],
-        "cure": "a label for each, or a split of their own",
+        "cure": "label them, or move them to a separate split",
     }
     assert finding(stoker, "list.csv", "no-label") == expected
     stoker("data", "pack", "list.csv", "out", code=0)
@@ -31,7 +31,7 @@ def test_samples_without_label_are_found_in_a_split_that_has_some(stoker, tmp_pa
     assert finding(stoker, "out", "no-label") == expected
 
 
-def test_evidence_of_a_conflict_is_of_two_classes(stoker, tmp_path):
+def test_evidence_of_a_conflict_names_two_classes(stoker, tmp_path):
     folder = make_images(tmp_path / "in", {"a": 12, "b": 12})
     for copy in ("a/0001.jpg", "b/copy.jpg"):
         shutil.copy(folder / "a/0000.jpg", folder / copy)
@@ -39,7 +39,7 @@ def test_evidence_of_a_conflict_is_of_two_classes(stoker, tmp_path):
     assert found["evidence"] == [{"where": "a/0000.jpg", "text": "is also b/copy.jpg"}]
 
 
-def test_evidence_of_a_leak_is_of_two_splits(stoker, tmp_path):
+def test_evidence_of_a_leak_names_two_splits(stoker, tmp_path):
     for split in ("train", "val"):
         make_images(tmp_path / "in" / split, {"a": 12})
     folder = tmp_path / "in"

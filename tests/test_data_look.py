@@ -1,4 +1,4 @@
-"""stoker data index, diff, sample and lint: looking at datasets, at foreign shards, and at what is to be packed."""
+"""stoker data index, diff, sample and lint: inspecting datasets, foreign shards and sources."""
 
 import base64
 import io
@@ -27,7 +27,7 @@ def write_shard(path: Path, samples: dict[str, dict[str, bytes]]) -> None:
 
 @pytest.fixture
 def foreign(tmp_path) -> Path:
-    """Shards as webdataset's own writer makes them."""
+    """Shards from webdataset's writer."""
     import webdataset
 
     folder = tmp_path / "shards"
@@ -57,7 +57,7 @@ def test_foreign_shards_become_a_dataset(stoker, foreign):
     assert "train-000001.tar" in stoker("data", "verify", "shards", "--full", code=1).out
 
 
-def test_a_lost_index_is_made_again_byte_for_byte(stoker, photos, tmp_path):
+def test_lost_index_is_rebuilt_byte_for_byte(stoker, photos, tmp_path):
     stoker("data", "pack", "photos", "out", "--labels", "cls", "--shards", "3", code=0)
     index = (tmp_path / "out/index.bin").read_bytes()
     (tmp_path / "out/index.bin").unlink()
@@ -68,44 +68,44 @@ def test_a_lost_index_is_made_again_byte_for_byte(stoker, photos, tmp_path):
     data[600] ^= 1
     shard.write_bytes(data)
     assert stoker("data", "index", "out", code=1).err == (
-        "out/all-000001.tar: is not the shard that the manifest names (SHA-256)\n  try: stoker data verify out --full\n"
+        "out/all-000001.tar: does not match the manifest (SHA-256)\n  try: stoker data verify out --full\n"
     )
 
 
-def test_labels_that_only_the_index_had_are_not_made_up(stoker, photos):
+def test_labels_of_a_lost_index_are_not_invented(stoker, photos):
     stoker("data", "pack", "photos", "out", code=0)
     (stoker.folder / "out/index.bin").unlink()
     assert stoker("data", "index", "out", code=2).err == (
-        "out: the index cannot be made from the shards: it held labels that are in no shard (packed with --labels index)\n"
-        "  try: a copy of out/index.bin, or pack again\n"
+        "out: the index cannot be rebuilt from the shards: it has labels that are not in the shards (packed with --labels index)\n"
+        "  try: restore out/index.bin from a copy, or pack again\n"
     )
 
 
 def test_folders_without_good_shards_are_refused(stoker, tmp_path):
-    def says(code: int) -> str:
+    def error_of(code: int) -> str:
         return stoker("data", "index", "in", code=code).err
 
-    assert says(1) == "in: no such folder\n"
+    assert error_of(1) == "in: no such folder\n"
     (tmp_path / "in").mkdir()
     assert (
-        says(2)
+        error_of(2)
         == "in: no shards (*.tar, *.tfrecord, *-00000-of-00001, *.parquet, *.h5, *.zarr.zip, *.mds, *.npy, *.npz) in it\n"
     )
     (tmp_path / "notes").write_text("")
-    assert stoker("data", "index", "notes", code=2).err == "notes: is no folder\n"
+    assert stoker("data", "index", "notes", code=2).err == "notes: is not a folder\n"
     write_shard(tmp_path / "in/0.tar", {"a/1": {"jpg": b"x"}, "../evil": {"jpg": b"y"}})
     (tmp_path / "in/a.zarr").mkdir()
     for shard in "in/0.tar", "in/a.zarr", "in/a.zarr/":
         assert stoker("data", "index", shard, code=2).err == (
-            f"{shard}: is a shard; an index is of all that lie in one folder\n  try: stoker data index in\n"
+            f"{shard}: is a shard; `data index` needs the folder of all shards\n  try: stoker data index in\n"
         )
     (tmp_path / "in/a.zarr").rmdir()
-    assert says(2) == "in/0.tar: member '../evil.jpg': '..' in the name\n"
+    assert error_of(2) == "in/0.tar: member '../evil.jpg': '..' in the name\n"
     write_shard(tmp_path / "in/0.tar", {"a/1": {"jpg": b"x", "JPG": b"y"}})
-    assert says(2) == "in/0.tar: sample 'a/1' has two files 'jpg'\n"
+    assert error_of(2) == "in/0.tar: sample 'a/1' has two files 'jpg'\n"
     whole = (tmp_path / "in/0.tar").read_bytes()
     (tmp_path / "in/0.tar").write_bytes(whole[:1024])
-    assert says(1) == "in/0.tar: has no end mark: its last members may be missing\n"
+    assert error_of(1) == "in/0.tar: has no end-of-archive marker: its last members may be missing\n"
     assert not (tmp_path / "in/manifest.json").exists()
     assert stoker("data", "index", "in", "--export", "wods", code=2).err == (
         "data index: --export: unknown value 'wods'; did you mean 'wids'?\n"
@@ -153,7 +153,7 @@ def test_indexes_for_other_readers_are_right(stoker, foreign):
 def test_diff_names_every_kind_of_change(stoker, photos):
     stoker("data", "pack", "photos", "one", "--split", "train=80%,val=20%", code=0)
     same = stoker("data", "diff", "one", "one", code=0).out
-    assert re.fullmatch(r"one and one are the same: version [0-9a-f]{8}\n", same)
+    assert re.fullmatch(r"one and one are identical: version [0-9a-f]{8}\n", same)
     moved = sorted(members(stoker.folder / "one", "val-*.tar"))[0]
     (photos / "cat/0000.jpg").write_bytes(jpeg(4242))
     (photos / "cat/0001.jpg").unlink()
@@ -173,11 +173,11 @@ def test_diff_names_every_kind_of_change(stoker, photos):
     stoker("data", "pack", "photos", "three", "--shards", "2", code=0)
     stoker("data", "pack", "photos", "four", "--shards", "3", code=0)
     text = stoker("data", "diff", "three", "four", code=1).out
-    assert text.splitlines()[1:] == ["  the same samples, in other shards or another order", "  201 the same"]
+    assert text.splitlines()[1:] == ["  same samples in different shards or order", "  201 the same"]
     assert moved
 
 
-def test_diff_tells_samples_that_went_to_another_split_or_class(stoker, tmp_path):
+def test_diff_reports_samples_that_moved_to_a_different_split_or_class(stoker, tmp_path):
     (tmp_path / "1.csv").write_text("path,label,split\na.jpg,cat,train\nb.jpg,dog,val\nc.jpg,dog,train\n")
     (tmp_path / "2.csv").write_text("path,label,split\na.jpg,cat,val\nb.jpg,cat,val\nc.jpg,dog,train\n")
     for i, name in enumerate("abc"):
@@ -186,14 +186,14 @@ def test_diff_tells_samples_that_went_to_another_split_or_class(stoker, tmp_path
     stoker("data", "pack", "2.csv", "two", code=0)
     lines = stoker("data", "diff", "one", "two", code=1).out.splitlines()
     assert lines[1:] == [
-        "  1 with another label: b (dog → cat)",
-        "  1 in another split: a (train → val)",
+        "  1 with a different label: b (dog → cat)",
+        "  1 in a different split: a (train → val)",
         "  1 the same",
     ]
 
 
 def pack_labelled(stoker, name: str, labels: str) -> Path:
-    """A dataset of 0.jpg, 1.jpg, ... with these labels, which are in its index alone."""
+    """A dataset of 0.jpg, 1.jpg, ... with these labels, stored only in its index."""
     for i in range(len(labels.split())):
         (stoker.folder / f"{i}.jpg").write_bytes(jpeg(i))
     rows = (f"{i}.jpg,{label}\n" for i, label in enumerate(labels.split()))
@@ -202,7 +202,7 @@ def pack_labelled(stoker, name: str, labels: str) -> Path:
     return stoker.folder / name
 
 
-def test_labels_that_only_the_index_has_are_part_of_the_version(stoker, python):
+def test_index_only_labels_are_part_of_the_version(stoker, python):
     one, two = (pack_labelled(stoker, *words) for words in (("one", "cat dog cat"), ("two", "cat cat dog")))
     assert (one / "all-000000.tar").read_bytes() == (two / "all-000000.tar").read_bytes()
     assert (
@@ -210,7 +210,7 @@ def test_labels_that_only_the_index_has_are_part_of_the_version(stoker, python):
         == (one / "manifest.json").read_bytes()
     )
     lines = stoker("data", "diff", "one", "two", code=1).out.splitlines()
-    assert lines[1:] == ["  2 with another label: 1 (dog → cat), 2 (cat → dog)", "  1 the same"]
+    assert lines[1:] == ["  2 with a different label: 1 (dog → cat), 2 (cat → dog)", "  1 the same"]
     code = """
 import stoker
 options = {"batch_size": 1, "transform": None, "tensors": "dlpack"}
@@ -221,11 +221,11 @@ try:
 except stoker.InvalidError as error:
     print(error)
 """
-    assert python(code).startswith("loader: the state to load is of dataset version ")
+    assert python(code).startswith("loader: the state to load has dataset version ")
 
 
-def test_diff_does_not_trust_versions_that_older_stokers_gave(stoker):
-    """They did not take in what only the index says."""
+def test_diff_ignores_versions_of_older_releases(stoker):
+    """Those versions did not cover index-only labels."""
     for name, labels in (("one", "cat dog cat"), ("two", "cat cat dog")):
         manifest = pack_labelled(stoker, name, labels) / "manifest.json"
         shutil.copytree(stoker.folder / name, stoker.folder / f"old-{name}")
@@ -236,17 +236,19 @@ def test_diff_does_not_trust_versions_that_older_stokers_gave(stoker):
     assert found["first"] == found["second"]
     assert (found["is_same"], found["counts"]["relabelled"]) == (False, 2)
     same = stoker("data", "diff", "old-one", "one", code=0).out
-    assert re.fullmatch(r"old-one and one hold the same, under two versions: [0-9a-f]{8} and [0-9a-f]{8}\n", same)
+    assert re.fullmatch(
+        r"old-one and one have identical samples but different versions: [0-9a-f]{8} and [0-9a-f]{8}\n", same
+    )
 
 
-def test_a_tar_whose_samples_do_not_all_have_labels_keeps_those_that_are_there(stoker, python, tmp_path):
+def test_partly_labelled_tar_keeps_its_labels(stoker, python, tmp_path):
     (tmp_path / "in").mkdir()
     files = [{"jpg": jpeg(i), "cls": text} for i, text in enumerate((b"3", b"cat", b"-2"))] + [{"jpg": jpeg(3)}]
     write_shard(tmp_path / "in/train-000000.tar", {f"{i}": sample for i, sample in enumerate(files)})
     done = stoker("data", "index", "in", code=0)
     assert done.out.splitlines()[2:] == [
-        "  not carried: cls that is no natural number (2 samples)",
-        "  no label: 3 of 4 samples, which have -1",
+        "  skipped: cls members that are not natural numbers (2 samples)",
+        "  unlabelled: 3 of 4 samples (label -1)",
     ]
     code = """
 import stoker
@@ -260,7 +262,7 @@ for batch in stoker.Loader("in", batch_size=4, shuffle=False, transform=None, te
     assert (tmp_path / "in/index.bin").read_bytes() == before
 
 
-def test_a_contact_sheet_shows_pictures_of_every_class_and_what_is_broken(stoker, photos, tmp_path):
+def test_contact_sheet_shows_every_class_and_broken_samples(stoker, photos, tmp_path):
     (photos / "dog/<b>.jpg").write_bytes(jpeg(5, (300, 200)))
     stoker("data", "pack", "photos", "out", code=0)
     shard = tmp_path / "out/all-000000.tar"
@@ -304,11 +306,11 @@ def test_a_contact_sheet_opens_in_a_browser(stoker, photos, tmp_path):
 
 def rules(stoker, *arguments, code: int) -> dict[str, dict]:
     value = json.loads(stoker("data", "lint", *arguments, "--json", code=code).out)
-    # How many inodes the disk under the tests has left, is no fact about their data.
+    # The free inodes of the test machine are not part of the data.
     return {finding["rule"]: finding for finding in value["findings"] if finding["rule"] != "inodes-full"}
 
 
-def test_lint_finds_what_spoils_a_training(stoker, tmp_path):
+def test_lint_finds_problems(stoker, tmp_path):
     folder = make_images(tmp_path / "in/train", {"cat": 60, "dog": 3}).parent
     make_images(tmp_path / "in/val", {"dog": 0})
     for i in range(20):
@@ -324,13 +326,13 @@ def test_lint_finds_what_spoils_a_training(stoker, tmp_path):
     found = rules(stoker, "in", code=1)
     first = {rule: (f["level"], f["what"], [e["where"] for e in f["evidence"]]) for rule, f in found.items()}
     assert first == {
-        "broken-file": ("job", "1 file is broken or no images", ["train/cat/cut.jpg"]),
+        "broken-file": ("job", "1 file is broken or not an image", ["train/cat/cut.jpg"]),
         "split-leak": (
             "job",
-            "1 images are in more than one split: validation would measure what was trained on",
+            "1 image is in more than one split: validation would include training data",
             ["train/cat/0000.jpg"],
         ),
-        "label-conflict": ("job", "1 images are in more than one class", ["train/cat/0000.jpg"]),
+        "label-conflict": ("job", "1 image is in more than one class", ["train/cat/0000.jpg"]),
         "progressive-jpeg": (
             "time",
             "1 image is progressive, three times as slow to decode",
@@ -338,7 +340,7 @@ def test_lint_finds_what_spoils_a_training(stoker, tmp_path):
         ),
         "cmyk-image": (
             "advice",
-            "1 image is CMYK, which decoders turn into RGB in different ways",
+            "1 image is CMYK, which decoders convert to RGB in different ways",
             ["train/cat/cmyk.jpg"],
         ),
         "alpha-image": (
@@ -346,17 +348,21 @@ def test_lint_finds_what_spoils_a_training(stoker, tmp_path):
             "1 image is partly transparent: the loader drops the alpha channel",
             ["train/cat/alpha.png"],
         ),
-        "wrong-extension": ("advice", "1 image is of another kind than the name says", ["train/cat/really.jpg"]),
-        "not-packed": ("advice", "1 files would not be packed", ["train/cat/notes.txt"]),
-        "duplicate": ("advice", "2 images are copies of others", ["train/cat/copy.jpg", "val/dog/leak.jpg"]),
+        "wrong-extension": (
+            "advice",
+            "1 image is of a type that the extension does not match",
+            ["train/cat/really.jpg"],
+        ),
+        "not-packed": ("advice", "1 file would not be packed", ["train/cat/notes.txt"]),
+        "duplicate": ("advice", "2 duplicate images", ["train/cat/copy.jpg", "val/dog/leak.jpg"]),
     }
     assert all(f["cure"] for f in found.values())
     text = stoker("data", "lint", "in", code=1).out
     assert text.splitlines()[0].startswith("in: 91 files, ")
-    assert re.fullmatch(r"(9|10|11) findings, 3 would spoil a training", text.splitlines()[-1])
+    assert re.fullmatch(r"(9|10|11) findings, 3 would break a training", text.splitlines()[-1])
 
 
-def test_lint_is_content_with_a_good_source_and_its_dataset(stoker, example_images, example_dataset):
+def test_lint_accepts_a_valid_source_and_its_dataset(stoker, example_images, example_dataset):
     assert rules(stoker, example_images, code=0) == {}
     assert rules(stoker, example_dataset, "--decode", code=0) == {}
     found = rules(stoker, example_dataset, "--for", "ranks=2,workers=2", code=1)
@@ -364,26 +370,26 @@ def test_lint_is_content_with_a_good_source_and_its_dataset(stoker, example_imag
 
 
 @pytest.mark.needs("mount")
-def test_lint_tells_of_a_disk_without_room_for_the_shards(stoker, tmpfs):
+def test_lint_warns_about_a_disk_too_small_for_the_shards(stoker, tmpfs):
     disk = tmpfs("8M")
     make_images(disk / "in/cat", {"": 20})
     (disk / "other").write_bytes(bytes(8_000_000))
     assert "disk-full" not in rules(stoker, disk / "in", code=0), "a full disk, with room for these few bytes"
     (disk / "in/cat/large.jpg").write_bytes(jpeg(1, (400, 400)) + bytes(200_000))
     found = rules(stoker, disk / "in", code=0)["disk-full"]
-    assert re.fullmatch(r"[\d.]+ kB of 8\.39 MB are free there: shards of these \d+ kB would not fit", found["what"])
+    assert re.fullmatch(r"[\d.]+ kB of 8\.39 MB are free: shards of these \d+ kB would not fit", found["what"])
     assert found["cure"] == "pack to another filesystem"
 
 
 def test_lint_reads_archives_without_unpacking_them(stoker, tmp_path):
     write_shard(tmp_path / "in.tar", {"cat/1": {"jpg": jpeg(1)}, "../evil": {"jpg": jpeg(2)}})
     found = rules(stoker, "in.tar", code=1)
-    assert found["unsafe-member"]["what"] == "1 members would be written outside the folder when unpacked"
+    assert found["unsafe-member"]["what"] == "1 member would be written outside the folder when unpacked"
     assert [e["where"] for e in found["unsafe-member"]["evidence"]] == ["../evil.jpg"]
 
 
 def test_a_read_error_is_named_by_pack_and_found_by_lint(stoker, photos):
-    # Reading this file at its beginning gives EIO, as a failing disk does.
+    # Reading the beginning of this file fails with EIO, like on a failing disk.
     (photos / "cat/0000.jpg").unlink()
     (photos / "cat/0000.jpg").symlink_to("/proc/self/mem")
     done = stoker("data", "pack", "photos", "out", code=3)

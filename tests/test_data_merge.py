@@ -7,19 +7,19 @@ from pathlib import Path
 
 from packing import refusal, tree
 
-REFUSED = "out: other parts pack another source, or with other options\n  try: rm -r out/.packing\n"
+REFUSED = "out: the other parts have a different source or different options\n  try: rm -r out/.packing\n"
 
 
 def test_parts_and_merge_give_the_bytes_of_one_call(stoker, photos, tmp_path):
     (photos / "cat/empty.jpg").write_bytes(b"")
     Path(os.fsdecode(bytes(photos) + b"/cat/\xff.jpg")).write_bytes(b"not UTF-8 by its name")
-    stoker("data", "pack", "photos", "whole", "--shards", "7", "--most-left-out", "20%", code=0)
-    part = ("data", "pack", "photos", "out", "--shards", "7", "--most-left-out", "20%", "--part")
+    stoker("data", "pack", "photos", "whole", "--shards", "7", "--max-left-out", "20%", code=0)
+    part = ("data", "pack", "photos", "out", "--shards", "7", "--max-left-out", "20%", "--part")
     for number in (3, 1):
         done = stoker(*part, f"{number}/3", code=0)
         assert done.out.splitlines()[1:] == [
             f"out: part {number}/3: {2 if number == 3 else 3} of 7 shards are packed",
-            "  next, when all parts are: stoker data merge out",
+            "  next, when all parts are packed: stoker data merge out",
         ]
     assert stoker("data", "merge", "out", code=1).err == (
         "out: 2 of 7 shards are not packed yet, the first is all-000001.tar\n  try: stoker data pack ... --part 2/3\n"
@@ -27,18 +27,18 @@ def test_parts_and_merge_give_the_bytes_of_one_call(stoker, photos, tmp_path):
     assert stoker("data", "info", "out", code=1).err.startswith("out: is not finished: packing it was interrupted\n")
     stoker(*part, "2/3", "-j", "3", code=0)
     assert stoker("data", "info", "out", code=1).err == (
-        "out: is not finished: all its shards are packed, and not merged\n  try: stoker data merge out\n"
+        "out: unfinished: all shards are packed but not merged\n  try: stoker data merge out\n"
     )
     shutil.move(photos, tmp_path / "gone")  # the source is needed no more
     stoker("data", "merge", "out", code=0)
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
-    assert stoker("data", "merge", "out", code=1).err == "out: is a whole dataset: nothing is left to merge\n"
+    assert stoker("data", "merge", "out", code=1).err == "out: is already a complete dataset\n"
     assert stoker("data", "merge", "none", code=1).err == (
-        "none: no parts of a dataset are there\n  try: stoker data pack SOURCE none --part 1/N, and so on\n"
+        "none: has no packed parts\n  try: stoker data pack SOURCE none --part 1/N\n"
     )
 
 
-def test_parts_run_side_by_side_killed_and_again(stoker, example_images, tmp_path):
+def test_parts_survive_kills_and_reruns(stoker, example_images, tmp_path):
     stoker("data", "pack", example_images, "whole", "--shards", "8", code=0)
     part = ["data", "pack", example_images, "out", "--shards", "8", "--part"]
     first = [stoker.start(*part, f"{i}/4") for i in (1, 2, 3, 4)]
@@ -53,7 +53,7 @@ def test_parts_run_side_by_side_killed_and_again(stoker, example_images, tmp_pat
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 
-def test_parts_that_do_not_belong_together_are_refused(stoker, photos, tmp_path):
+def test_mismatched_parts_are_refused(stoker, photos, tmp_path):
     stoker("data", "pack", "photos", "out", "--shards", "4", "--part", "1/2", code=0)
     with (tmp_path / "out/.packing/lock").open("r+") as held:  # as another part does while it works
         fcntl.flock(held, fcntl.LOCK_SH)
@@ -69,7 +69,7 @@ def test_parts_that_do_not_belong_together_are_refused(stoker, photos, tmp_path)
     )
 
 
-def test_parts_that_are_done_are_not_thrown_away_for_a_slip(stoker, photos, tmp_path):
+def test_finished_parts_survive_a_wrong_option(stoker, photos, tmp_path):
     for number in (1, 2):
         stoker("data", "pack", "photos", "out", "--shards", "4", "--part", f"{number}/2", code=0)
     before = tree(tmp_path / "out")
@@ -81,6 +81,6 @@ def test_parts_that_are_done_are_not_thrown_away_for_a_slip(stoker, photos, tmp_
         done = stoker("data", "pack", "photos", "out", *slip, "--part", "1/2", code=2)
         assert done.err == REFUSED
     assert tree(tmp_path / "out") == before
-    # Divided otherwise it is the same dataset.
+    # A different number of parts gives the same dataset.
     stoker("data", "pack", "photos", "out", "--shards", "4", "--part", "2/3", code=0)
     stoker("data", "merge", "out", code=0)

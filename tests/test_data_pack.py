@@ -1,4 +1,4 @@
-"""stoker data pack: from a folder of files to shards that every other tool reads, whatever happens on the way."""
+"""stoker data pack: from a folder of files to shards that other tools can read."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ def test_class_folders_become_labelled_samples(stoker, photos):
     done = stoker("data", "pack", "photos", "out", "--shards", "3", code=0)
     lines = done.out.splitlines()
     assert re.fullmatch(
-        r"packing photos: 200 files in 2 classes, [\d.]+ kB → 3 shards of [\d.]+ kB \(as --shards says\)", lines[0]
+        r"packing photos: 200 files in 2 classes, [\d.]+ kB → 3 shards of [\d.]+ kB \(set by --shards\)", lines[0]
     )
     assert re.fullmatch(r"out: 200 samples, 3 shards, [\d.]+ kB, version [0-9a-f]{8}", lines[1])
     assert len(lines) == 2
@@ -32,7 +32,7 @@ def test_class_folders_become_labelled_samples(stoker, photos):
     assert (info["has_labels"], info["classes"]) == (True, ["cat", "dog"])
 
 
-def test_labels_become_members_where_asked(stoker, photos):
+def test_labels_become_members_on_request(stoker, photos):
     stoker("data", "pack", "photos", "out", "--labels", "cls", code=0)
     found = members(stoker.folder / "out")
     stoker("data", "pack", "photos", "out2", "--labels", "json", code=0)
@@ -45,7 +45,7 @@ def test_labels_become_members_where_asked(stoker, photos):
     assert found == found_json == {}
     (photos / "cat/0000.json").write_text("{}")
     done = stoker("data", "pack", "photos", "out3", "--labels", "json", code=2)
-    assert done.err == "photos/cat/0000.json: would stand where the label is to go (--labels json)\n"
+    assert done.err == "photos/cat/0000.json: conflicts with the label member (--labels json)\n"
 
 
 def test_shards_are_even_and_mix_the_classes(stoker, photos):
@@ -148,7 +148,7 @@ def test_files_of_one_basename_become_one_sample(stoker, tmp_path):
     ]
 
 
-def test_any_files_are_packed_by_basename_when_asked(stoker, tmp_path):
+def test_any_files_are_packed_by_basename_on_request(stoker, tmp_path):
     (tmp_path / "in").mkdir()
     for i in range(4):
         (tmp_path / f"in/{i}.flac").write_bytes(b"sound" * i)
@@ -164,7 +164,7 @@ def test_any_files_are_packed_by_basename_when_asked(stoker, tmp_path):
     assert not (tmp_path / "out2").exists()
 
 
-def test_large_files_that_are_no_images_pass_through_in_pieces(stoker, tmp_path):
+def test_large_non_images_are_copied_in_pieces(stoker, tmp_path):
     (tmp_path / "in").mkdir()
     big = random.Random(1).randbytes(1 << 20) * 70
     (tmp_path / "in/a.bin").write_bytes(big)
@@ -228,13 +228,13 @@ def test_json_is_one_value_also_on_error(stoker, photos):
         "classes": 2,
         "shards": 2,
         "format": "tar",
-        "why_this_format": "",
-        "splits": [{"name": "all", "samples": 200, "shards": 2, "why_so_many_shards": "as --shards says"}],
+        "format_reason": "",
+        "splits": [{"name": "all", "samples": 200, "shards": 2, "shard_count_reason": "set by --shards"}],
         "images_encoded_anew": 0,
         "files_left_out": 0,
         "left_out": {},
         "notes": [],
-        "not_carried": {},
+        "skipped_fields": {},
         "table": None,
         "shards_done_before": 0,
         "source_version": None,
@@ -259,8 +259,8 @@ def test_the_version_is_the_content(stoker, photos, tmp_path):
     assert version("a") != version("c")
 
 
-def test_version_and_hashes_are_as_the_format_page_says(stoker, photos, tmp_path):
-    """A reader of the page, in a few lines of Python, comes to the same numbers."""
+def test_version_and_hashes_match_the_format_page(stoker, photos, tmp_path):
+    """An implementation of the page in Python gives the same numbers."""
     stoker("data", "pack", "photos", "out", "--shards", "2", code=0)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     lines = ["stoker-dataset-1", "container 3:tar", "components 1", "3:jpg image", "labels int64", "classes 2"]
@@ -285,4 +285,4 @@ def test_all_of_cifar10_is_packed(stoker, cifar10_images):
         assert split["samples"] == files
         assert split["class_samples"] == [files // 10] * 10
     assert (info["images"]["width_min"], info["images"]["height_max"]) == (32, 32)
-    assert stoker("data", "verify", "out", "--full", code=0).out.endswith("every byte as packed\n")
+    assert stoker("data", "verify", "out", "--full", code=0).out.endswith("every byte verified\n")

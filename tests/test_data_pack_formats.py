@@ -1,4 +1,4 @@
-"""What shards are made of: of five kinds, the same rules for all; the first two chosen by the samples' sizes."""
+"""Shard formats: common rules, and the choice between the first two by sample size."""
 
 import json
 import struct
@@ -68,7 +68,7 @@ def with_files_beside(folder: Path) -> None:
     (folder / "dog/0003.txt").write_text("")
 
 
-def test_tiny_samples_become_records_and_it_is_said_why(stoker, thumbnails):
+def test_tiny_samples_become_records_with_a_reason(stoker, thumbnails):
     done = stoker("data", "pack", thumbnails, "packed", "--format", "auto", code=0)
     assert "  as tfrecord: tar's headers and padding would add " in done.out
     samples = {
@@ -86,7 +86,7 @@ def test_tiny_samples_become_records_and_it_is_said_why(stoker, thumbnails):
             }
 
 
-def test_large_samples_stay_tar_and_it_is_said_why(stoker, tmp_path):
+def test_large_samples_stay_tar_with_a_reason(stoker, tmp_path):
     images = tmp_path / "photos"
     images.mkdir()
     for i in range(3):
@@ -96,7 +96,7 @@ def test_large_samples_stay_tar_and_it_is_said_why(stoker, tmp_path):
     assert not list((stoker.folder / "packed").glob("*.tfrecord"))
 
 
-def test_tar_of_many_tiny_samples_says_what_records_would_take(stoker, tmp_path):
+def test_tar_of_tiny_samples_shows_the_size_as_records(stoker, tmp_path):
     (tmp_path / "many").mkdir()
     for i in range(4500):
         (tmp_path / f"many/{i}.txt").write_text(f"{i}")
@@ -105,14 +105,14 @@ def test_tar_of_many_tiny_samples_says_what_records_would_take(stoker, tmp_path)
     assert "(--format tfrecord: " in done.out
 
 
-def test_who_asks_for_label_members_gets_tar(stoker, thumbnails):
+def test_label_members_select_tar(stoker, thumbnails):
     done = stoker("data", "pack", thumbnails, "packed", "--format", "auto", "--labels", "cls", code=0)
     assert "  as tar: " in done.out
     refused = stoker("data", "pack", thumbnails, "other", "--format", "tfrecord", "--labels", "json", code=2)
-    assert "a record has its label as the number 'cls' (--labels json, --format tfrecord)" in refused.err
+    assert "records store labels as the number 'cls', not as JSON (--labels json, --format tfrecord)" in refused.err
 
 
-def test_both_formats_hold_the_same_samples(stoker, thumbnails):
+def test_both_formats_have_the_same_samples(stoker, thumbnails):
     with_files_beside(thumbnails)
     for kind in ("tar", "tfrecord"):
         stoker("data", "pack", thumbnails, kind, "--format", kind, "-j", "3", code=0)
@@ -139,7 +139,7 @@ def test_the_same_bytes_for_any_number_of_threads_and_parts(stoker, thumbnails, 
 
 
 @pytest.mark.parametrize("kind", ["tfrecord", "parquet", "hdf5", "zarr"])
-def test_a_lost_index_is_made_again_labels_and_all(stoker, thumbnails, kind):
+def test_lost_index_is_rebuilt_with_labels(stoker, thumbnails, kind):
     with_files_beside(thumbnails)
     stoker("data", "pack", thumbnails, "packed", "--format", kind, code=0)
     index = stoker.folder / "packed/index.bin"
@@ -150,7 +150,7 @@ def test_a_lost_index_is_made_again_labels_and_all(stoker, thumbnails, kind):
 
 
 @KINDS
-def test_a_flipped_bit_is_named(stoker, thumbnails, kind):
+def test_flipped_bit_is_reported(stoker, thumbnails, kind):
     stoker("data", "pack", thumbnails, "packed", "--format", kind, code=0)
     (shard,) = (stoker.folder / "packed").glob("all-000000.*")
     data = bytearray(shard.read_bytes())
@@ -160,7 +160,7 @@ def test_a_flipped_bit_is_named(stoker, thumbnails, kind):
     assert ".jpg" in done.out and "CRC-32C" in done.out
 
 
-def test_dali_gets_offset_and_size_of_each_record(stoker, thumbnails):
+def test_dali_index_has_offset_and_size_of_each_record(stoker, thumbnails):
     stoker("data", "pack", thumbnails, "packed", "--format", "tfrecord", code=0)
     stoker("data", "index", "packed", "--export", "dali", code=0)
     lines = (stoker.folder / "packed/all-000000.idx").read_text().splitlines()
@@ -171,9 +171,9 @@ def test_dali_gets_offset_and_size_of_each_record(stoker, thumbnails):
 
 
 @pytest.mark.parametrize("kind", ["wids", "energon"])
-def test_readers_of_tar_are_not_given_an_index_of_records(stoker, thumbnails, kind):
+def test_tar_readers_get_no_index_of_records(stoker, thumbnails, kind):
     stoker("data", "pack", thumbnails, "packed", "--format", "tfrecord", code=0)
     done = stoker("data", "index", "packed", "--export", kind, code=2)
     reader = "webdataset" if kind == "wids" else "Energon"
-    assert f"packed: its shards are tfrecord, which {reader} does not read (--export)" in done.err
+    assert f"packed: its shards are tfrecord, which {reader} cannot read (--export)" in done.err
     assert "try: stoker data pack SOURCE OUT --format tar --labels cls" in done.err

@@ -1,4 +1,4 @@
-"""stoker data pack when the disk fills up, it is killed, interrupted, or started twice."""
+"""stoker data pack with a full disk, kills, interrupts and concurrent calls."""
 
 import fcntl
 import random
@@ -16,7 +16,7 @@ from running import wait_for
 
 
 @pytest.mark.needs("mount")
-def test_a_disk_that_is_too_small_is_noticed_before_writing(stoker, photos, tmpfs):
+def test_too_small_disk_is_detected_before_writing(stoker, photos, tmpfs):
     disk = tmpfs("256K")
     done = stoker("data", "pack", "photos", disk / "out", code=1)
     assert re.fullmatch(rf"{disk}/out: the shards need \d+ kB, \d+ kB are free\n", done.err)
@@ -24,7 +24,7 @@ def test_a_disk_that_is_too_small_is_noticed_before_writing(stoker, photos, tmpf
 
 
 @pytest.mark.needs("mount")
-def test_a_disk_that_fills_up_leaves_no_dataset_and_a_later_call_goes_on(stoker, tmp_path, tmpfs):
+def test_full_disk_leaves_no_dataset_and_a_rerun_continues(stoker, tmp_path, tmpfs):
     make_images(tmp_path / "in", {"cat": 300, "dog": 300})
     stoker("data", "pack", "in", "whole", "--shards", "4", code=0)
     needed = sum(file.stat().st_size for file in (tmp_path / "whole").glob("*.tar"))
@@ -50,7 +50,7 @@ def test_killed_at_any_moment_a_rerun_gives_the_same_bytes(stoker, example_image
     while killed < kills:
         out = tmp_path / f"out{killed}"
         for _ in range(3):
-            threads = chance.choice(["2", "9"])  # some have a shard of their own, others read ahead of them
+            threads = chance.choice(["2", "9"])  # some threads write a shard, the other ones read ahead
             process = stoker.start("data", "pack", example_images, out, "--shards", "6", "-j", threads)
             time.sleep(chance.uniform(0, duration))
             process.kill()
@@ -65,7 +65,7 @@ def test_killed_at_any_moment_a_rerun_gives_the_same_bytes(stoker, example_image
         assert tree(out) == expected
 
 
-def test_an_interrupted_packing_says_so_and_goes_on(stoker, example_images, tmp_path):
+def test_interrupted_pack_is_reported_and_resumable(stoker, example_images, tmp_path):
     arguments = ("data", "pack", example_images, "out", "--shards", "8", "--check", "decode", "-j", "1")
     process = stoker.start(*arguments)
     while not list(tmp_path.glob("out/.packing/*.fragment")):
@@ -75,21 +75,21 @@ def test_an_interrupted_packing_says_so_and_goes_on(stoker, example_images, tmp_
     _, err = process.communicate()
     assert process.returncode == 130
     assert re.fullmatch(
-        r"out: stopped: \d+ of 16 shards are done\n  try: the same command again: it goes on from there\n", err
+        r"out: interrupted: \d+ of 16 shards are finished\n  try: rerun the same command to continue\n", err
     )
     for command in ("info", "verify"):
         assert stoker("data", command, "out", code=1).err == (
             "out: is not finished: packing it was interrupted\n"
-            "  try: the same `stoker data pack` again: it goes on where it stopped\n"
+            "  try: run the same `stoker data pack` command again to resume it\n"
         )
     assert not list(tmp_path.glob("out/*.tar"))
     done = stoker(*arguments, code=0)
-    assert re.search(r"^  \d+ of 16 shards were done before$", done.out, re.MULTILINE)
+    assert re.search(r"^  \d+ of 16 shards were already complete$", done.out, re.MULTILINE)
     stoker("data", "pack", example_images, "whole", "--shards", "8", "--check", "decode", code=0)
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 
-def test_ctrl_c_keeps_what_an_earlier_call_has_finished(stoker, photos, tmp_path):
+def test_ctrl_c_keeps_shards_of_an_earlier_call(stoker, photos, tmp_path):
     stoker("data", "pack", "photos", "whole", "--shards", "4", code=0)
     for part in ("3/4", "4/4"):
         stoker("data", "pack", "photos", "out", "--shards", "4", "--part", part, code=0)
@@ -97,13 +97,13 @@ def test_ctrl_c_keeps_what_an_earlier_call_has_finished(stoker, photos, tmp_path
     wait_for(lambda: list(tmp_path.glob("out/.packing/*.part")))  # it is in the first shard
     slow.send_signal(signal.SIGINT)
     _, err = slow.communicate()
-    assert err.startswith("out: stopped: 2 of 4 shards are done\n")
+    assert err.startswith("out: interrupted: 2 of 4 shards are finished\n")
     done = stoker("data", "pack", "photos", "out", "--shards", "4", code=0)
-    assert "2 of 4 shards were done before" in done.out
+    assert "2 of 4 shards were already complete" in done.out
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 
-def test_what_a_killed_call_left_half_written_does_not_pile_up(stoker, photos, tmp_path):
+def test_incomplete_files_of_killed_calls_are_removed(stoker, photos, tmp_path):
     for _ in range(2):
         slow = stoker.start("data", "pack", "photos", "out", "--shards", "4", "-j", "1", "--metadata-rate", "30")
         wait_for(lambda: list(tmp_path.glob("out/.packing/*.part")))
@@ -121,17 +121,17 @@ def tarred(folder: Path, out: Path) -> None:
 
 
 @pytest.mark.parametrize(("make", "archive"), [(zipped, "in.zip"), (tarred, "in.tar")])
-def test_an_archive_that_was_written_anew_is_another_source(stoker, photos, tmp_path, make, archive):
+def test_rewritten_archive_is_a_different_source(stoker, photos, tmp_path, make, archive):
     make(photos, tmp_path / "in")
     stoker("data", "pack", archive, "out", "--shards", "2", "--part", "1/2", code=0)
     for file in photos.glob("*/0000.jpg"):  # with names and sizes as before
         file.write_bytes(file.read_bytes()[:-9] + b"\0" * 7 + b"\xff\xd9")
     make(photos, tmp_path / "in")
     done = stoker("data", "pack", archive, "out", "--shards", "2", "--part", "2/2", code=2)
-    assert done.err.startswith("out: other parts pack another source, or with other options\n")
+    assert done.err.startswith("out: the other parts have a different source or different options\n")
 
 
-def test_rows_of_which_one_file_was_written_anew_are_another_source(stoker, tmp_path):
+def test_rewritten_array_file_is_a_different_source(stoker, tmp_path):
     rows = tmp_path / "in"
     rows.mkdir()
     for name in ("x", "y"):
@@ -139,11 +139,11 @@ def test_rows_of_which_one_file_was_written_anew_are_another_source(stoker, tmp_
     stoker("data", "pack", "in", "out", "--shards", "2", "--part", "1/2", code=0)
     numpy.save(rows / "y.npy", numpy.arange(8, dtype="int64")[::-1].copy())
     done = stoker("data", "pack", "in", "out", "--shards", "2", "--part", "2/2", code=2)
-    assert done.err.startswith("out: other parts pack another source, or with other options\n")
+    assert done.err.startswith("out: the other parts have a different source or different options\n")
 
 
 def interrupted(stoker, source: Path, out: Path, *options: str) -> None:
-    """Leaves an unfinished packing with at least one finished shard."""
+    """Leaves an unfinished pack with at least one finished shard."""
     process = stoker.start("data", "pack", source, out, "--check", "decode", "-j", "1", *options)
     while not list(out.glob(".packing/*.fragment")):
         assert process.poll() is None
@@ -153,15 +153,15 @@ def interrupted(stoker, source: Path, out: Path, *options: str) -> None:
     assert not (out / "manifest.json").exists()
 
 
-def test_an_unfinished_packing_of_other_input_is_begun_anew(stoker, example_images, photos, tmp_path):
+def test_unfinished_pack_of_different_input_restarts(stoker, example_images, photos, tmp_path):
     interrupted(stoker, example_images, tmp_path / "out", "--shards", "8")
     done = stoker("data", "pack", "photos", "out", code=0)
-    assert "  an unfinished packing of other input or options was there: begun anew\n" in done.out
+    assert "  restarted: an unfinished packing had different input or options\n" in done.out
     stoker("data", "pack", "photos", "whole", code=0)
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 
-def test_a_damaged_fragment_is_not_taken_for_good(stoker, example_images, tmp_path):
+def test_damaged_fragment_is_ignored(stoker, example_images, tmp_path):
     interrupted(stoker, example_images, tmp_path / "out", "--shards", "8")
     for fragment in (tmp_path / "out/.packing").glob("*.fragment"):
         data = bytearray(fragment.read_bytes())
@@ -172,7 +172,7 @@ def test_a_damaged_fragment_is_not_taken_for_good(stoker, example_images, tmp_pa
     stoker("data", "verify", "out", "--full", code=0)
 
 
-def test_two_packings_of_one_folder_do_not_meet(stoker, example_images, tmp_path):
+def test_concurrent_packs_of_one_folder_are_refused(stoker, example_images, tmp_path):
     interrupted(stoker, example_images, tmp_path / "out")
     before = tree(tmp_path / "out")
     with (tmp_path / "out/.packing/lock").open() as lock:

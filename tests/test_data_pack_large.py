@@ -15,7 +15,7 @@ NAMES_PER_FILE = 50_000  # a file on ext4 may have 65 000
 
 @pytest.fixture
 def crowded(tmp_path: Path) -> Path:
-    """One folder of a million small files; in truth twenty, under many names."""
+    """One folder of a million small files (twenty with many hard links)."""
     folder, originals = tmp_path / "crowded", tmp_path / "originals"
     folder.mkdir()
     originals.mkdir()
@@ -27,7 +27,7 @@ def crowded(tmp_path: Path) -> Path:
     return folder
 
 
-# A process counts what the one that started it had in memory as its own peak, until its own program begins (getrusage(2)
+# A process inherits the peak memory of its parent until exec (getrusage(2)
 # of Linux): so a small one starts it.
 MEASURED = """
 import os, sys
@@ -42,14 +42,14 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def peak_memory_of(command: list) -> int:
-    """Runs it to its end; the bytes it had in memory at most."""
+    """Peak memory of the command in bytes."""
     done = subprocess.run(
         [sys.executable, "-S", "-c", MEASURED, *map(str, command)], check=True, stdout=subprocess.PIPE
     )
     return int(done.stdout)
 
 
-def test_shards_are_not_held_in_memory(stoker, tmp_path):
+def test_shards_are_not_kept_in_memory(stoker, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "0.txt").write_bytes(b"x" * 16_000)
@@ -64,7 +64,7 @@ def test_shards_are_not_held_in_memory(stoker, tmp_path):
 @pytest.mark.timeout(1200)
 def test_a_folder_of_a_million_entries_is_packed_in_bounded_memory(stoker, crowded, tmp_path):
     words = ["--layout", "files", "--for", "ranks=4,workers=2"]
-    # Names, sizes and times of all files are held, and nothing of their contents.
+    # Memory holds names, sizes and times of all files, but no contents.
     assert peak_memory_of([stoker.path, "data", "pack", crowded, tmp_path / "packed", *words]) < 400 << 20
     done = stoker("data", "info", "packed", "--json", code=0)
     assert json.loads(done.out)["samples"] == ENTRIES

@@ -1,4 +1,4 @@
-"""stoker data pack: what labels and separators in a list mean."""
+"""stoker data pack: labels and separators in lists."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ def write_list(folder: Path, labels: list[object], name: str = "list.csv") -> No
 
 
 def labels_of(stoker, folder: Path) -> list[int]:
-    """Those of all samples, by their keys; -1 where there is none."""
+    """The labels of all samples in key order; -1 for none."""
     stoker("data", "pack", "list.csv", "labelled", "--labels", "cls", code=0)
     found = members(folder / "labelled")
     keys = sorted(name.removesuffix(".jpg") for name in found if name.endswith(".jpg"))
@@ -27,15 +27,15 @@ def classes(stoker) -> list[str]:
 
 
 @pytest.mark.parametrize("labels", [[*range(-1, 11)], [*(f"{i}.0" for i in range(-1, 11))], ["", *range(11)]])
-def test_whole_numbers_stand_for_themselves_and_minus_one_for_no_label(stoker, tmp_path, labels):
+def test_integers_are_labels_and_minus_one_means_unlabelled(stoker, tmp_path, labels):
     write_list(tmp_path, labels)
     done = stoker("data", "pack", "list.csv", "out", code=0)
-    assert "  no label: 1 of 12 samples, which have -1\n" in done.out
+    assert "  unlabelled: 1 of 12 samples (label -1)\n" in done.out
     assert labels_of(stoker, tmp_path) == [*range(-1, 11)]
     assert classes(stoker) == []
 
 
-def test_all_labels_minus_one_are_none(stoker, tmp_path):
+def test_only_minus_one_means_no_labels(stoker, tmp_path):
     write_list(tmp_path, [-1, -1])
     stoker("data", "pack", "list.csv", "out", code=0)
     assert json.loads(stoker("data", "info", "out", "--json", code=0).out)["has_labels"] is False
@@ -49,26 +49,26 @@ def test_all_labels_minus_one_are_none(stoker, tmp_path):
         (["10", "9", "cat", "-1"], ["-1", "10", "9", "cat"]),
     ],
 )
-def test_classes_that_are_numbers_are_in_the_order_of_their_values(stoker, tmp_path, labels, names):
+def test_numeric_classes_are_ordered_by_value(stoker, tmp_path, labels, names):
     write_list(tmp_path, labels)
     assert labels_of(stoker, tmp_path) == [names.index(str(label)) for label in labels]
     assert classes(stoker) == names
 
 
-def test_other_separators_are_named(stoker, tmp_path):
+def test_wrong_separator_is_reported(stoker, tmp_path):
     (tmp_path / "0.jpg").write_bytes(jpeg(0))
-    expected = "a comma is expected, or in a .tsv file a tab\n"
+    expected = "but a comma is expected (in a .tsv file a tab)\n"
     for name, text, found in (
         ("semi.csv", "path;label\n0.jpg;cat\n", "';'"),
         ("tabs.csv", "path\tlabel\n0.jpg\tcat\n", "a tab"),
         ("commas.tsv", "path,label\n0.jpg,cat\n", "','"),
     ):
         (tmp_path / name).write_text(text)
-        assert refusal(stoker, name, "out") == f"{name}:1: {found} separates its fields, {expected}"
+        assert refusal(stoker, name, "out") == f"{name}:1: fields are separated by {found}, {expected}"
     (tmp_path / "bare.csv").write_text("0.jpg;cat\n")
     assert refusal(stoker, "bare.csv", "out", code=1) == (
         "bare.csv:1: 0.jpg;cat: no such file or directory\n"
-        "  try: a comma between path and label, or in a .tsv file a tab\n"
+        "  try: separate path and label with a comma (in a .tsv file with a tab)\n"
     )
 
 
@@ -77,8 +77,8 @@ def test_names_in_a_list_end_at_their_last_dot(stoker, tmp_path):
         (tmp_path / name).write_bytes(jpeg(i, kind={".png": "PNG", ".gif": "GIF"}.get(Path(name).suffix, "JPEG")))
     text = "2021.07.12.jpg,cat\n2021.07.13.jpg,dog\n1.rgb.png,cat\na.gif,cat\n"
     (tmp_path / "list.csv").write_text("path,label\n" + text)
-    done = stoker("data", "pack", "list.csv", "out", "--most-left-out", "50%", code=0)
-    assert "  not carried: names as they are: dots become _ (3 samples)\n" in done.out
+    done = stoker("data", "pack", "list.csv", "out", "--max-left-out", "50%", code=0)
+    assert "  skipped: original file names (dots become _) (3 samples)\n" in done.out
     found = members(tmp_path / "out")
     assert set(found) == {"2021_07_12.jpg", "2021_07_13.jpg", "1_rgb.png"}
     assert found["2021_07_13.jpg"] == (tmp_path / "2021.07.13.jpg").read_bytes()
@@ -86,6 +86,6 @@ def test_names_in_a_list_end_at_their_last_dot(stoker, tmp_path):
     (tmp_path / "2021_07_12.jpg").write_bytes(jpeg(9))
     (tmp_path / "list.csv").write_text("path,label\n" + text + "2021_07_12.jpg,cat\n")
     assert refusal(stoker, "list.csv", "none") == (
-        "list.csv:6: '2021_07_12.jpg' and the file of line 2 would be one sample ('2021_07_12')\n"
-        "  try: each file once; to see a class more often, weight it when training\n"
+        "list.csv:6: '2021_07_12.jpg' and the file of line 2 would be the same sample ('2021_07_12')\n"
+        "  try: list each file once; to oversample a class, weight it in training\n"
     )

@@ -1,4 +1,4 @@
-"""stoker data pack: what is no image or broken is left out and listed; what cannot be packed is refused by its name."""
+"""stoker data pack: invalid images are left out and listed, unusable sources are refused by name."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from packing import jpeg, left_out, make_images, members, refusal, tree
 
 
 def spoil(photos: Path) -> None:
-    """Puts one of each kind of bad file among the photos."""
+    """Adds one invalid file of each kind to the photos."""
     good, png = jpeg(77, (64, 64)), jpeg(78, (64, 64), "PNG")
     (photos / "README.txt").write_text("read me")
     (photos / "cat/.DS_Store").write_bytes(b"x")
@@ -35,17 +35,17 @@ SPOILED = [
     ("cat/html.jpg", "not an image", ""),
     ("dog/cut.png", "truncated", "PNG ends inside a chunk"),
     ("dog/flipped.png", "broken", "PNG chunk at byte 33 has a wrong CRC"),
-    ("dog/gone.jpg", "not a file", "a link to nothing"),
+    ("dog/gone.jpg", "not a file", "a broken link"),
     ("dog/notes", "not an image", "no extension"),
     ("dog/pipe.jpg", "not a file", "a pipe, socket or device"),
-    ("dog/torn.webp", "truncated", "WebP of {webp} bytes, its header says {whole}"),
+    ("dog/torn.webp", "truncated", "WebP of {webp} bytes, its header declares {whole}"),
 ]
 
 
-def test_what_is_no_image_or_broken_is_left_out_and_listed(stoker, photos):
+def test_invalid_images_are_left_out_and_listed(stoker, photos):
     stoker("data", "pack", "photos", "clean", code=0)
     spoil(photos)
-    done = stoker("data", "pack", "photos", "out", "--most-left-out", "10%", code=0)
+    done = stoker("data", "pack", "photos", "out", "--max-left-out", "10%", code=0)
     webp = (photos / "dog/torn.webp").stat().st_size
     expected = [(p, r, d.format(webp=webp, whole=webp + 100)) for p, r, d in SPOILED]
     assert left_out(stoker.folder / "out") == expected
@@ -55,7 +55,7 @@ def test_what_is_no_image_or_broken_is_left_out_and_listed(stoker, photos):
     assert members(stoker.folder / "out") == members(stoker.folder / "clean")
 
 
-def test_decoding_finds_damage_that_no_marker_shows(stoker, photos):
+def test_decoding_finds_damage_inside_the_data(stoker, photos):
     good = bytearray(jpeg(77, (64, 64)))
     good[-800:-200] = b"\x55" * 600
     (photos / "cat/damaged.jpg").write_bytes(good)
@@ -66,12 +66,12 @@ def test_decoding_finds_damage_that_no_marker_shows(stoker, photos):
     assert "cat/damaged.jpg" not in members(stoker.folder / "decoded")
 
 
-def test_too_many_left_out_is_an_error_that_names_the_first(stoker, photos):
+def test_too_many_left_out_files_are_an_error(stoker, photos):
     for i in range(7):
         (photos / f"cat/bad{i}.jpg").write_bytes(b"")
     done = stoker("data", "pack", "photos", "out", code=1)
     assert done.err == (
-        "photos: 7 of 207 files are no images or broken, more than 1 % (--most-left-out)\n"
+        "photos: 7 of 207 files are broken or not images, more than 1 % (--max-left-out)\n"
         "    cat/bad0.jpg: empty\n    cat/bad1.jpg: empty\n    cat/bad2.jpg: empty\n    cat/bad3.jpg: empty\n"
         "    cat/bad4.jpg: empty\n    and 2 more\n"
     )
@@ -83,7 +83,7 @@ def test_strict_refuses_the_first_bad_file(stoker, photos):
     (photos / "cat/cut.jpg").write_bytes(good[: len(good) // 2])
     done = stoker("data", "pack", "photos", "out", "--strict", code=1)
     assert done.err == (
-        "photos: 1 of 201 files are no images or broken (--strict)\n"
+        "photos: 1 of 201 files are broken or not images (--strict)\n"
         "    cat/cut.jpg: truncated (JPEG without its end marker)\n"
     )
     assert not (stoker.folder / "out").exists()
@@ -109,7 +109,7 @@ def test_bad_sources_are_refused_by_name(stoker, tmp_path):
     make_images(tmp_path / "in", {"cat": 2, "dog": 0})
     assert (
         refusal(stoker, "in", "out")
-        == "in/dog: class 'dog' has no images\n  try: remove that folder, or put its images there\n"
+        == "in/dog: class 'dog' has no images\n  try: remove that folder, or add images to it\n"
     )
     assert not (tmp_path / "out").exists()
 
@@ -118,15 +118,15 @@ def test_a_class_whose_images_are_all_broken_is_refused(stoker, photos):
     (photos / "fish").mkdir()
     (photos / "fish/1.jpg").write_bytes(b"")
     done = stoker("data", "pack", "photos", "out", code=2)
-    assert done.err == "photos: class 'fish' has no good image\n"
+    assert done.err == "photos: class 'fish' has no valid image\n"
     assert not (stoker.folder / "out").exists()
 
 
-def test_a_link_to_a_folder_above_is_refused_by_its_whole_path(stoker, photos):
+def test_link_to_a_parent_folder_is_refused(stoker, photos):
     (photos / "cat/up").symlink_to("..")
-    said = refusal(stoker, "photos", "out")
-    assert said.startswith("photos/cat/up/cat/up/")
-    assert said.endswith("/cat/up/cat: folders more than 32 deep (a link to a parent?)\n")
+    message = refusal(stoker, "photos", "out")
+    assert message.startswith("photos/cat/up/cat/up/")
+    assert message.endswith("/cat/up/cat: folders more than 32 deep (a link to a parent?)\n")
 
 
 def test_duplicate_basenames_are_refused(stoker, tmp_path):
@@ -134,7 +134,7 @@ def test_duplicate_basenames_are_refused(stoker, tmp_path):
     (folder / "cat/0001.png").write_bytes(jpeg(1, kind="PNG"))
     assert refusal(stoker, "in", "out") == (
         "in/cat: '0001.jpg' and '0001.png' share the basename '0001' and would become one sample\n"
-        "  try: rename one of them, or stoker data pack --layout files if they belong together\n"
+        "  try: rename one of them, or use --layout files if they belong together\n"
     )
     (folder / "cat/0001.png").rename(folder / "cat/0001.JPG")
     assert refusal(stoker, "in", "out") == (
@@ -144,10 +144,7 @@ def test_duplicate_basenames_are_refused(stoker, tmp_path):
 
 def test_two_sources_of_labels_are_refused(stoker, photos):
     (photos / "cat/0000.cls").write_text("7")
-    assert (
-        refusal(stoker, "photos", "out")
-        == "photos: label files (.cls) and class folders at once: which is the label?\n"
-    )
+    assert refusal(stoker, "photos", "out") == "photos: has both label files (.cls) and class folders\n"
 
 
 def test_bad_outputs_are_refused(stoker, photos, tmp_path):
@@ -158,7 +155,7 @@ def test_bad_outputs_are_refused(stoker, photos, tmp_path):
     )
     (tmp_path / "file").write_text("x")
     assert refusal(stoker, "photos", "file", code=1) == "file: is not a folder\n"
-    assert refusal(stoker, "photos", "photos/out") == "photos/out: lies inside photos, which is to be packed\n"
+    assert refusal(stoker, "photos", "photos/out") == "photos/out: is inside the source photos\n"
     stoker("data", "pack", "photos", "out", code=0)
     before = tree(tmp_path / "out")
     assert refusal(stoker, "photos", "out", code=1) == "out: is not empty (a dataset goes into a new or empty folder)\n"
@@ -173,8 +170,8 @@ def test_bad_options_are_refused(stoker, photos):
         refusal(stoker, "photos", "out", "--check", "scna")
         == "data pack: --check: unknown value 'scna'; did you mean 'scan'?\n"
     )
-    assert refusal(stoker, "photos", "out", "--most-left-out", "5") == (
-        "data pack: --most-left-out: '5' is not a percentage (as in 1% or 0.5%)\n"
+    assert refusal(stoker, "photos", "out", "--max-left-out", "5") == (
+        "data pack: --max-left-out: '5' is not a percentage (as in 1% or 0.5%)\n"
     )
     assert refusal(stoker, "photos", "out", "--shards", "2", "--shard-size", "1MB") == (
         "data pack: --shards and --shard-size: give one of them\n"
@@ -182,24 +179,24 @@ def test_bad_options_are_refused(stoker, photos):
     assert refusal(stoker, "photos", "out", "--shard-size", "0B") == "data pack: --shard-size: 0 bytes hold no sample\n"
 
 
-def test_what_is_empty_on_the_command_line_is_refused(stoker, photos):
-    def says(*words: str) -> str:
+def test_empty_arguments_are_refused(stoker, photos):
+    def error_of(*words: str) -> str:
         return stoker("data", *words, code=2).err
 
     for option in ("--split", "--for", "--part", "--where", "--label"):
-        assert says("pack", "photos", "out", option, "") == f"data pack: {option}: is empty\n"
-    name = "a name is empty ('')\n  try: stoker data pack --help\n"
-    assert says("pack", "photos", "") == says("pack", "", "out") == f"data pack: {name}"
-    assert says("sample", "photos", "--split", "") == "data sample: --split: is empty\n"
-    assert says("index", "photos", "--where", "") == "data index: --where: is empty\n"
-    assert says("lint", "photos", "--for", "") == "data lint: --for: is empty\n"
-    assert says("convert", "photos", "out", "--where", "") == "data convert: --where: is empty\n"
+        assert error_of("pack", "photos", "out", option, "") == f"data pack: {option}: is empty\n"
+    name = "empty argument ('')\n  try: stoker data pack --help\n"
+    assert error_of("pack", "photos", "") == error_of("pack", "", "out") == f"data pack: {name}"
+    assert error_of("sample", "photos", "--split", "") == "data sample: --split: is empty\n"
+    assert error_of("index", "photos", "--where", "") == "data index: --where: is empty\n"
+    assert error_of("lint", "photos", "--for", "") == "data lint: --for: is empty\n"
+    assert error_of("convert", "photos", "out", "--where", "") == "data convert: --where: is empty\n"
 
 
-def test_label_where_labels_was_meant_is_told(stoker, photos):
+def test_label_instead_of_labels_gets_a_suggestion(stoker, photos):
     assert refusal(stoker, "photos", "out", "--label", "cls") == (
-        "photos: holds no Parquet: --columns, --tensor, --where, --label, --key and --missing are for tables\n"
-        "  try: --labels cls, where the labels of all samples are to be written so\n"
+        "photos: is not Parquet: --columns, --tensor, --where, --label, --key and --missing need tables\n"
+        "  try: --labels cls writes the labels of all samples as such members\n"
     )
     assert "try:" not in refusal(stoker, "photos", "out", "--label", "species")
 

@@ -1,4 +1,4 @@
-"""stoker data pack of what is in shards already: datasets, and other tools' TFRecord and tar files."""
+"""stoker data pack of shards: datasets, and TFRecord and tar files of other tools."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def images(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["tar", "tfrecord"])
-def test_a_dataset_packed_again_is_as_if_packed_from_the_files(stoker, images, tmp_path, kind):
+def test_repacked_dataset_equals_packing_the_files(stoker, images, tmp_path, kind):
     stoker("data", "pack", images, "first", "--shards", "5", "--format", kind, code=0)
     for order in ("shuffle", "stratified"):
         options = ("--shards", "2", "--order", order, "--seed", "7")
@@ -40,7 +40,7 @@ def test_a_dataset_packed_again_is_as_if_packed_from_the_files(stoker, images, t
         assert tree(tmp_path / f"{order}-parts") == expected
 
 
-def test_source_order_is_the_datasets_own(stoker, images):
+def test_source_order_is_the_order_of_the_dataset(stoker, images):
     stoker("data", "pack", images, "first", "--shards", "3", code=0)
     stoker("data", "pack", "first", "again", "--shards", "1", "--order", "source", code=0)
     for split in ("train", "val"):
@@ -49,7 +49,7 @@ def test_source_order_is_the_datasets_own(stoker, images):
         )
 
 
-def test_labels_without_names_and_files_of_any_kind_come_along(stoker, tmp_path):
+def test_unnamed_labels_and_all_files_are_kept(stoker, tmp_path):
     (tmp_path / "list.csv").write_text("a/1.jpg,7\nb/2.jpg,2\n")
     for i, name in enumerate(("a/1.jpg", "b/2.jpg")):
         (tmp_path / name).parent.mkdir()
@@ -76,13 +76,13 @@ def test_killed_at_any_moment_a_rerun_gives_the_same_bytes(stoker, example_datas
         time.sleep(chance.uniform(0, duration))
         process.kill()
         process.communicate()
-        # The plan goes last: without it what lies there is whole, and its folder may be left.
+        # The plan is removed last: without it the dataset is complete, and its folder may remain.
         if not (out / "manifest.json").exists() or (out / ".packing/plan").exists():
             stoker("data", "pack", example_dataset, out, "--shards", "6", "-j", "2", code=0)
         assert tree(out) == expected
 
 
-def test_a_damaged_dataset_is_not_packed_again(stoker, images, tmp_path):
+def test_damaged_dataset_is_refused(stoker, images, tmp_path):
     stoker("data", "pack", images / "val", "first", "--shards", "1", code=0)
     shard = tmp_path / "first/all-000000.tar"
     whole = shard.read_bytes()
@@ -101,14 +101,14 @@ def test_a_damaged_dataset_is_not_packed_again(stoker, images, tmp_path):
     shard.write_bytes(whole[:-512])
     assert (
         stoker("data", "pack", "first", "out", code=1).err
-        == f"first/all-000000.tar: has {len(whole) - 512} bytes, the manifest says {len(whole)}\n"
+        == f"first/all-000000.tar: has {len(whole) - 512} bytes, the manifest has {len(whole)}\n"
     )
     shard.unlink()
     assert stoker("data", "pack", "first", "out", code=1).err.startswith("first/all-000000.tar: ")
     assert not (tmp_path / "out").exists()
 
 
-def test_damage_in_a_file_too_large_to_hold_is_found(stoker, tmp_path):
+def test_damage_in_a_large_file_is_found(stoker, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/1.bin").write_bytes(os.urandom(1 << 20) * 65)
     stoker("data", "pack", "in", "first", "--layout", "files", code=0)
@@ -123,15 +123,13 @@ def test_damage_in_a_file_too_large_to_hold_is_found(stoker, tmp_path):
     assert not (tmp_path / "bad").exists()
 
 
-def test_datasets_that_are_none_yet_and_outputs_inside_are_refused(stoker, images, tmp_path):
+def test_unfinished_datasets_and_outputs_inside_are_refused(stoker, images, tmp_path):
     (tmp_path / "half/.packing").mkdir(parents=True)
     assert stoker("data", "pack", "half", "out", code=1).err.startswith(
         "half: is not finished: packing it was interrupted\n"
     )
     stoker("data", "pack", images, "first", code=0)
-    assert stoker("data", "pack", "first", "first/out", code=2).err == (
-        "first/out: lies inside first, which is to be packed\n"
-    )
+    assert stoker("data", "pack", "first", "first/out", code=2).err == ("first/out: is inside the source first\n")
     assert stoker("data", "pack", "first", "out", "--split", "a=50%,b=50%", code=2).err == (
         "first: has splits already: train, val (--split)\n"
     )
@@ -167,7 +165,7 @@ def test_one_file_of_records_and_keys_with_dots_are_packed(stoker, tmp_path):
     assert {path.name for path in (tmp_path / "out").glob("*.tar")} == {"some-000000.tar"}
 
 
-def test_a_record_whose_crc_is_wrong_is_named(stoker, tmp_path):
+def test_record_with_a_wrong_crc_is_reported(stoker, tmp_path):
     records = [record({"image": jpeg(i)}) for i in range(3)]
     damaged = bytearray(b"".join(records))
     damaged[len(records[0]) + len(records[1]) // 2] ^= 4
@@ -181,9 +179,9 @@ def test_a_record_whose_crc_is_wrong_is_named(stoker, tmp_path):
 @pytest.mark.parametrize(
     ("examples", "message"),
     [
-        ([{"image": b"x", "key": "a"}] * 2, "sample 'a' is there twice"),
-        ([{"image": b"x", "key": "../a"}], "sample '../a': cannot be packed under that key"),
-        ([{"image": b"x", "key": "__a__/b"}], "sample '__a__/b': cannot be packed under that key"),
+        ([{"image": b"x", "key": "a"}] * 2, "sample 'a' appears twice"),
+        ([{"image": b"x", "key": "../a"}], "sample '../a': the key cannot be packed"),
+        ([{"image": b"x", "key": "__a__/b"}], "sample '__a__/b': the key cannot be packed"),
         (
             [{"image": b"x", "label": 1 << 31}],
             "sample 'x.tfrecord/00000000': label 2147483648 is too large (at most 2147483647)",
@@ -207,5 +205,5 @@ def test_a_folder_of_webdataset_shards_is_packed_sample_by_sample(stoker, photos
     assert json.loads(stoker("data", "info", "again", "--json", code=0).out)["has_labels"] is True
     (tmp_path / "shards/x.tfrecord").write_bytes(record({"image": jpeg(1)}))
     assert stoker("data", "pack", "shards", "bad", code=2).err == (
-        "shards: its shards are of two kinds: train-000000.tar and x.tfrecord\n"
+        "shards: has shards of two formats: train-000000.tar and x.tfrecord\n"
     )

@@ -1,4 +1,4 @@
-"""Images made smaller while they are packed: what is lost is said, and nothing else changes."""
+"""Resizing and re-encoding while packing: the loss is reported, and nothing else changes."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from PIL import Image
 
 
 def picture(folder: Path, name: str, size: tuple[int, int], **options) -> Path:
-    """A smooth picture, so that its pixels survive being encoded again."""
+    """A smooth picture whose pixels survive re-encoding."""
     x, y = numpy.meshgrid(numpy.linspace(0, 255, size[0]), numpy.linspace(0, 255, size[1]))
     pixels = numpy.stack([x, y, (x + y) / 2], axis=-1).astype(numpy.uint8)
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,9 +38,9 @@ def pictures(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def test_resize_fits_the_shorter_side_and_says_that_it_is_lossy(stoker, pictures):
+def test_resize_fits_the_shorter_side_and_reports_the_loss(stoker, pictures):
     done = stoker("data", "pack", "photos", "out", "--resize", "128", code=0)
-    assert "  lossy: 4 of 5 images were encoded anew; their own pixels are only in the source\n" in done.out
+    assert "  lossy: 4 of 5 images were re-encoded; the original pixels are only in the source\n" in done.out
     sizes = {name: packed(stoker, name).size for name in packing.members(stoker.folder / "out")}
     assert sizes == {
         "cat/wide.jpg": (171, 128),
@@ -56,7 +56,7 @@ def test_resize_fits_the_shorter_side_and_says_that_it_is_lossy(stoker, pictures
     stoker("data", "verify", "out", "--full", code=0)
 
 
-def test_resized_pixels_are_pillows(stoker, pictures):
+def test_resized_pixels_match_pillow(stoker, pictures):
     stoker("data", "pack", "photos", "out", "--resize", "128", "--quality", "100", code=0)
     expected = Image.open(pictures / "cat/high.png").resize((128, 218), Image.Resampling.BILINEAR)
     assert numpy.array_equal(numpy.asarray(packed(stoker, "cat/high.png")), numpy.asarray(expected))
@@ -65,7 +65,7 @@ def test_resized_pixels_are_pillows(stoker, pictures):
     assert abs(off).max() <= 8
 
 
-def test_exif_and_colour_profile_go_along_and_grey_stays_grey(stoker, pictures):
+def test_exif_profile_and_grey_are_kept(stoker, pictures):
     stoker("data", "pack", "photos", "out", "--resize", "64", code=0)
     wide = packed(stoker, "cat/wide.jpg")
     assert wide.getexif()[0x010E] == "a description"
@@ -73,7 +73,7 @@ def test_exif_and_colour_profile_go_along_and_grey_stays_grey(stoker, pictures):
     assert packed(stoker, "dog/grey.jpg").mode == "L"
 
 
-def test_quality_alone_encodes_jpegs_anew_and_leaves_their_size(stoker, pictures):
+def test_quality_alone_reencodes_jpegs_at_their_size(stoker, pictures):
     done = stoker("data", "pack", "photos", "out", "--quality", "30", "--jpeg", "restart", "--json", code=0)
     assert json.loads(done.out)["images_encoded_anew"] == 4  # not the PNG
     wide = packing.members(stoker.folder / "out")["cat/wide.jpg"]
@@ -82,11 +82,11 @@ def test_quality_alone_encodes_jpegs_anew_and_leaves_their_size(stoker, pictures
     assert b"\xff\xdd" in wide and b"\xff\xd0" in wide  # restart markers
 
 
-def test_a_picture_is_not_parted_from_its_mask(stoker, pictures):
+def test_picture_with_a_mask_is_refused(stoker, pictures):
     picture(pictures / "cat", "wide.mask.png", (640, 480))
     done = stoker("data", "pack", "photos", "out", "--resize", "128", code=2)
     assert done.err.startswith(
-        "photos: sample 'cat/wide' has 2 images, which would no longer fit each other (--resize)\n"
+        "photos: sample 'cat/wide' has 2 images, which would no longer match after resizing (--resize)\n"
     )
 
 
@@ -97,11 +97,11 @@ def test_the_bytes_are_the_same_for_any_number_of_threads(stoker, pictures):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--resize", "0"), "data pack: --resize: 0 is not between 1 and 65535\n"),
         (("--quality", "101"), "data pack: --quality: 101 is not between 1 and 100\n"),
     ],
 )
-def test_sizes_and_qualities_that_are_none_are_refused(stoker, pictures, words, said):
-    assert stoker("data", "pack", "photos", "out", *words, code=2).err == said
+def test_invalid_sizes_and_qualities_are_refused(stoker, pictures, words, message):
+    assert stoker("data", "pack", "photos", "out", *words, code=2).err == message

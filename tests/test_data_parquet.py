@@ -47,7 +47,7 @@ def test_all_shards_have_the_same_columns(stoker, animals):
     assert schemas[0].field("jpg").type == pyarrow.binary() and schemas[0].field("cls").type == pyarrow.int64()
 
 
-def test_it_is_the_dataset_that_tar_would_be(stoker, animals):
+def test_it_equals_the_tar_dataset(stoker, animals):
     for kind in ("tar", "parquet"):
         stoker("data", "pack", animals, kind, "--format", kind, "-j", "3", code=0)
     stoker("data", "verify", "parquet", "--full", code=0)
@@ -67,10 +67,12 @@ def test_large_files_are_values_too(stoker, tmp_path):
     assert {row["__key__"] + ".bin": row["bin"] for row in rows(stoker.folder / "packed")} == content
 
 
-def test_label_members_have_no_place_in_it(stoker, animals):
+def test_label_members_are_rejected(stoker, animals):
     (animals / "cat/0001.json").unlink()
     refused = stoker("data", "pack", "animals", "other", *PACKED, "--labels", "json", code=2)
-    assert refused.err == "animals: a row has its label as the number 'cls' (--labels json, --format parquet)\n"
+    assert (
+        refused.err == "animals: rows store labels as the number 'cls', not as JSON (--labels json, --format parquet)\n"
+    )
 
 
 def foreign(folder: Path, **options) -> Path:
@@ -90,7 +92,7 @@ def foreign(folder: Path, **options) -> Path:
     return folder
 
 
-def test_others_plain_files_become_datasets_where_they_lie(stoker, python, tmp_path):
+def test_plain_files_from_other_tools_are_indexed_in_place(stoker, python, tmp_path):
     foreign(tmp_path / "hub", compression="none", use_dictionary=False)
     before = (tmp_path / "hub/train-00000-of-00001.parquet").read_bytes()
     done = stoker("data", "index", "hub", code=0)
@@ -102,20 +104,20 @@ import sys, stoker
 for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=None, tensors="dlpack"):
     print(bytes(memoryview(batch["data"])).hex(), list(memoryview(batch["label"])), batch["key"][4])
 """
-    told = python(code, "hub").split(" ", 1)
-    assert bytes.fromhex(told[0]) == b"".join(jpeg(i, kind="PNG" if i == 3 else "JPEG") for i in range(20))
-    assert told[1] == f"{[i % 3 for i in range(20)]} photo-4\n"
+    output = python(code, "hub").split(" ", 1)
+    assert bytes.fromhex(output[0]) == b"".join(jpeg(i, kind="PNG" if i == 3 else "JPEG") for i in range(20))
+    assert output[1] == f"{[i % 3 for i in range(20)]} photo-4\n"
 
 
-def test_labels_that_are_missing_in_some_rows_are_kept_in_the_others(stoker, tmp_path):
+def test_null_labels_do_not_affect_other_rows(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     labels = [None if i == 7 else i % 3 for i in range(20)]
     table = pyarrow.table({"jpg": [jpeg(i) for i in range(20)], "label": labels, "score": [0.5] * 20})
     pyarrow.parquet.write_table(table, tmp_path / "hub/train.parquet", compression="none", use_dictionary=False)
     stoker("data", "convert", "hub", "copy", *PACKED, code=0)
     assert stoker("data", "index", "hub", code=0).out.splitlines()[2:] == [
-        "  not carried: score (20 samples)",
-        "  no label: 1 of 20 samples, which have -1",
+        "  skipped: score (20 samples)",
+        "  unlabelled: 1 of 20 samples (label -1)",
     ]
     found = json.loads(stoker("data", "diff", "copy", "hub", "--json").out)
     assert (found["same"], found["samples"], found["schema"]) == (20, [], [])
@@ -135,7 +137,7 @@ def test_compressed_ones_are_converted(stoker, tmp_path, options):
     foreign(tmp_path / "hub", **options)
     done = stoker("data", "convert", "hub", "out", *PACKED, code=0)
     for name in ("boxes", "score", "width"):
-        assert f"  not carried: {name} (20 samples)\n" in done.out
+        assert f"  skipped: {name} (20 samples)\n" in done.out
     found = {row["__key__"]: row for row in rows(stoker.folder / "out")}
     assert [found[f"photo-{i}"]["cls"] for i in range(20)] == [i % 3 for i in range(20)]
     assert [found[f"photo-{i}"]["png" if i == 3 else "jpg"] for i in range(20)] == [
@@ -143,7 +145,7 @@ def test_compressed_ones_are_converted(stoker, tmp_path, options):
     ]
 
 
-def test_values_behind_their_lengths_are_read_where_they_lie_and_joined_ones_are_not(stoker, tmp_path):
+def test_length_prefixed_values_are_read_in_place_and_delta_strings_are_not(stoker, tmp_path):
     encoding = {"image.bytes": "DELTA_LENGTH_BYTE_ARRAY", "label": "DELTA_BINARY_PACKED", "score": "BYTE_STREAM_SPLIT"}
     foreign(tmp_path / "hub", compression="none", use_dictionary=False, column_encoding=encoding)
     assert stoker("data", "index", "hub", code=0).out.startswith("hub: 20 samples, 1 shard, ")
@@ -151,9 +153,9 @@ def test_values_behind_their_lengths_are_read_where_they_lie_and_joined_ones_are
     foreign(tmp_path / "joined", use_dictionary=False, column_encoding={"image.path": "DELTA_BYTE_ARRAY"})
     refused = stoker("data", "index", "joined", code=2)
     assert refused.err == (
-        "joined/train-00000-of-00001.parquet: column 'image.path': has values that are put together from pieces, so that "
-        "none of them lies anywhere by itself\n"
-        "  try: stoker data convert SOURCE OUT --format parquet: it writes plain pages\n"
+        "joined/train-00000-of-00001.parquet: column 'image.path': has values with shared prefixes, so that "
+        "single values cannot be read\n"
+        "  try: stoker data convert SOURCE OUT --format parquet\n"
     )
 
 
@@ -166,9 +168,9 @@ def test_one_file_of_samples_is_packed_and_one_of_paths_is_a_list(stoker, animal
 
 
 @pytest.mark.parametrize("length", [0, 11, 500, -1])
-def test_a_file_that_is_cut_off_is_refused(stoker, tmp_path, length):
+def test_a_truncated_file_is_rejected(stoker, tmp_path, length):
     file = foreign(tmp_path / "hub") / "train-00000-of-00001.parquet"
     file.write_bytes(file.read_bytes()[:length])
     done = stoker("data", "convert", "hub", "out", *PACKED, code=1)
-    assert done.err == "hub/train-00000-of-00001.parquet: is no Parquet file, or cut off\n"
+    assert done.err == "hub/train-00000-of-00001.parquet: is not a Parquet file, or is truncated\n"
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""`data sample` shows arrays: numbers as text, bars, lines, maps of colours and pixels, whatever they hold."""
+"""`data sample` shows arrays: numbers as text, bars, lines, heat maps and pixels, whatever their content."""
 
 import base64
 import io
@@ -43,7 +43,7 @@ def caption(page: str, name: str) -> str:
     return re.search(rf"<p class=\"array\"><b>{re.escape(name)}</b> ([^<]*)</p>", page)[1]
 
 
-def test_scalars_and_lists_of_whole_numbers_are_text(stoker, tmp_path):
+def test_scalars_and_lists_of_integers_are_text(stoker, tmp_path):
     tokens = numpy.array([101, 7592, 2088, 102] + [0] * 508, "i4")
     long = numpy.arange(1000, dtype="i8")
     page = page_of(
@@ -67,7 +67,7 @@ def test_scalars_and_lists_of_whole_numbers_are_text(stoker, tmp_path):
     assert "e.npy</b> uint8 (1, 1, 1)" in page
 
 
-def test_vectors_are_bars_or_lines_with_what_is_no_number_left_out(stoker, tmp_path):
+def test_vectors_are_bars_or_lines_without_nan(stoker, tmp_path):
     some = numpy.array([1, -2, numpy.nan, 4, numpy.inf], "f4")
     many = numpy.sin(numpy.arange(5000) / 100)
     many[1000:2000] = numpy.nan
@@ -93,7 +93,7 @@ def test_vectors_are_bars_or_lines_with_what_is_no_number_left_out(stoker, tmp_p
         assert all(-1 <= float(number) <= 146 for number in re.findall(r"[\d.]+", path))
 
 
-def test_tables_are_maps_of_colours(stoker, tmp_path):
+def test_tables_are_heat_maps(stoker, tmp_path):
     ramp = numpy.linspace(0, 1, 12).reshape(3, 4)
     holes = numpy.array([[numpy.nan, numpy.inf], [-numpy.inf, 0.5]])
     page = page_of(
@@ -138,7 +138,7 @@ def test_pixels_are_images_with_channels_first_or_last(stoker, tmp_path):
     assert large.size == (108, 144)
 
 
-def test_what_holds_nothing_or_is_broken_is_said(stoker, tmp_path):
+def test_empty_or_damaged_arrays_are_reported(stoker, tmp_path):
     files = [
         ("one.a.npy", npy(numpy.zeros((3, 0, 2)))),
         ("one.b.npy", npy(numpy.zeros(0))),
@@ -158,7 +158,7 @@ def test_what_holds_nothing_or_is_broken_is_said(stoker, tmp_path):
     assert caption(page, "a.npy") == "float64 (3, 0, 2)"
 
 
-def test_a_table_is_shown_by_class_and_an_image_beside_its_numbers(stoker, tmp_path):
+def test_a_table_is_shown_by_class_and_an_image_next_to_its_numbers(stoker, tmp_path):
     files = []
     for i in range(30):
         files += [
@@ -168,9 +168,9 @@ def test_a_table_is_shown_by_class_and_an_image_beside_its_numbers(stoker, tmp_p
         ]
         files += [(f"{i}.{k:02}.npy", npy(numpy.float32(k))) for k in range(20)]
     packing.indexed_files(stoker, tmp_path, files)
-    told = json.loads(stoker("data", "sample", "shards", "--count", "10", "--json", code=0).out)
+    result = json.loads(stoker("data", "sample", "shards", "--count", "10", "--json", code=0).out)
     page = (tmp_path / "sample.html").read_text()
-    assert told["samples"] == page.count("<figure>") == len(pictures(page, "jpeg")) == 10
+    assert result["samples"] == page.count("<figure>") == len(pictures(page, "jpeg")) == 10
     assert len(re.findall(r"<h2>label [01]</h2>", page)) == 2
     assert page.count('<p class="array">and 9 more</p>') == 10
     assert len(re.findall(r"<figcaption>\d+<br>16x12, ", page)) == 10

@@ -1,4 +1,4 @@
-"""`data sample` shows the beginning of texts and JSON, and nothing that they hold means anything to the page."""
+"""`data sample` shows the beginning of texts and JSON, and escapes their content."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def captions(page: str) -> dict[str, str]:
 
 
 class Elements(HTMLParser):
-    """Which elements a browser would make of a page."""
+    """The elements that a browser finds in a page."""
 
     def __init__(self, page: str):
         super().__init__()
@@ -35,7 +35,7 @@ class Elements(HTMLParser):
         assert not [name for name, _ in attrs if name.startswith("on")]
 
 
-def test_texts_and_json_are_shown_as_they_are(stoker, tmp_path):
+def test_texts_and_json_are_shown_unchanged(stoker, tmp_path):
     page = page_of(
         stoker,
         tmp_path,
@@ -52,7 +52,7 @@ def test_texts_and_json_are_shown_as_they_are(stoker, tmp_path):
     assert '<figure class="wide">' in page
 
 
-def test_markup_and_hostile_bytes_mean_nothing(stoker, tmp_path):
+def test_markup_and_hostile_bytes_are_escaped(stoker, tmp_path):
     hostile = (
         b"</div></figure><script>alert(1)</script><img src=x onerror=alert(2)>"
         b"\x00\x1b[2J\xff\xfe \xe2\x80\xae txt.exe \xc2\x9b31m \xed\xa0\x80 &lt;\r lone"
@@ -69,7 +69,7 @@ def test_markup_and_hostile_bytes_mean_nothing(stoker, tmp_path):
     assert captions(page) == {"caption.txt": f"{len(hostile)} B", "json": f"{len(hostile)} B, no JSON"}
 
 
-def test_of_long_texts_the_beginning_is_shown_in_whole_letters(stoker, tmp_path):
+def test_long_texts_are_cut_between_characters(stoker, tmp_path):
     page = page_of(
         stoker,
         tmp_path,
@@ -89,7 +89,7 @@ def test_of_long_texts_the_beginning_is_shown_in_whole_letters(stoker, tmp_path)
     assert bytes_ == r"\xff" * 600 + " … 99.4 kB more"
 
 
-def test_texts_stand_beside_pictures_and_what_is_damaged_is_told(stoker, tmp_path):
+def test_texts_are_next_to_pictures_and_damage_is_reported(stoker, tmp_path):
     files = [
         (f"{i}.{name}", content) for i in range(4) for name, content in (("jpg", packing.jpeg(i)), ("txt", b"seen"))
     ]
@@ -98,14 +98,14 @@ def test_texts_stand_beside_pictures_and_what_is_damaged_is_told(stoker, tmp_pat
     content = bytearray(shard.read_bytes())
     content[content.index(b"seen")] ^= 1
     shard.write_bytes(content)
-    told = json.loads(stoker("data", "sample", "shards", "--json", code=0).out)
+    result = json.loads(stoker("data", "sample", "shards", "--json", code=0).out)
     page = (tmp_path / "sample.html").read_text()
-    assert told["samples"] == 4 and told["broken"] == 1
+    assert result["samples"] == 4 and result["broken"] == 1
     assert page.count("<img") == 4 and texts(page) == ["seen"] * 3
     assert '<div class="broken">' in page
 
 
-def test_what_is_neither_picture_nor_array_nor_text_is_not_shown(stoker, tmp_path):
+def test_other_files_are_not_shown(stoker, tmp_path):
     packing.indexed_files(stoker, tmp_path, [("a.bin", b"\x00\x01"), ("b.bin", b"\x02\x03")])
     assert stoker("data", "sample", "shards", code=2).err == (
         "shards: has neither images nor arrays nor texts to show\n"

@@ -1,4 +1,4 @@
-"""stoker data pack: everything a dataset can be made from, and what divides it."""
+"""stoker data pack: sources, splits and shards."""
 
 import csv
 import io
@@ -67,7 +67,7 @@ def test_paths_on_standard_input_give_the_same_dataset_as_their_folder(stoker, p
         "photos/none.jpg: no such file or directory\n"
     )
     assert stoker("data", "pack", "-", "none", code=2, input="photos/cat/0000.jpg\nphotos//cat/0000.jpg\n").err == (
-        "standard input: 'photos/cat/0000.jpg' is there twice\n"
+        "standard input: 'photos/cat/0000.jpg' appears twice\n"
     )
 
 
@@ -76,7 +76,7 @@ def write_list(path: Path, rows: list[tuple], header: tuple = ()) -> None:
         csv.writer(file).writerows([header, *rows] if header else rows)
 
 
-def test_a_list_names_paths_labels_and_splits(stoker, photos, tmp_path):
+def test_list_has_paths_labels_and_splits(stoker, photos, tmp_path):
     rows = [(f"photos/cat/{i:04}.jpg", 'a "tabby", grey', "train" if i % 2 else "val") for i in range(20)]
     rows += [(f"photos/dog/{i:04}.jpg", "dog", "train") for i in range(5)]
     write_list(tmp_path / "list.csv", rows, ("File", "label", "split"))
@@ -89,43 +89,43 @@ def test_a_list_names_paths_labels_and_splits(stoker, photos, tmp_path):
     assert found["photos/cat/0001.jpg"] == (photos / "cat/0001.jpg").read_bytes()
 
 
-def test_labels_that_are_numbers_stand_for_themselves(stoker, photos, tmp_path):
+def test_numeric_labels_are_kept(stoker, photos, tmp_path):
     write_list(tmp_path / "list.csv", [(photos / f"cat/{i:04}.jpg", 7 * i) for i in range(4)])
     stoker("data", "pack", "list.csv", "out", "--labels", "cls", "--order", "source", code=0)
     found = members(tmp_path / "out")
-    # The paths are absolute: keys begin at the folder that holds all of them.
+    # The paths are absolute: keys begin at their common folder.
     assert list(found) == [f"{i:04}.{e}" for i in range(4) for e in ("jpg", "cls")]
     assert found["0003.cls"] == b"21"
 
 
-def test_wrong_lists_are_refused_with_their_line(stoker, photos, tmp_path):
-    def says(text: str, code: int = 2) -> str:
+def test_invalid_lists_are_refused_with_their_line(stoker, photos, tmp_path):
+    def error_of(text: str, code: int = 2) -> str:
         (tmp_path / "list.csv").write_text(text)
         return refusal(stoker, "list.csv", "out", code=code)
 
-    assert says("path,label\n") == "list.csv: names no files\n"
-    assert says("path,label\nphotos/cat/0000.jpg,cat\nphotos/cat/none.jpg,cat\n", code=1) == (
+    assert error_of("path,label\n") == "list.csv: lists no files\n"
+    assert error_of("path,label\nphotos/cat/0000.jpg,cat\nphotos/cat/none.jpg,cat\n", code=1) == (
         "list.csv:3: photos/cat/none.jpg: no such file or directory\n"
     )
-    assert says("photos/cat/0000.jpg,1\n\nphotos/cat/./0000.jpg,2\n") == (
-        "list.csv:3: 'photos/cat/0000.jpg' and the file of line 1 would be one sample ('photos/cat/0000')\n"
-        "  try: each file once; to see a class more often, weight it when training\n"
+    assert error_of("photos/cat/0000.jpg,1\n\nphotos/cat/./0000.jpg,2\n") == (
+        "list.csv:3: 'photos/cat/0000.jpg' and the file of line 1 would be the same sample ('photos/cat/0000')\n"
+        "  try: list each file once; to oversample a class, weight it in training\n"
     )
-    assert says('photos/cat/0000.jpg,"cat\n') == "list.csv:1: a quote that is never closed\n"
-    assert says('photos/cat/0000.jpg,"cat"s\n') == "list.csv:1: text behind a closing quote\n"
-    assert says('photos/cat/0000.jpg,c"at\n') == "list.csv:1: a quote inside a field that has none around it\n"
-    assert says("photos/cat/0000.jpg,c\0at\n") == "list.csv:1: a NUL byte\n"
-    assert says(",cat\n") == "list.csv:1: no path of a file\n"
-    assert says("photos/cat/0000.jpg,99999999999\n") == (
+    assert error_of('photos/cat/0000.jpg,"cat\n') == "list.csv:1: a quote is never closed\n"
+    assert error_of('photos/cat/0000.jpg,"cat"s\n') == "list.csv:1: text after a closing quote\n"
+    assert error_of('photos/cat/0000.jpg,c"at\n') == "list.csv:1: a quote inside an unquoted field\n"
+    assert error_of("photos/cat/0000.jpg,c\0at\n") == "list.csv:1: a NUL byte\n"
+    assert error_of(",cat\n") == "list.csv:1: not a file path\n"
+    assert error_of("photos/cat/0000.jpg,99999999999\n") == (
         "list.csv:1: label 99999999999 is too large (at most 2147483647)\n"
     )
-    assert says("photos/cat/0000.jpg,1,a/b\n") == (
+    assert error_of("photos/cat/0000.jpg,1,a/b\n") == (
         "list.csv:1: 'a/b' cannot be the name of a split (letters, digits, '-', '_')\n"
     )
-    assert says(f"{'x' * 5000},1\n") == "list.csv:1: a path of 5000 bytes (at most 4096)\n"
+    assert error_of(f"{'x' * 5000},1\n") == "list.csv:1: a path of 5000 bytes (at most 4096)\n"
 
 
-def test_splits_are_divided_class_by_class_and_by_nothing_but_key_and_seed(stoker, photos, packed):
+def test_splits_depend_only_on_class_key_and_seed(stoker, photos, packed):
     shares = ("--split", "train=80%,val=0.1,test=10%")
     stoker("data", "pack", "photos", "a", *shares, code=0)
     info = json.loads(stoker("data", "info", "a", "--json", code=0).out)
@@ -140,7 +140,7 @@ def test_splits_are_divided_class_by_class_and_by_nothing_but_key_and_seed(stoke
     one, two = (set(members(stoker.folder / name, "val-*.tar")) for name in "ac")
     assert len(one) == len(two) == 20
     assert one != two
-    # The keys of one split are spread over the whole order of another packing.
+    # The keys of one split are spread over the whole order of the dataset without splits.
     assert set(members(stoker.folder / "a")) == set(members(stoker.folder / "from-folder"))
 
 
@@ -151,7 +151,7 @@ def test_wrong_splits_are_refused(stoker, photos, tmp_path):
     assert refusal(stoker, "photos", "out", "--split", "train") == (
         "data pack: --split: 'train' is not NAME=SHARE (as in train=90%,val=10%)\n"
     )
-    assert refusal(stoker, "photos", "out", "--split", "a=50%,a=50%") == "data pack: --split: 'a' is there twice\n"
+    assert refusal(stoker, "photos", "out", "--split", "a=50%,a=50%") == "data pack: --split: 'a' appears twice\n"
     assert refusal(stoker, "photos", "out", "--split", "train=100%,val=0%") == (
         "photos: split 'val' would get none of 200 samples (--split)\n"
     )
@@ -166,12 +166,12 @@ def test_shards_fit_the_job_that_reads_them(stoker, photos):
     done = stoker("data", "pack", "photos", "out", "--for", "ranks=3,workers=5", "--json", code=0)
     split = json.loads(done.out)["splits"][0]
     assert split["shards"] == 15
-    assert split["why_so_many_shards"] == "3 ranks x 5 workers: one for each"
+    assert split["shard_count_reason"] == "3 ranks x 5 workers: one for each"
     for shard in (stoker.folder / "out").glob("*.tar"):
         with tarfile.open(shard) as archive:
             assert len(archive.getnames()) in (13, 14)
     assert refusal(stoker, "photos", "none", "--for", "ranks=64,workers=8") == (
-        "photos: split 'all': 200 samples cannot give 512 readers a shard each (--for ranks=64,workers=8)\n"
+        "photos: split 'all': 200 samples are too few for 512 readers (--for ranks=64,workers=8)\n"
         "  try: --for ranks=64,workers=3\n"
     )
     assert refusal(stoker, "photos", "none", "--for", "rank=64") == (
@@ -188,7 +188,7 @@ def test_stratified_shards_have_the_same_share_of_each_class(stoker, photos, tmp
     (tmp_path / "flat").mkdir()
     (tmp_path / "flat/1.jpg").write_bytes(jpeg(1))
     assert refusal(stoker, "flat", "none", "--order", "stratified") == (
-        "flat: has no classes before its files are read (--order stratified)\n"
+        "flat: has no classes in its folders or list, which stratifying needs (--order stratified)\n"
     )
 
 
@@ -209,7 +209,7 @@ def photograph(seed: int, **options) -> bytes:
 
 
 @pytest.mark.parametrize("mode", ["baseline", "restart"])
-def test_jpegs_are_turned_without_touching_a_pixel(stoker, tmp_path, mode):
+def test_jpegs_are_converted_losslessly(stoker, tmp_path, mode):
     from PIL import Image
 
     folder = tmp_path / "in/cat"
@@ -246,15 +246,15 @@ def test_jpegs_are_turned_without_touching_a_pixel(stoker, tmp_path, mode):
     stoker("data", "verify", "out", "--full", code=0)
 
 
-def test_a_metadata_rate_is_kept(stoker, tmp_path):
+def test_metadata_rate_is_respected(stoker, tmp_path):
     make_images(tmp_path / "in", {"cat": 40})
     begin = time.monotonic()
     stoker("data", "pack", "in", "out", "--metadata-rate", "80", "-j", "8", code=0)
-    # 40 files and their folder are looked at, then 40 opened: 81 requests of which the first is free.
+    # 40 files and their folder are listed, then 40 opened: 81 requests, and the first one is free.
     assert time.monotonic() - begin >= 80 / 80
 
 
-def test_a_file_that_vanishes_while_it_is_packed_is_named(stoker, photos, tmp_path):
+def test_file_removed_while_packing_is_reported(stoker, photos, tmp_path):
     process = stoker.start("data", "pack", "photos", "out", "--metadata-rate", "150", "-j", "1")
     deadline = time.monotonic() + 60
     while not (tmp_path / "out/.packing/plan").exists():  # then the source has been listed, and is read
@@ -265,21 +265,21 @@ def test_a_file_that_vanishes_while_it_is_packed_is_named(stoker, photos, tmp_pa
     _, err = process.communicate()
     assert process.returncode == 3
     lines = err.splitlines()
-    assert lines[0].startswith("photos/") and lines[0].endswith(".jpg: vanished while it was packed")
-    assert lines[1:] == ["  try: the same command again, once nothing removes files there"]
+    assert lines[0].startswith("photos/") and lines[0].endswith(".jpg: disappeared while packing")
+    assert lines[1:] == ["  try: rerun the command when no process removes files there"]
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("size", [0, 68 << 20])  # small files are read at once, large ones piece by piece
-def test_a_file_that_is_written_anew_while_it_is_packed_is_named(stoker, photos, tmp_path, size):
+def test_file_changed_while_packing_is_reported(stoker, photos, tmp_path, size):
     if size:
         (photos / "cat/0000.bin").write_bytes(bytes(size))
     process = stoker.start("data", "pack", "photos", "out", "--metadata-rate", "150", "-j", "1", "--layout", "files")
     wait_for(lambda: (tmp_path / "out/.packing/plan").exists())
-    for file in photos.rglob("*.*"):  # sizes stay as they were
+    for file in photos.rglob("*.*"):  # sizes do not change
         file.write_bytes(file.read_bytes())
     _, err = process.communicate()
     assert process.returncode == 3
     lines = err.splitlines()
-    assert lines[0].endswith(": changed while it was packed (it was written to since it was listed)")
-    assert lines[1:] == ["  try: the same command again, once nothing writes there"]
+    assert lines[0].endswith(": changed while packing (it was modified after it was listed)")
+    assert lines[1:] == ["  try: rerun the command when no process writes there"]

@@ -30,13 +30,13 @@ def test_numbers_in_a_parquet_list_are_labels_and_may_be_missing(stoker, photos)
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [
-        ("fractions", "column 'path': holds neither text nor whole numbers\n"),
-        ("nameless", "no column 'path' (there are: a, b)\n"),
+        ("fractions", "column 'path': holds neither text nor integers\n"),
+        ("nameless", "no column 'path' (available: a, b)\n"),
     ],
 )
-def test_parquet_lists_that_are_not_read_say_why(stoker, photos, kind, said):
+def test_unsupported_parquet_columns_are_errors_with_a_reason(stoker, photos, kind, message):
     shutil.copy(PARQUET / f"{kind}.parquet", photos)
     done = stoker("data", "pack", f"photos/{kind}.parquet", "out", code=2)
-    assert done.err.startswith(f"photos/{kind}.parquet: {said}")
+    assert done.err.startswith(f"photos/{kind}.parquet: {message}")

@@ -1,4 +1,4 @@
-"""MosaicML's shards (MDS) and LitData's chunks, as those two wrote them (golden/make_streams.py), become datasets."""
+"""MosaicML's shards (MDS) and LitData's chunks, written by these libraries (golden/make_streams.py), become datasets."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parent / "golden/streams"
 
 
 def rows(shard: Path, names: list[str], sizes: list[int | None]) -> list[dict[str, bytes]]:
-    """The values of an MDS shard, read here once more."""
+    """The values of an MDS shard, by an independent reader."""
     data = shard.read_bytes()
     (count,) = struct.unpack_from("<I", data)
     offsets = struct.unpack_from(f"<{count + 1}I", data, 4)
@@ -63,7 +63,7 @@ def edited(stoker, name: str, edit) -> Path:
     return folder
 
 
-def test_images_and_classes_of_mds_are_samples_in_their_order(stoker):
+def test_images_and_classes_of_mds_keep_their_order(stoker):
     members = converted(stoker, GOLDEN / "mds", "--labels", "cls")
     values = [row for n in range(3) for row in rows(GOLDEN / f"mds/shard.0000{n}.mds", ["class", "image"], [8, None])]
     assert [value for name, value in members.items() if name.endswith(".jpg")] == [row["image"] for row in values]
@@ -72,14 +72,14 @@ def test_images_and_classes_of_mds_are_samples_in_their_order(stoker):
     assert next(iter(members)) == "shard.00000/00000000.jpg"
 
 
-def test_packed_shards_give_the_same_dataset(stoker):
+def test_packed_shards_yield_the_same_dataset(stoker):
     plain = converted(stoker, GOLDEN / "mds")
     shutil.move(stoker.folder / "out", stoker.folder / "plain")
     assert converted(stoker, GOLDEN / "mds-zstd") == plain
     assert packing.tree(stoker.folder / "out") == packing.tree(stoker.folder / "plain")
     shutil.rmtree(stoker.folder / "out")
     done = stoker("data", "pack", GOLDEN / "mds-gz", "out", "--order", "source", code=0)
-    assert "  not carried: hashes (xxh3_64): not compared (7 samples)\n" in done.out
+    assert "  skipped: hashes (xxh3_64), which are not supported (7 samples)\n" in done.out
     assert list(packing.members(stoker.folder / "out").values()) == list(plain.values())
 
 
@@ -189,8 +189,8 @@ def test_rows_of_litdatas_tables_are_samples(stoker, packing):
         assert json.loads(found[f"{key}.boxes.json"]) == boxes
 
 
-def test_damage_anywhere_in_a_table_is_an_error_or_another_value(stoker):
-    """No byte of a table can make it write beyond its samples, or end the command by a signal."""
+def test_damage_in_a_table_is_an_error_or_changes_a_value(stoker):
+    """A damaged byte never writes beyond the samples, and never ends the command by a signal."""
     folder = shutil.copytree(GOLDEN / "litdata-table", stoker.folder / "table")
     chunk = folder / "chunk-0-1.bin"
     whole = chunk.read_bytes()
@@ -202,10 +202,10 @@ def test_damage_anywhere_in_a_table_is_an_error_or_another_value(stoker):
         shutil.rmtree(stoker.folder / "out", ignore_errors=True)
     chunk.write_bytes(whole[:-1])
     bad = stoker("data", "convert", folder, "out", "--format", "tar", code=1)
-    assert "chunk-0-1.bin: has 2389 bytes, index.json says 2390" in bad.err
+    assert "chunk-0-1.bin: has 2389 bytes, index.json declares 2390" in bad.err
 
 
-def test_mds_is_indexed_and_read_where_it_lies(stoker):
+def test_mds_is_indexed_and_read_in_place(stoker):
     folder = stoker.folder / "mds"
     shutil.copytree(GOLDEN / "mds", folder)
     done = stoker("data", "index", "mds", code=0)
@@ -219,10 +219,10 @@ def test_mds_is_indexed_and_read_where_it_lies(stoker):
     assert converted(stoker, folder) == from_index
     (folder / "shard.00001.mds").write_bytes(b"\0" * 2256)
     bad = stoker("data", "index", "mds", code=1)
-    assert bad.err.startswith("mds/shard.00001.mds: samples lie from byte 0 to 0 of 2256\n")
+    assert bad.err.startswith("mds/shard.00001.mds: samples are in bytes 0 to 0 of 2256\n")
 
 
-def test_the_loader_reads_mds_where_it_lies(stoker, python):
+def test_the_loader_reads_mds_in_place(stoker, python):
     shutil.copytree(GOLDEN / "mds", stoker.folder / "mds")
     stoker("data", "index", "mds", code=0)
     code = """
@@ -231,58 +231,55 @@ for batch in stoker.Loader("mds", batch_size=4, transform=None, tensors="dlpack"
     print(list(memoryview(batch["label"])), [key for key in batch["key"]], hashlib.md5(bytes(memoryview(batch["data"]))).hexdigest())
 """
     values = [row for n in range(3) for row in rows(GOLDEN / f"mds/shard.0000{n}.mds", ["class", "image"], [8, None])]
-    told = python(code)
+    result = python(code)
     for begin, labels in ((0, [0, 1, 2, 0]), (4, [1, 2, 0])):
         images = b"".join(row["image"] for row in values[begin : begin + 4])
-        assert f"{labels} " in told and hashlib.md5(images).hexdigest() in told
+        assert f"{labels} " in result and hashlib.md5(images).hexdigest() in result
 
 
-def test_what_no_sample_of_can_be_read_by_itself_is_not_indexed(stoker):
+def test_shards_without_random_access_are_not_indexed(stoker):
     for name in ("mds-zstd", "mds-everything", "litdata"):
         shutil.copytree(GOLDEN / name, stoker.folder / name)
     bad = stoker("data", "index", "mds-zstd", code=2)
     assert bad.err == (
-        "mds-zstd/shard.00000.mds.zstd: is compressed (zstd): no sample of it can be read by itself\n"
+        "mds-zstd/shard.00000.mds.zstd: is compressed (zstd): its samples cannot be read individually\n"
         "  try: stoker data convert mds-zstd OUT\n"
     )
     bad = stoker("data", "index", "mds-everything", code=2)
     assert bad.err == (
-        "mds-everything/shard.00000.mds: column 'any' (ndarray) holds no files as they lie: "
-        "no sample of it can be read by itself\n  try: stoker data convert mds-everything OUT\n"
+        "mds-everything/shard.00000.mds: column 'any' (ndarray) needs conversion: its samples cannot be read individually\n  try: stoker data convert mds-everything OUT\n"
     )
     bad = stoker("data", "index", "litdata", code=2)
-    assert bad.err == (
-        "litdata: chunks of LitData cannot be read where they lie\n  try: stoker data convert litdata OUT\n"
-    )
+    assert bad.err == ("litdata: chunks of LitData cannot be read in place\n  try: stoker data convert litdata OUT\n")
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         (
             "mds-pickle",
-            "index.json: column 'meta' is pickled ('pkl'): reading it would run whatever code is in it\n"
-            "  try: write it again with another encoding, as in bytes, json or ndarray\n",
+            "index.json: column 'meta' is pickled ('pkl'): reading it would run arbitrary code\n"
+            "  try: write it again with a different encoding: bytes, json or ndarray\n",
         ),
         (
             "litdata-pickle",
-            "index.json: column 'meta' is pickled ('pickle'): reading it would run whatever code is in it\n"
-            "  try: write it again with another encoding, as in bytes, json or ndarray\n",
+            "index.json: column 'meta' is pickled ('pickle'): reading it would run arbitrary code\n"
+            "  try: write it again with a different encoding: bytes, json or ndarray\n",
         ),
         (
             "mds-brotli",
-            "index.json: shards are compressed by 'br'; zstd and gz are read\n  try: brotli -d *.br, in that folder\n",
+            "index.json: shards are compressed by 'br'; zstd and gz are supported\n  try: brotli -d *.br, in that folder\n",
         ),
     ],
 )
-def test_what_is_not_taken_is_refused_by_name(stoker, name, says):
+def test_unsupported_datasets_are_refused_by_name(stoker, name, message):
     bad = stoker("data", "convert", GOLDEN / name, "out", "--format", "tar", code=2)
-    assert bad.err == f"{GOLDEN / name}/{says}"
+    assert bad.err == f"{GOLDEN / name}/{message}"
     assert not (stoker.folder / "out").exists()
 
 
 def test_damage_is_named(stoker):
-    def says(folder: Path, text: str) -> None:
+    def expect_error(folder: Path, text: str) -> None:
         bad = stoker("data", "convert", folder.name, "out", "--format", "tar")
         assert bad.code in (1, 2)
         assert bad.err.startswith(f"{folder.name}/{text}"), bad.err
@@ -296,30 +293,30 @@ def test_damage_is_named(stoker):
     data = bytearray(shard.read_bytes())
     data[-1] ^= 1
     shard.write_bytes(data)
-    says(folder, "shard.00001.mds: sha1 expected ")
+    expect_error(folder, "shard.00001.mds: sha1 expected ")
     folder = copy("mds")
     (folder / "shard.00002.mds").unlink()
-    says(folder, "shard.00002.mds: ")
+    expect_error(folder, "shard.00002.mds: ")
     folder = copy("litdata-arrays")
     (folder / "chunk-0-1.bin").write_bytes((folder / "chunk-0-1.bin").read_bytes()[:-1])
-    says(folder, "chunk-0-1.bin: has 337 bytes, index.json says 338")
-    says(edited(stoker, "litdata-arrays", lambda index: index["chunks"][0].update(chunk_size=5)),
-         "chunk-0-0.bin: has 4 samples, index.json says 5")  # fmt: skip
-    says(edited(stoker, "litdata", lambda index: index["chunks"][0].update(filename="../x")),
-         "index.json: a chunk's filename is no name of a file")  # fmt: skip
-    says(edited(stoker, "litdata", lambda index: index["config"].update(encryption={"algorithm": "fernet"})),
+    expect_error(folder, "chunk-0-1.bin: has 337 bytes, index.json declares 338")
+    expect_error(edited(stoker, "litdata-arrays", lambda index: index["chunks"][0].update(chunk_size=5)),
+         "chunk-0-0.bin: has 4 samples, index.json declares 5")  # fmt: skip
+    expect_error(edited(stoker, "litdata", lambda index: index["chunks"][0].update(filename="../x")),
+         "index.json: a chunk's filename is not a valid file name")  # fmt: skip
+    expect_error(edited(stoker, "litdata", lambda index: index["config"].update(encryption={"algorithm": "fernet"})),
          "index.json: its chunks are encrypted\n  try: optimize it again without encryption")  # fmt: skip
-    says(edited(stoker, "mds", lambda index: index["shards"][1].update(column_names=["a", "image"])),
-         "shard.00001.mds: its columns are not those that index.json says")  # fmt: skip
+    expect_error(edited(stoker, "mds", lambda index: index["shards"][1].update(column_names=["a", "image"])),
+         "shard.00001.mds: its columns differ from index.json")  # fmt: skip
     folder = copy("litdata-batch")
     chunk = folder / "chunk-0-0.bin"
     data = bytearray(chunk.read_bytes())
-    data[48] ^= 1  # the number of a batch's samples
+    data[48] ^= 1  # the number of samples of a batch
     chunk.write_bytes(data)
-    says(folder, "chunk-0-0.bin: batch 0 does not fit the samples")
+    expect_error(folder, "chunk-0-0.bin: batch 0 does not fit the samples")
 
 
-def test_a_shard_whose_number_of_samples_looks_like_gzip_is_none(stoker):
+def test_a_sample_count_like_a_gzip_magic_is_not_gzip(stoker):
     count = 0x8B1F
     folder = write_mds(stoker.folder / "many", [f"{i}".encode() for i in range(count)])
     done = stoker("data", "index", folder, "--json", code=0)
@@ -330,7 +327,7 @@ def test_a_shard_whose_number_of_samples_looks_like_gzip_is_none(stoker):
     assert json.loads(done.out)["samples"] == count
 
 
-def test_more_shards_than_files_may_be_open(stoker):
+def test_more_shards_than_open_files(stoker):
     folder = stoker.folder / "many"
     folder.mkdir()
     shards = []

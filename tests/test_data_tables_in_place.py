@@ -1,4 +1,4 @@
-"""Tables of numbers are datasets where they lie: what a copy would hold, without one."""
+"""Tables of numbers as datasets in place: the same samples as in a copy."""
 
 import decimal
 import json
@@ -17,7 +17,7 @@ COLUMNS = "petal_length,petal_width,sepal,grown,count,number,day,grid,place"
 
 
 def same_as_copy(stoker, *options: str) -> None:
-    """The dataset `hub`, indexed with these options, has the samples of its copy, which is made first."""
+    """Checks that `hub`, indexed with these options, has the same samples as a converted copy."""
     stoker("data", "convert", "hub", "copy", *TAR, *options, code=0)
     stoker("data", "index", "hub", *options, code=0)
     stoker("data", "verify", "hub", "--full", code=0)
@@ -48,7 +48,7 @@ def same_as_copy(stoker, *options: str) -> None:
         ("--tensor", "one=height", "--missing", "nan", "--columns", "grid,count", "--label", "number"),
     ],
 )
-def test_samples_are_those_of_a_copy(stoker, tmp_path, options, chosen):
+def test_samples_equal_a_copy(stoker, tmp_path, options, chosen):
     flowers(tmp_path / "hub", **options)
     same_as_copy(stoker, *chosen)
 
@@ -67,7 +67,7 @@ def test_row_groups_may_have_any_number_of_rows(stoker, tmp_path):
     same_as_copy(stoker, "--tensor", "x=a,b")
 
 
-def test_numbers_of_every_type_become_any_other_that_holds_them(stoker, tmp_path):
+def test_numbers_convert_to_every_type_that_can_represent_them(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     chance = random.Random(4)
     kinds = ("bool_", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64")
@@ -100,7 +100,7 @@ def test_numbers_of_every_type_become_any_other_that_holds_them(stoker, tmp_path
     )
 
 
-def test_a_table_of_numbers_alone_is_taken_whole(stoker, python, tmp_path):
+def test_table_of_numbers_is_used_whole(stoker, python, tmp_path):
     (tmp_path / "hub").mkdir()
     embedding = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(numpy.arange(40, dtype="f4")), 4)
     table = pyarrow.table({"age": range(10), "label": [i % 3 for i in range(10)], "embedding": embedding})
@@ -121,17 +121,17 @@ for batch in stoker.Loader(sys.argv[1], batch_size=10, shuffle=False, component=
     assert (tmp_path / "hub/index.bin").read_bytes() == before
 
 
-def test_what_was_chosen_and_left_out_is_said(stoker, tmp_path):
+def test_selected_and_dropped_rows_are_reported(stoker, tmp_path):
     flowers(tmp_path / "hub")
     options = ("--tensor", "x=age,height", "--missing", "drop", "--where", "sepal >= 0 and part = 'train'")
     lines = stoker("data", "index", "hub", *options, code=0).out.splitlines()
-    assert any(re.fullmatch(r"  not carried: sepal \([1-9]\d* samples\)", line) for line in lines)
-    assert lines[-2] == "  40 of 60 rows chosen, 4 of 6 row groups read (--where)"
-    assert lines[-1].endswith(" rows left out: a value is missing (--missing drop)")
-    assert "it held what is in no shard" not in stoker("data", "verify", "hub", code=0).out
+    assert any(re.fullmatch(r"  skipped: sepal \([1-9]\d* samples\)", line) for line in lines)
+    assert lines[-2] == "  40 of 60 rows selected, 4 of 6 row groups read (--where)"
+    assert lines[-1].endswith(" rows dropped: missing value (--missing drop)")
+    assert "or has data that is not in the shards" not in stoker("data", "verify", "hub", code=0).out
 
 
-def test_rows_that_are_chosen_are_part_of_the_version(stoker, tmp_path):
+def test_selected_rows_are_part_of_the_version(stoker, tmp_path):
     (tmp_path / "one").mkdir()
     table = pyarrow.table({"a": numpy.arange(20, dtype="f4"), "b": [i % 10 for i in range(20)]})
     pyarrow.parquet.write_table(table, tmp_path / "one/train.parquet")
@@ -146,27 +146,27 @@ def test_rows_that_are_chosen_are_part_of_the_version(stoker, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        (("--columns", "curve"), "hub/train.parquet: column 'curve': its lists are not all of one length, "),
-        (("--columns", "sepal,name"), "hub/train.parquet: column 'name' holds bytes: with options for numbers "),
-        (("--label", "species"), "hub/train.parquet: column 'name' holds bytes: with options for numbers "),
+        (("--columns", "curve"), "hub/train.parquet: column 'curve': its lists have different lengths, "),
+        (("--columns", "sepal,name"), "hub/train.parquet: column 'name' has bytes, which these options "),
+        (("--label", "species"), "hub/train.parquet: column 'name' has bytes, which these options "),
         (("--tensor", "x=age"), "hub/train.parquet: row 3, column 'age': has no value (--missing)"),
         (
             ("--tensor", "x=count:float32"),
             "hub/train.parquet: row 1, column 'count': 1099511627777 would be rounded in float32",
         ),
-        (("--columns", "sepal", "--window", "0:3"), "data index: --window is for arrays, --where, --columns, "),
+        (("--columns", "sepal", "--window", "0:3"), "data index: --window needs arrays; --where, --columns, "),
     ],
 )
-def test_what_cannot_be_read_where_it_lies_is_refused_with_a_cure(stoker, tmp_path, options, said):
+def test_columns_that_cannot_be_read_in_place_are_refused_with_a_cure(stoker, tmp_path, options, message):
     flowers(tmp_path / "hub")
     done = stoker("data", "index", "hub", *options, code=2)
-    assert done.err.startswith(said), done.err
+    assert done.err.startswith(message), done.err
     assert not (tmp_path / "hub/manifest.json").exists()
 
 
-def test_damage_is_found_by_whoever_reads(stoker, tmp_path):
+def test_every_reader_finds_damage(stoker, tmp_path):
     flowers(tmp_path / "hub", compression="none")
     file = tmp_path / "hub/train.parquet"
     whole = file.read_bytes()
@@ -183,10 +183,10 @@ def test_damage_is_found_by_whoever_reads(stoker, tmp_path):
     stoker("data", "verify", "hub", "--full", code=0)
 
 
-def test_a_copy_is_made_of_what_was_indexed(stoker, tmp_path):
+def test_indexed_table_can_be_converted(stoker, tmp_path):
     flowers(tmp_path / "hub")
     stoker("data", "index", "hub", "--tensor", "x=petal_*", "--label", "species", code=0)
     stoker("data", "convert", "hub", "copy", *TAR, "--tensor", "x=petal_*", "--label", "species", code=0)
     assert len(packing.members(tmp_path / "copy")) == ROWS
     again = stoker("data", "convert", "hub", "other", *TAR, code=2)
-    assert again.err.startswith("hub: its arrays are columns side by side, as its index says, and not in its files\n")
+    assert again.err.startswith("hub: its arrays are table columns that only its index combines\n")

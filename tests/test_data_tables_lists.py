@@ -1,4 +1,4 @@
-"""Lists in tables: of texts and bytes, which become files of samples, and of numbers, which become vectors of one length."""
+"""Lists in tables: texts and bytes become files of samples, numbers become vectors of one length."""
 
 import json
 
@@ -24,7 +24,7 @@ def convert(stoker, *options: object, code: int = 0):
 
 
 def files_of(folder) -> dict[str, dict[str, bytes]]:
-    """By key, the files of a sample by their extensions."""
+    """The files of each sample by key and extension."""
     found: dict[str, dict[str, bytes]] = {}
     for name, content in packing.members(folder).items():
         key, _, extension = name.partition(".")
@@ -50,7 +50,7 @@ def test_lists_of_texts_are_json(stoker, tmp_path, options):
             assert text is None or json.loads(text) == values[row]
 
 
-def test_lists_of_images_are_files_of_their_own(stoker, python, tmp_path):
+def test_lists_of_images_become_separate_files(stoker, python, tmp_path):
     images = [[packing.jpeg(10 * row + i, kind="PNG" if i == 1 else "JPEG") for i in range(row)] for row in range(5)]
     images[3][0] = None
     images[4][2] = b"no image"
@@ -68,8 +68,8 @@ def test_lists_of_images_are_files_of_their_own(stoker, python, tmp_path):
             if item is not None
         }
         assert {name: content for name, content in found[str(row)].items() if name != "x.npy"} == expected
-    told = json.loads(stoker("data", "info", "out", "--json", code=0).out)
-    assert "views.1.png" in json.dumps(told)
+    result = json.loads(stoker("data", "info", "out", "--json", code=0).out)
+    assert "views.1.png" in json.dumps(result)
     code = """
 import sys, stoker
 for batch in stoker.Loader(sys.argv[1], batch_size=9, shuffle=False, component="views.1.png", transform=None, tensors="numpy"):
@@ -79,7 +79,7 @@ for batch in stoker.Loader(sys.argv[1], batch_size=9, shuffle=False, component="
     assert python(code, "two") == "True\n"
 
 
-def test_structures_of_images_and_paths_are_taken_by_their_name(stoker, tmp_path):
+def test_structures_of_images_and_paths_are_selected_by_name(stoker, tmp_path):
     kind = pyarrow.list_(pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())]))
     rows = [[{"bytes": packing.jpeg(i), "path": f"{i}.jpg"} for i in range(2)] for _ in range(3)]
     write(tmp_path / "hub", {"images": pyarrow.array(rows, kind), "label": range(3)})
@@ -91,62 +91,62 @@ def test_structures_of_images_and_paths_are_taken_by_their_name(stoker, tmp_path
     }  # fmt: skip
 
 
-def test_without_options_they_are_taken_where_nothing_else_is_there(stoker, tmp_path):
+def test_lists_are_used_by_default_if_nothing_else_exists(stoker, tmp_path):
     write(tmp_path / "hub", {"captions": [["a"], ["b", "c"]], "n": [1, 2]})
     convert(stoker)
     assert sorted(packing.members(tmp_path / "out").values(), key=len)[:2] == [b'["a"]', b'["b","c"]']
     assert len(arrays(tmp_path / "out", "n.npy")) == 2
     write(tmp_path / "with", {"captions": [["a"], ["b", "c"]], "text": ["1", "2"]})
     done = stoker("data", "convert", "with", "other", *TAR, code=0)
-    assert "  not carried: captions (2 samples)\n" in done.out
+    assert "  skipped: captions (2 samples)\n" in done.out
 
 
 @pytest.mark.parametrize("kind", ["tfrecord", "parquet", "hdf5", "zarr"])
-def test_every_kind_of_shard_holds_them(stoker, tmp_path, kind):
+def test_every_format_stores_them(stoker, tmp_path, kind):
     views = pyarrow.array([[b"1", b"22"], [packing.jpeg(1)], []], pyarrow.list_(pyarrow.binary()))
     write(tmp_path / "hub", {"captions": CAPTIONS[:2] + CAPTIONS[3:4], "views": views})
     convert(stoker, "--columns", "captions,views")
     stoker("data", "pack", "hub", kind, "--format", kind, "--order", "source", "--columns", "captions,views", code=0)
-    told = stoker("data", "diff", "out", kind).out
-    assert "  3 the same" in told or told.startswith("out and ")
+    result = stoker("data", "diff", "out", kind).out
+    assert "  3 the same" in result or result.startswith("out and ")
 
 
 @pytest.mark.parametrize(
-    ("columns", "words", "said"),
+    ("columns", "words", "message"),
     [
         ({"v": [[b"x"] * 1001]}, "v", "row 0, column 'v': has 1 001 items (at most 1 000 become files of a sample)\n"),
-        ({"v": [[[b"x"]]]}, "v", "--columns: column 'v' holds list of list of bytes: makes no file\n"),
+        ({"v": [[[b"x"]]]}, "v", "--columns: column 'v' is of type list of list of bytes: cannot become a file\n"),
         (
             {"v": [[b"x"]], "v.0": [b"y"]},
             "v,v.0",
-            "row 0: would have two files 'v.0'\n  try: --columns, naming one of them\n",
+            "row 0: would have two files 'v.0'\n  try: --columns with only one of them\n",
         ),
         ({"v": [["x"]], "v.json": [b"y"]}, "v,v.json", "a sample has another file 'v.json' already\n"),
-        ({"v": [[]], "w": [1]}, "v", "row 0: has no file: no column of bytes or text has anything\n"),
+        ({"v": [[]], "w": [1]}, "v", "row 0: has no file: all its columns of bytes or text are empty\n"),
     ],
 )
-def test_what_makes_no_files_is_refused(stoker, tmp_path, columns, words, said):
+def test_columns_that_cannot_become_files_are_refused(stoker, tmp_path, columns, words, message):
     kinds = {"v": pyarrow.list_(pyarrow.binary())} if columns["v"] == [[]] else {}
     write(tmp_path / "hub", {name: pyarrow.array(values, kinds.get(name)) for name, values in columns.items()})
     err = convert(stoker, "--columns", words, code=2).err
-    assert err.startswith("hub/train.parquet: ") and said in err
+    assert err.startswith("hub/train.parquet: ") and message in err
 
 
-def test_a_text_that_is_no_utf8_is_refused(stoker, tmp_path):
+def test_invalid_utf8_is_refused(stoker, tmp_path):
     bad = pyarrow.array([["ok"], [b"\xff".decode("latin-1")]])
     write(tmp_path / "hub", {"v": bad}, compression="none", use_dictionary=False)
     file = tmp_path / "hub/train.parquet"
     file.write_bytes(file.read_bytes().replace("ÿ".encode(), b"\xff\xfe"))
     err = convert(stoker, "--columns", "v", code=2).err
-    assert err == "hub/train.parquet: row 1, column 'v': holds a text that is no UTF-8, and JSON takes no other\n"
+    assert err == "hub/train.parquet: row 1, column 'v': has text that is not UTF-8, which JSON requires\n"
 
 
-def test_they_are_not_read_where_they_lie(stoker, tmp_path):
+def test_lists_are_not_read_in_place(stoker, tmp_path):
     write(tmp_path / "hub", {"v": [["x"]], "n": [1]})
     err = stoker("data", "index", "hub", "--columns", "v,n", code=2).err
     assert err == (
-        "hub/train.parquet: column 'v' holds lists of bytes: these are not read where they lie\n"
-        "  try: stoker data convert SOURCE OUT --format tar, which makes files of them\n"
+        "hub/train.parquet: column 'v' has lists of bytes, which cannot be read in place\n"
+        "  try: stoker data convert SOURCE OUT --format tar\n"
     )
 
 
@@ -183,44 +183,44 @@ def test_lists_of_different_lengths_become_vectors_of_one(stoker, tmp_path, spel
         assert numpy.array_equal(found[str(row)], numpy.array(padded(items, length, pad), kind), equal_nan=pad != pad)
     cut = [len(items) - length for items in LISTS if len(items) > length]
     shorter = sum(len(items) < length for items in LISTS)
-    told = json.loads(done.out)["table"]["lengths"]["ids.npy"]
-    assert told == {"padded": shorter, "cut": len(cut), "items_cut": sum(cut)}
+    result = json.loads(done.out)["table"]["lengths"]["ids.npy"]
+    assert result == {"padded": shorter, "cut": len(cut), "items_cut": sum(cut)}
     text = stoker("data", "convert", "hub", "again", *TAR, "--tensor", f"ids=tokens{spelled}", code=0).out
     assert f"  ids.npy: {shorter} list{'s' * (shorter != 1)} padded (--tensor)\n" in text
-    lost = f"which leaves out {sum(cut)} items (--tensor)\n"
+    lost = f"  ids.npy: {len(cut)} list{'s' * (len(cut) != 1)} truncated by {sum(cut)} items (--tensor)\n"
     assert (lost in text) == bool(cut)
 
 
-def test_a_list_of_another_length_is_an_error_unless_it_says_pad_or_cut(stoker, tmp_path):
+def test_list_of_a_different_length_is_an_error_without_pad_or_cut(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     table = pyarrow.table(
         {"tokens": [[1, 2], [3], None, [4, 5]], "same": [[1.0, 2.0]] * 4, "deep": [[[1]]] * 4, "x": range(4)}
     )
     pyarrow.parquet.write_table(table, tmp_path / "hub/all.parquet")
     start = "hub/all.parquet: row 1, column 'tokens': has 1 items, and 'ids.npy' 2 (--tensor)\n"
-    shorter = "  try: --tensor NAME=tokens[2,pad=0], which puts zeros behind shorter lists\n"
+    shorter = "  try: --tensor NAME=tokens[2,pad=0], which pads shorter lists with zeros\n"
     assert refused(stoker, "--tensor", "ids=tokens[2]") == start + shorter
-    longer = "  try: --tensor NAME=tokens[1,cut], which leaves out what longer lists have behind it\n"
+    longer = "  try: --tensor NAME=tokens[1,cut], which truncates longer lists\n"
     assert refused(stoker, "--tensor", "ids=tokens[1,pad=0]").endswith(
         "has 2 items, and 'ids.npy' 1 (--tensor)\n" + longer
     )
     assert "row 2, column 'tokens': a list is missing (--missing)" in refused(stoker, "--tensor", "ids=tokens[2,pad=0]")
-    said = {
-        "f=x[2]": "--tensor f: column 'x' holds int64: a list of numbers is expected (a length in [ ])",
-        "f=deep[2]": "--tensor f: column 'deep' holds list of list of int64: a list of numbers is expected",
+    message = {
+        "f=x[2]": "--tensor f: column 'x' is of type int64: a list of numbers is expected (a length in [ ])",
+        "f=deep[2]": "--tensor f: column 'deep' is of type list of list of int64: a list of numbers is expected",
         "f=tokens,same[2]": "--tensor f: a length in [ ] is for one column of lists",
         "f=tokens:uint8[2,pad=-1]": "--tensor f: pad=-1 ",
         "f=tokens": "  try: a length for lists: --tensor f=tokens[512,pad=0,cut]\n",
-        "f=tokens[0]": "'0' is no length",
-        "f=tokens[2,pad=x]": "'pad=x' is no number to pad with",
+        "f=tokens[0]": "'0' is not a length",
+        "f=tokens[2,pad=x]": "'pad=x' is not a number to pad with",
         "f=tokens[2,trim]": "'trim' is neither pad=NUMBER nor cut",
-        "f=tokens[99999999999999999999]": "'99999999999999999999' is no length",
+        "f=tokens[99999999999999999999]": "'99999999999999999999' is not a length",
     }
-    for words, what in said.items():
+    for words, what in message.items():
         assert what in refused(stoker, "--tensor", words), words
     assert stoker("data", "index", "hub", "--tensor", "ids=tokens[2,pad=0]", "--missing", "drop", code=2).err == (
-        "hub/all.parquet: column 'tokens': not all its lists have 2 items: only a copy pads and cuts them\n"
-        "  try: stoker data convert SOURCE OUT --format tar: it makes arrays of any table\n"
+        "hub/all.parquet: column 'tokens': not all its lists have 2 items, and only a copy pads and cuts them\n"
+        "  try: stoker data convert SOURCE OUT --format tar\n"
     )
     convert(stoker, "--tensor", "same=same:float32[2]")
     stoker("data", "index", "hub", "--tensor", "same=same:float32[2]", code=0)

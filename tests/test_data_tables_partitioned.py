@@ -1,4 +1,4 @@
-"""Tables in folders named after values, as Hive lays them out, are one table: keys are columns, and files that cannot match
+"""Partitioned tables (Hive): partition keys are columns, and files that cannot match
 are not opened."""
 
 import json
@@ -60,7 +60,7 @@ def convert(stoker, *options: object, code: int = 0):
 
 
 def same_as_copy(stoker, *options: object) -> None:
-    """The folder `hub`, indexed with these options, has the samples of its copy, which is made first."""
+    """Checks that `hub`, indexed with these options, has the same samples as a converted copy."""
     convert(stoker, *options)
     stoker("data", "index", "hub", *options, code=0)
     stoker("data", "verify", "hub", "--full", code=0)
@@ -70,7 +70,7 @@ def same_as_copy(stoker, *options: object) -> None:
 
 
 def leaf(draw: random.Random):
-    """A test as we write it, and as Arrow has it."""
+    """A test in our syntax, and as an Arrow expression."""
     column = draw.choice(("year", "year", "country", "country", "count", "row"))
     kind = draw.randrange(8)
     if kind == 0:
@@ -90,7 +90,7 @@ def leaf(draw: random.Random):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_condition_takes_the_rows_and_values_that_arrow_takes(stoker, tmp_path, seed):
+def test_conditions_select_the_same_rows_and_values_as_arrow(stoker, tmp_path, seed):
     sales(tmp_path / "hub")
     draw = random.Random(seed)
     theirs = pyarrow.dataset.dataset(tmp_path / "hub", partitioning="hive")
@@ -105,7 +105,7 @@ def test_any_condition_takes_the_rows_and_values_that_arrow_takes(stoker, tmp_pa
             assert done.code == 2 and "(--where)" in done.out, text
             continue
         assert done.code == 0, (text, done.err)
-        assert json.loads(done.out)["table"]["rows_chosen"] == len(expected), text
+        assert json.loads(done.out)["table"]["rows_selected"] == len(expected), text
         if i % 4 == 0:
             found = arrays(tmp_path / f"out{i}", "all.npy")
             columns = [expected[name].to_numpy() for name in ("row", "year", "count")]
@@ -127,7 +127,7 @@ def test_files_whose_path_cannot_match_are_not_opened(stoker, tmp_path):
     indexed = stoker("data", "index", "hub", *words, code=0)
     assert ", 18 of 24 files not opened (--where)\n" in indexed.out
     none = stoker("data", "convert", "hub", "none", *TAR, "--where", "year = 1999", code=2)
-    assert none.err == "hub: none of 24 files can have such a row, by their paths (--where)\n"
+    assert none.err == "hub: none of 24 files can match, by their paths (--where)\n"
 
 
 @pytest.mark.parametrize("options", [{}, {"compression": "none", "use_dictionary": False}])
@@ -141,16 +141,16 @@ def test_files_whose_path_cannot_match_are_not_opened(stoker, tmp_path):
         (),
     ],
 )
-def test_keys_of_the_path_are_columns_of_copies_and_where_they_lie(stoker, tmp_path, options, chosen):
+def test_partition_keys_are_columns_in_copies_and_in_place(stoker, tmp_path, options, chosen):
     sales(tmp_path / "hub", **options)
     same_as_copy(stoker, *chosen)
 
 
-def test_labels_keys_and_classes_are_what_the_folders_say(stoker, tmp_path):
+def test_labels_keys_and_classes_can_come_from_folders(stoker, tmp_path):
     table = sales(tmp_path / "hub", "country", "digit")
     convert(stoker, "--tensor", "x=value", "--label", "country", "--where", "country is not null")
-    told = json.loads(stoker("data", "info", "out", "--json", code=0).out)
-    assert told["classes"] == sorted({c for c in table["country"].to_pylist() if c}, key=str.encode)
+    result = json.loads(stoker("data", "info", "out", "--json", code=0).out)
+    assert result["classes"] == sorted({c for c in table["country"].to_pylist() if c}, key=str.encode)
     names = sorted(arrays(tmp_path / "out", "x.npy"))
     assert names[0].startswith("country=") and "/part-0.parquet/0000000" in names[0]
     stoker(
@@ -173,7 +173,7 @@ def test_labels_keys_and_classes_are_what_the_folders_say(stoker, tmp_path):
     assert all(found[f"{row}.cls"] == str(row % 3).encode() for row in range(ROWS))
 
 
-def test_types_of_keys_are_told_by_all_their_values(stoker, tmp_path):
+def test_key_types_are_inferred_from_all_values(stoker, tmp_path):
     for i, (month, code, big, mixed) in enumerate((("01", "007", "1", "1"), ("12", "8", "5000000000", "x"))):
         one(tmp_path / "hub", f"month={month}/code={code}/big={big}/mixed={mixed}/a.parquet", {"v": [i]})
     convert(stoker, "--columns", "month,code,big,v,mixed", "--key", "v")
@@ -185,10 +185,10 @@ def test_types_of_keys_are_told_by_all_their_values(stoker, tmp_path):
     }
     assert packing.members(tmp_path / "out")["1.mixed"] == b"x"
     wrong = stoker("data", "convert", "hub", "no", *TAR, "--columns", "v", "--where", "mixed = 1", code=2).err
-    assert wrong == "hub: --where: character 9, '1': mixed holds text: a text in single quotes is expected\n"
+    assert wrong == "hub: --where: character 9, '1': mixed is of type text: a text in single quotes is expected\n"
 
 
-def test_values_are_decoded_and_hives_word_for_none_is_missing(stoker, tmp_path):
+def test_values_are_decoded_and_hives_null_marker_is_missing(stoker, tmp_path):
     for i, value in enumerate(("a%2Fb%3D%25", "100%", "%C3%BC", "", "__HIVE_DEFAULT_PARTITION__", "%zz%4")):
         one(tmp_path / "hub", f"the%20key={value}/a.parquet", {"v": [i]})
     convert(stoker, "--columns", "v,the key", "--key", "v")
@@ -202,15 +202,15 @@ def test_values_are_decoded_and_hives_word_for_none_is_missing(stoker, tmp_path)
         assert sorted(arrays(tmp_path / "out", "v.npy")) == rows and "5 of 6 files not opened" in done.out
 
 
-def test_the_path_counts_where_a_file_has_the_column_too(stoker, tmp_path):
+def test_partition_key_shadows_a_column(stoker, tmp_path):
     one(tmp_path / "hub", "year=2024/a.parquet", {"v": [1], "year": [1900]})
     one(tmp_path / "hub", "year=2025/a.parquet", {"v": [2], "year": ["a text"]})
     done = convert(stoker, "--columns", "year", "--key", "v")
-    assert "  not carried: year of the file: its path's is taken (2 samples)\n" in done.out
+    assert "  skipped: year of the file (the path's value is used) (2 samples)\n" in done.out
     assert {key: int(value) for key, value in arrays(tmp_path / "out", "year.npy").items()} == {"1": 2024, "2": 2025}
 
 
-def test_files_may_lie_at_any_depth_and_lack_keys(stoker, tmp_path):
+def test_files_may_be_at_any_depth_and_lack_keys(stoker, tmp_path):
     one(tmp_path / "hub", "top.parquet", {"v": [0]})
     one(tmp_path / "hub", "year=2024/a.parquet", {"v": [1]})
     one(tmp_path / "hub", "year=2024/site=b/a.parquet", {"v": [2]})
@@ -226,7 +226,7 @@ def test_files_may_lie_at_any_depth_and_lack_keys(stoker, tmp_path):
     same_as_copy(stoker, "--columns", "v,year", "--missing", "-1")
 
 
-def test_what_writers_leave_beside_tables_is_passed_over(stoker, tmp_path):
+def test_metadata_files_of_writers_are_ignored(stoker, tmp_path):
     sales(tmp_path / "hub")
     before = stoker("data", "convert", "hub", "first", *TAR, "--columns", "value", code=0).out
     for name in ("_SUCCESS", "_metadata", "_common_metadata", "README.md", ".part-0.parquet.crc"):
@@ -250,35 +250,35 @@ def test_what_writers_leave_beside_tables_is_passed_over(stoker, tmp_path):
         (("year=1/part-0", "year=2/c000-77"), {"all"}),
     ],
 )
-def test_folders_and_names_say_which_split_a_table_is_of(stoker, tmp_path, names, splits):
+def test_split_comes_from_folders_and_names(stoker, tmp_path, names, splits):
     for i, name in enumerate(names):
         one(tmp_path / "hub", f"{name}.parquet", {"v": [i, i + 10]})
     same_as_copy(stoker, "--columns", "v")
-    told = json.loads(stoker("data", "info", "hub", "--json", code=0).out)
-    assert {split["name"] for split in told["splits"]} == splits
+    result = json.loads(stoker("data", "info", "hub", "--json", code=0).out)
+    assert {split["name"] for split in result["splits"]} == splits
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [
-        (("year=1/year=2/a.parquet",), "hub/year=1/year=2: the key 'year' stands in its path twice\n"),
-        (("train/val/a.parquet",), "hub/train/val: is of two splits by its path: 'train' and 'val'\n"),
+        (("year=1/year=2/a.parquet",), "hub/year=1/year=2: the key 'year' appears twice in its path\n"),
+        (("train/val/a.parquet",), "hub/train/val: its path names two splits: 'train' and 'val'\n"),
         (("split=a%2Fb/a.parquet",), "hub/split=a%2Fb: 'a/b' cannot be the name of a split\n"),
-        (("k=%FF/a.parquet",), "hub/k=%FF: its name is no UTF-8 text\n"),
-        (("k=1/a.parquet", "k=2/b.tar"), "hub/k=2/b.tar: lies among tables (Parquet), and is a shard of another kind (tar)"),
+        (("k=%FF/a.parquet",), "hub/k=%FF: its name is not UTF-8\n"),
+        (("k=1/a.parquet", "k=2/b.tar"), "hub/k=2/b.tar: is a shard of a different format (tar) among Parquet tables"),
         (("/".join(["d"] * 40) + "/a.parquet", "c/a.parquet"), "folders more than 32 deep (a link to a parent?)\n"),
     ],
 )  # fmt: skip
-def test_paths_that_say_two_things_are_refused(stoker, tmp_path, names, said):
+def test_contradictory_paths_are_refused(stoker, tmp_path, names, message):
     for name in names:
         one(tmp_path / "hub", name, {"v": [1]})
     for verb in ("convert", "index"):
         words = ("hub", "out", *TAR) if verb == "convert" else ("hub",)
-        assert said in stoker("data", verb, *words, "--columns", "v", code=2).err
+        assert message in stoker("data", verb, *words, "--columns", "v", code=2).err
     assert not (tmp_path / "hub/manifest.json").exists()
 
 
-def test_images_among_tables_are_a_folder_of_images_as_before(stoker, tmp_path):
+def test_images_among_tables_make_a_folder_of_images(stoker, tmp_path):
     packing.make_images(tmp_path / "hub", {"cat": 60, "dog": 60})
     one(tmp_path / "hub", "aaa/notes.parquet", {"v": [1]})
     (tmp_path / "hub/aaa/1.jpg").write_bytes(packing.jpeg(1))
@@ -286,7 +286,7 @@ def test_images_among_tables_are_a_folder_of_images_as_before(stoker, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"compression": "none", "use_dictionary": False}, {"compression": "zstd"}])
-def test_images_in_folders_of_labels_are_read_where_they_lie(stoker, python, tmp_path, options):
+def test_images_in_partitions_are_read_in_place(stoker, python, tmp_path, options):
     images = [packing.jpeg(i) for i in range(12)]
     for label in range(3):
         mine = images[4 * label : 4 * label + 4]
@@ -297,7 +297,7 @@ def test_images_in_folders_of_labels_are_read_where_they_lie(stoker, python, tmp
             **options,
         )
     done = stoker("data", "index", "hub", "--where", "label >= 1 and n != 5", code=0)
-    assert "  7 of 8 rows chosen, 2 of 2 row groups read, 1 of 3 files not opened (--where)\n" in done.out
+    assert "  7 of 8 rows selected, 2 of 2 row groups read, 1 of 3 files not opened (--where)\n" in done.out
     stoker("data", "verify", "hub", "--full", code=0)
     code = """
 import sys, stoker
@@ -316,7 +316,7 @@ for batch in stoker.Loader(sys.argv[1], batch_size=20, shuffle=False, transform=
     assert list(packing.members(tmp_path / "again").values()) == images[8:]
 
 
-def test_a_lost_index_is_made_again_of_columns_of_the_path(stoker, tmp_path):
+def test_lost_index_is_rebuilt_with_partition_keys(stoker, tmp_path):
     sales(tmp_path / "hub")
     words = ("--tensor", "x=value,year", "--label", "country", "--where", "country > 'B' and year != 2023")
     stoker("data", "index", "hub", *words, code=0)

@@ -1,4 +1,4 @@
-"""`--where` takes the rows that Arrow's own filter takes, whatever the condition, and reads only groups that may have some."""
+"""`--where` selects the same rows as Arrow's filter, and reads only row groups that may match."""
 
 import json
 import random
@@ -39,7 +39,7 @@ def make(folder: Path, seed: int, **options) -> pyarrow.Table:
 
 
 def leaf(draw: random.Random):
-    """A test as we write it, and as Arrow has it."""
+    """A test in our syntax, and as an Arrow expression."""
     column = draw.choice(("small", "large", "real", "name", "is_old", "row"))
     kind = draw.randrange(6)
     if kind == 0:
@@ -64,7 +64,7 @@ def leaf(draw: random.Random):
         among = [values() for _ in range(3)]
         if column == "small":
             among = [max(-128, v) for v in among]
-        # Arrow's is_in takes a missing value for not among them; SQL does not know.
+        # Arrow's is_in is false for a missing value; in SQL it is unknown.
         known = ~field(column).is_null()
         means = pyarrow.compute.if_else(
             known, field(column).isin(pyarrow.array(among, kinds.get(column))), pyarrow.scalar(None, pyarrow.bool_())
@@ -85,7 +85,7 @@ PAGES = {"write_page_index": True, "data_page_size": 64, "write_batch_size": 8, 
     "options", [{}, PAGES, PAGES | {"use_dictionary": False, "data_page_version": "2.0"}], ids=range(3)
 )
 @pytest.mark.parametrize("seed", range(4))
-def test_any_condition_takes_the_rows_that_arrow_takes(stoker, tmp_path, seed, options):
+def test_conditions_select_the_same_rows_as_arrow(stoker, tmp_path, seed, options):
     table = make(tmp_path / "hub", seed, **options)
     draw = random.Random(100 + seed)
     for i in range(30):
@@ -94,11 +94,11 @@ def test_any_condition_takes_the_rows_that_arrow_takes(stoker, tmp_path, seed, o
         options = ("--format", "tar", "--columns", "row", "--key", "row", "--where", text, "--dry-run", "--json")
         done = stoker("data", "convert", "hub", f"out{i}", *options)
         if not expected:
-            assert done.code == 2 and "none of 400 rows is so (--where)" in done.out, text
+            assert done.code == 2 and "none of 400 rows matches (--where)" in done.out, text
             continue
         assert done.code == 0, (text, done.err)
-        told = json.loads(done.out)
-        assert told["table"]["rows_chosen"] == len(expected), text
+        result = json.loads(done.out)
+        assert result["table"]["rows_selected"] == len(expected), text
         if i % 5 == 0:
             stoker("data", "convert", "hub", f"out{i}", *options[:-2], code=0)
             listed = stoker("data", "convert", f"out{i}", f"again{i}", "--format", "parquet", code=0)
@@ -123,12 +123,12 @@ def keys(file: Path) -> list[str]:
         ("not real < 1", 10),
     ],
 )
-def test_groups_that_can_have_no_such_row_are_not_read(stoker, tmp_path, text, groups):
+def test_row_groups_without_a_match_are_not_read(stoker, tmp_path, text, groups):
     make(tmp_path / "hub", 0)
     options = ("--format", "tar", "--columns", "row", "--where", text, "--dry-run")
     done = stoker("data", "convert", "hub", "out", *options)
     assert done.code == 2 or f", {groups} of 10 row groups read (--where)\n" in done.out, done.out
-    # What is not read is not missed: its bytes may be anything.
+    # Skipped groups may have arbitrary bytes.
     if done.code == 0 and text == "row >= 390":
         file = tmp_path / "hub/all.parquet"
         content = bytearray(file.read_bytes())
@@ -143,22 +143,22 @@ def test_groups_that_can_have_no_such_row_are_not_read(stoker, tmp_path, text, g
 @pytest.mark.parametrize(
     "options", [{}, {"use_dictionary": False, "compression": "none"}, {"data_page_version": "2.0"}]
 )
-def test_pages_without_such_rows_are_passed_over(stoker, tmp_path, where, options):
+def test_pages_without_a_match_are_pruned(stoker, tmp_path, where, options):
     table = make(tmp_path / "hub", 0, **(PAGES | options))
     words = ("--columns", "row,name,real,small", "--missing", "drop", "--key", "row", "--where", where)
-    told = json.loads(stoker("data", "convert", "hub", "with", "--format", "tar", *words, "--json", code=0).out)
+    result = json.loads(stoker("data", "convert", "hub", "with", "--format", "tar", *words, "--json", code=0).out)
     pyarrow.parquet.write_table(table, tmp_path / "hub/all.parquet", row_group_size=200)
     plain = json.loads(stoker("data", "convert", "hub", "without", "--format", "tar", *words, "--json", code=0).out)
-    assert told["table"].pop("pages_passed_over") > 0 == plain["table"].pop("pages_passed_over")
-    assert told["table"] == plain["table"]
-    assert stoker("data", "diff", "with", "without").out.startswith("with and without are the same")
+    assert result["table"].pop("pages_pruned") > 0 == plain["table"].pop("pages_pruned")
+    assert result["table"] == plain["table"]
+    assert stoker("data", "diff", "with", "without").out.startswith("with and without are identical")
 
 
-def test_pages_that_are_passed_over_may_hold_anything(stoker, tmp_path):
+def test_pruned_pages_are_not_read(stoker, tmp_path):
     make(tmp_path / "hub", 0, **(PAGES | {"compression": "none", "use_dictionary": False, "row_group_size": 400}))
     words = ("--columns", "row", "--where", "row >= 300", "--format", "tar", "--dry-run")
     before = stoker("data", "convert", "hub", "out", *words, code=0).out
-    assert " pages of them passed over (--where)" in before
+    assert " pages skipped (--where)" in before
     file = tmp_path / "hub/all.parquet"
     content = bytearray(file.read_bytes())
     content[200:1000] = bytes(800)
@@ -166,7 +166,7 @@ def test_pages_that_are_passed_over_may_hold_anything(stoker, tmp_path):
     assert stoker("data", "convert", "hub", "out", *words, code=0).out == before
 
 
-def test_a_damaged_page_index_ends_in_a_message_or_in_rows(stoker, tmp_path):
+def test_damaged_page_index_is_an_error_or_harmless(stoker, tmp_path):
     make(tmp_path / "hub", 0, **PAGES)
     file = tmp_path / "hub/all.parquet"
     whole = file.read_bytes()
@@ -190,7 +190,7 @@ def test_a_damaged_page_index_ends_in_a_message_or_in_rows(stoker, tmp_path):
      " or ".join(["row = 1"] * 5000), "\x00", "row = 1;", "row = 1 -- x", "\udcff"],
     ids=range(10),
 )  # fmt: skip
-def test_hostile_conditions_end_in_a_message(stoker, tmp_path, text):
+def test_hostile_conditions_are_errors(stoker, tmp_path, text):
     make(tmp_path / "hub", 0)
     if "\x00" in text:
         text = "\x01"

@@ -34,7 +34,7 @@ def write_examples(tf, path: Path, numbers: range, compression: str = "") -> Non
 
 
 def check(stoker, dataset: str, samples: int) -> None:
-    """Its images and labels are those of write_examples()."""
+    """Has the images and labels of write_examples()."""
     stoker("data", "convert", dataset, "as-tar", "--format", "tar", "--labels", "cls", code=0)
     found = members(stoker.folder / "as-tar")
     assert sum(name.endswith(".cls") for name in found) == samples
@@ -60,7 +60,7 @@ def test_tensorflow_reads_what_pack_writes(stoker, tf, tmp_path):
     assert found["cat/0001"]["mask.png"] == jpeg(5, kind="PNG")
 
 
-def test_what_tensorflow_writes_is_read_where_it_lies(stoker, tf, tmp_path):
+def test_records_of_tensorflow_are_read_in_place(stoker, tf, tmp_path):
     (tmp_path / "tf").mkdir()
     for shard in range(2):
         write_examples(tf, tmp_path / f"tf/train-0000{shard}-of-00002", range(10 * shard, 10 * shard + 10))
@@ -69,7 +69,7 @@ def test_what_tensorflow_writes_is_read_where_it_lies(stoker, tf, tmp_path):
     check(stoker, "tf", 20)
 
 
-def test_what_tensorflow_compresses_is_read_on_the_way(stoker, tf, tmp_path):
+def test_compressed_records_of_tensorflow_are_decompressed(stoker, tf, tmp_path):
     (tmp_path / "tf").mkdir()
     write_examples(tf, tmp_path / "tf/train-00000-of-00001", range(10), "GZIP")
     stoker("data", "convert", "tf", "out", "--format", "tfrecord", code=0)

@@ -1,4 +1,4 @@
-"""Values of different lengths in others' HDF5 and Zarr files: text, bytes, pictures, lists of numbers."""
+"""Variable-length values in foreign HDF5 and Zarr files: text, bytes, images, lists of numbers."""
 
 import io
 import json
@@ -87,9 +87,9 @@ print(json.dumps(found))
 
 
 def check_in_place(stoker, python, pictures: bool) -> None:
-    said = stoker("data", "index", "hub", code=0).out
-    assert f"{ROWS} samples" in said
-    assert "read back" not in said
+    message = stoker("data", "index", "hub", code=0).out
+    assert f"{ROWS} samples" in message
+    assert "read back" not in message
     stoker("data", "verify", "hub", "--full", code=0)
     assert "classes  3: Bär, cat, dog" in stoker("data", "info", "hub", code=0).out
     expected = {"caption": [text.encode() for text in TEXTS]} | ({"jpg": PICTURES} if pictures else {})
@@ -112,7 +112,7 @@ def converted(stoker, *words: str) -> list[dict[str, bytes]]:
 
 
 @pytest.mark.parametrize("how", HDF5)
-def test_hdf5s_are_read_where_they_lie(stoker, python, tmp_path, how):
+def test_hdf5_is_read_in_place(stoker, python, tmp_path, how):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", HDF5[how])
     check_in_place(stoker, python, pictures=True)
@@ -120,14 +120,14 @@ def test_hdf5s_are_read_where_they_lie(stoker, python, tmp_path, how):
 
 @pytest.mark.parametrize("store", ["train.zarr.zip", "train.zarr"])
 @pytest.mark.parametrize("how", ZARR)
-def test_zarrs_are_read_where_they_lie(stoker, python, tmp_path, how, store):
+def test_zarr_is_read_in_place(stoker, python, tmp_path, how, store):
     (tmp_path / "hub").mkdir()
     write_zarr(tmp_path / "hub" / store, ZARR[how])
     check_in_place(stoker, python, pictures=ZARR[how]["zarr_format"] == 3)
 
 
 @pytest.mark.parametrize("options", [{}, {"libver": "latest"}, {"userblock_size": 512}])
-def test_hdf5s_are_converted_as_h5py_reads_them(stoker, tmp_path, options):
+def test_hdf5_conversion_matches_h5py(stoker, tmp_path, options):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", HDF5["chunks"], **options)
     samples = converted(stoker, "hub")
@@ -143,7 +143,7 @@ def test_hdf5s_are_converted_as_h5py_reads_them(stoker, tmp_path, options):
 
 
 @pytest.mark.parametrize("how", ["2", "3"])
-def test_zarrs_are_converted_as_zarr_python_reads_them(stoker, tmp_path, how):
+def test_zarr_conversion_matches_zarr_python(stoker, tmp_path, how):
     (tmp_path / "hub").mkdir()
     write_zarr(tmp_path / "hub/train.zarr", ZARR[how])
     group = zarr.open_group(tmp_path / "hub/train.zarr", mode="r")
@@ -152,21 +152,19 @@ def test_zarrs_are_converted_as_zarr_python_reads_them(stoker, tmp_path, how):
         assert sample["caption"].decode() == texts[row] == TEXTS[row]
 
 
-def test_lists_of_numbers_need_a_copy_and_are_named(stoker, tmp_path):
+def test_lists_of_numbers_need_a_copy_and_are_listed(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", {})
-    said = stoker("data", "index", "hub", code=0).out
-    assert "array 'tokens' is left out: it cannot be read where it lies (stoker data convert takes it)" in said
+    message = stoker("data", "index", "hub", code=0).out
+    assert "array 'tokens' is left out: it cannot be read in place (`stoker data convert` includes it)" in message
 
 
-def test_alone_they_name_the_command_that_copies(stoker, tmp_path):
+def test_only_lists_suggest_data_convert(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     with h5py.File(tmp_path / "hub/x.h5", "w") as opened:
         opened.create_dataset("tokens", data=of_lists("f4"), dtype=h5py.vlen_dtype("f4"))
     refused = stoker("data", "index", "hub", code=2)
-    assert refused.err == (
-        "hub/x.h5: none of its arrays can be read where it lies\n  try: stoker data convert hub OUT\n"
-    )
+    assert refused.err == ("hub/x.h5: none of its arrays can be read in place\n  try: stoker data convert hub OUT\n")
     samples = converted(stoker, "hub")
     assert [numpy.load(io.BytesIO(sample["tokens.npy"])).tolist() for sample in samples] == [
         one.tolist() for one in LISTS
@@ -188,7 +186,7 @@ def test_numcodecs_arrays_of_different_lengths_are_converted(stoker, tmp_path):
 
 # h5py has no UTF-32.
 @pytest.mark.parametrize(("store", "kind"), [("x.h5", "S9"), ("x.zarr", "S9"), ("x.zarr", "U9")])
-def test_text_of_a_fixed_size_is_text_and_class_too(stoker, tmp_path, store, kind):
+def test_fixed_size_text_is_text_or_a_class(stoker, tmp_path, store, kind):
     (tmp_path / "hub").mkdir()
     names = numpy.array([name.replace("ä", "ae") if kind == "S9" else name for name in NAMES]).astype(kind)
     arrays = {"name": names, "label": names, "pixels": IMAGES}
@@ -203,13 +201,13 @@ def test_text_of_a_fixed_size_is_text_and_class_too(stoker, tmp_path, store, kin
     text = [name if isinstance(name, bytes) else name.encode() for name in names.tolist()]
     assert [sample["name"] for sample in converted(stoker, "hub")] == text
     assert "classes  3: " in stoker("data", "info", "out", code=0).out
-    said = stoker("data", "index", "hub", code=0).out
-    assert ("array 'name' is left out: it cannot be read where it lies" in said) == (kind == "U9")
+    message = stoker("data", "index", "hub", code=0).out
+    assert ("array 'name' is left out: it cannot be read in place" in message) == (kind == "U9")
     assert "classes  3: " in stoker("data", "info", "hub", code=0).out
     stoker("data", "verify", "hub", "--full", code=0)
 
 
-def test_what_was_never_written_is_empty(stoker, tmp_path):
+def test_unwritten_values_are_empty(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     with h5py.File(tmp_path / "hub/x.h5", "w") as opened:
         opened.create_dataset("a", (ROWS,), dtype=h5py.string_dtype(), chunks=(8,))[3] = "abc"
@@ -222,15 +220,15 @@ def test_what_was_never_written_is_empty(stoker, tmp_path):
     [
         (
             lambda h5: h5.create_dataset("x", (3,), dtype=h5py.vlen_dtype(h5py.vlen_dtype("i4"))),
-            "dataset 'x': lists of lists of different lengths are not read",
+            "dataset 'x': nested lists of different lengths are not supported",
         ),
         (
             lambda h5: h5.create_dataset("x", (3,), dtype=h5py.vlen_dtype("c8")),
-            "dataset 'x': lists of different lengths of what is no number are not read",
+            "dataset 'x': lists of different lengths are supported for numbers only",
         ),
         (
             lambda h5: h5.create_dataset("x", (3,), dtype=h5py.string_dtype(), fillvalue="none", chunks=(2,)),
-            "dataset 'x': has a fill value of any length, which is not read",
+            "dataset 'x': has a fill value of variable length, which is not supported",
         ),
         (
             lambda h5: h5.create_dataset("x", data=[["a", "b"]], dtype=h5py.string_dtype()),
@@ -238,30 +236,30 @@ def test_what_was_never_written_is_empty(stoker, tmp_path):
         ),
     ],
 )
-def test_what_is_not_read_is_refused_by_name(stoker, tmp_path, make, what):
+def test_unsupported_values_are_refused_by_name(stoker, tmp_path, make, what):
     with h5py.File(tmp_path / "x.h5", "w") as opened:
         make(opened)
     assert stoker("data", "convert", "x.h5", "out", "--format", "tar", code=2).err == f"x.h5: {what}\n"
 
 
 def reference(file: Path, row: int) -> int:
-    """Where a row's reference begins in a dataset that lies in one piece."""
+    """The offset of a row's reference in a contiguous dataset."""
     with h5py.File(file) as opened:
         return opened["a"].id.get_offset() + 16 * row
 
 
 @pytest.mark.parametrize(
-    ("at", "what", "said"),
+    ("at", "what", "message"),
     [
-        (4, struct.pack("<Q", 1 << 40), "the heap at 1099511627776: lies beyond the end of the file"),
-        (4, struct.pack("<Q", 8), "the heap at 8: is none"),
+        (4, struct.pack("<Q", 1 << 40), "the heap at 1099511627776: is beyond the end of the file"),
+        (4, struct.pack("<Q", 8), "the heap at 8: is not a heap"),
         (12, struct.pack("<I", 999), "has no object 999"),
         (12, struct.pack("<I", 0), "has no object 0"),
-        (0, struct.pack("<I", 5000), "value 2 has 5000 bytes, its heap has 3 for it"),
+        (0, struct.pack("<I", 5000), "value 2 has 5000 bytes, its heap object has 3"),
     ],
 )
 @pytest.mark.parametrize("verb", [["index", "hub"], ["convert", "hub", "out", "--format", "tar"]])
-def test_references_that_lead_nowhere_are_named(stoker, tmp_path, at, what, said, verb):
+def test_dangling_references_are_reported(stoker, tmp_path, at, what, message, verb):
     (tmp_path / "hub").mkdir()
     file = tmp_path / "hub/x.h5"
     with h5py.File(file, "w") as opened:
@@ -272,7 +270,7 @@ def test_references_that_lead_nowhere_are_named(stoker, tmp_path, at, what, said
     file.write_bytes(content)
     refused = stoker("data", *verb, code=1)
     assert refused.err.startswith("hub/x.h5: dataset 'a': ")
-    assert refused.err.endswith(f"{said}\n")
+    assert refused.err.endswith(f"{message}\n")
 
 
 def test_a_heap_of_hostile_sizes_is_refused(stoker, tmp_path):
@@ -282,32 +280,32 @@ def test_a_heap_of_hostile_sizes_is_refused(stoker, tmp_path):
         opened["a"] = ["aaa", "bbb", "ccc"]
     whole = file.read_bytes()
     heap = whole.index(b"GCOL")
-    for place, said in ((8, "lies beyond the end of the file"), (24, "an object is longer than its heap")):
+    for place, message in ((8, "is beyond the end of the file"), (24, "an object is longer than its heap")):
         content = bytearray(whole)
         content[heap + place : heap + place + 8] = b"\xff" * 8
         file.write_bytes(content)
         refused = stoker("data", "convert", "hub/x.h5", "out", "--format", "tar", code=1)
-        assert refused.err == f"hub/x.h5: dataset 'a': the heap at {heap}: {said}\n"
+        assert refused.err == f"hub/x.h5: dataset 'a': the heap at {heap}: {message}\n"
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
-        (b"", "has no number of values"),
+        (b"", "the number of values is missing"),
         (struct.pack("<I", 2), "has 2 values, expected 3"),
         (struct.pack("<I", 4), "has 4 values, expected 3"),
-        (struct.pack("<II", 3, 1) + b"a", "value 1 does not lie in it"),
-        (struct.pack("<II", 3, 0xFFFFFFFF), "value 0 does not lie in it"),
+        (struct.pack("<II", 3, 1) + b"a", "value 1 is outside the chunk"),
+        (struct.pack("<II", 3, 0xFFFFFFFF), "value 0 is outside the chunk"),
     ],
 )
-def test_a_chunk_of_zarr_whose_lengths_do_not_fit_is_named(stoker, tmp_path, content, said):
+def test_zarr_chunk_with_wrong_lengths_is_reported(stoker, tmp_path, content, message):
     zarr.create_array(tmp_path / "hub/x.zarr", shape=(3,), dtype=str, chunks=(3,), compressors=None, zarr_format=2)
     (tmp_path / "hub/x.zarr/0").write_bytes(content)
     for verb in (["index", "hub"], ["convert", "hub", "out", "--format", "tar"]):
-        assert stoker("data", *verb, code=1).err == f"hub/x.zarr: chunk 0: {said}\n"
+        assert stoker("data", *verb, code=1).err == f"hub/x.zarr: chunk 0: {message}\n"
 
 
-def test_truncated_and_flipped_files_are_errors_or_right(stoker, tmp_path):
+def test_damaged_files_are_errors_or_correct(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     file = tmp_path / "hub/x.h5"
     with h5py.File(file, "w") as opened:

@@ -1,4 +1,4 @@
-"""stoker data verify and info: what is damaged is named; what is no dataset is said."""
+"""stoker data verify and info: damage is reported, non-datasets are refused."""
 
 import hashlib
 import json
@@ -24,16 +24,16 @@ def flip(file: Path, offset: int) -> None:
     file.write_bytes(data)
 
 
-def test_an_untouched_dataset_is_as_packed(stoker, dataset):
+def test_untouched_dataset_is_intact(stoker, dataset):
     assert stoker("data", "verify", "data", code=0).out == (
-        "data: 6 000 samples in {} shards, index and sizes as packed (--full compares every byte)\n".format(
+        "data: 6 000 samples in {} shards, index and sizes verified (--full verifies every byte)\n".format(
             len(list(dataset.glob("*.tar")))
         )
     )
-    assert stoker("data", "verify", "data", "--full", code=0).out.endswith("shards, every byte as packed\n")
+    assert stoker("data", "verify", "data", "--full", code=0).out.endswith("shards, every byte verified\n")
 
 
-def test_a_flipped_bit_in_a_sample_is_found_and_named(stoker, dataset):
+def test_flipped_bit_in_a_sample_is_reported(stoker, dataset):
     shard = dataset / "train-000000.tar"
     name = shard.read_bytes()[:100].rstrip(b"\0").decode()
     flip(shard, 512 + 100)
@@ -46,7 +46,7 @@ def test_a_flipped_bit_in_a_sample_is_found_and_named(stoker, dataset):
     assert re.fullmatch(r"data: 1 damaged \(version [0-9a-f]{8}\)\n", done.err)
 
 
-def test_a_flipped_bit_between_samples_is_found_by_its_block(stoker, dataset):
+def test_flipped_bit_between_samples_is_reported_by_block(stoker, dataset):
     flip(dataset / "train-000000.tar", 140)
     done = stoker("data", "verify", "data", "--full", code=1)
     assert re.search(r"^train-000000\.tar   block 0   SHA-256 [0-9a-f]{12}   [0-9a-f]{12}$", done.out, re.MULTILINE)
@@ -79,7 +79,7 @@ def test_every_block_has_its_own_hash_however_many_there_are(stoker, kind, mebib
         flip(shard, (number * (4 << 20)) + len(pieces[number]) // 2)
 
 
-def test_blocks_with_crcs_tell_damage_too_and_make_another_version(stoker, photos):
+def test_crc_blocks_detect_damage_and_change_the_version(stoker, photos):
     stoker("data", "pack", "photos", "sha", code=0)
     stoker("data", "pack", "photos", "crc", "--hash", "crc32c", code=0)
     assert (stoker.folder / "sha/all-000000.tar").read_bytes() == (stoker.folder / "crc/all-000000.tar").read_bytes()
@@ -109,14 +109,14 @@ def test_missing_and_torn_shards_are_found_without_reading(stoker, dataset):
     ]
 
 
-def test_a_damaged_index_or_manifest_is_named(stoker, dataset):
+def test_damaged_index_or_manifest_is_reported(stoker, dataset):
     index = (dataset / "index.bin").read_bytes()
     flip(dataset / "index.bin", len(index) // 2)
     done = stoker("data", "verify", "data", code=1)
     assert re.fullmatch(r"data/index\.bin: section \d+: section is damaged \(CRC-32C\)\n", done.err)
     (dataset / "index.bin").write_bytes(index[:-1])
     assert stoker("data", "verify", "data", code=1).err == (
-        f"data/index.bin: has {len(index) - 1} bytes, its header says {len(index)}\n"
+        f"data/index.bin: has {len(index) - 1} bytes, its header lists {len(index)}\n"
     )
     (dataset / "index.bin").unlink()
     assert stoker("data", "verify", "data", code=1).err == "data/index.bin: no such file or directory\n"
@@ -127,7 +127,7 @@ def test_a_damaged_index_or_manifest_is_named(stoker, dataset):
 
 @pytest.fixture
 def relabelled(stoker) -> tuple[Path, Path]:
-    """Two datasets of the same shards, in whose indexes two samples have each other's labels."""
+    """Two datasets with the same shards whose indexes swap two labels."""
     for name, labels in (("one", "cat dog"), ("two", "dog cat")):
         rows = (f"{i}.jpg,{label}\n" for i, label in enumerate(labels.split()))
         (stoker.folder / f"{name}.csv").write_text("path,label\n" + "".join(rows))
@@ -140,25 +140,25 @@ def relabelled(stoker) -> tuple[Path, Path]:
     return one, two
 
 
-def test_the_index_of_another_dataset_is_found_without_reading(stoker, relabelled):
+def test_foreign_index_is_detected_without_reading_shards(stoker, relabelled):
     one, two = relabelled
     shutil.copy(two / "index.bin", one / "index.bin")
     expected, found = (
         json.loads((folder / "manifest.json").read_text())["index"]["sha256"][:12] for folder in relabelled
     )
     assert stoker("data", "verify", "one", code=1).err == (
-        f"one/index.bin: is not the index that the manifest names (SHA-256 expected {expected}, found {found})\n"
+        f"one/index.bin: does not match the manifest (SHA-256 expected {expected}, found {found})\n"
     )
 
 
-def test_labels_that_are_not_those_of_the_version_are_found(stoker, relabelled):
+def test_changed_labels_are_detected(stoker, relabelled):
     one, two = relabelled
     manifest, other = (json.loads((folder / "manifest.json").read_text()) for folder in relabelled)
     shutil.copy(two / "index.bin", one / "index.bin")
     manifest["index"]["sha256"] = other["index"]["sha256"]  # which is no part of the version
     (one / "manifest.json").write_text(json.dumps(manifest))
     assert stoker("data", "verify", "one", code=1).err == (
-        f"one/index.bin: its samples are not those of version {manifest['version'][:8]} (content expected "
+        f"one/index.bin: does not match version {manifest['version'][:8]} (content expected "
         f"{manifest['index']['content'][:12]}, found {other['index']['content'][:12]})\n"
     )
 
@@ -171,7 +171,7 @@ def test_counts_of_classes_are_compared_with_the_index(stoker, relabelled):
     path.write_text(json.dumps(manifest))
     for depth in ([], ["--full"]):
         assert stoker("data", "verify", "one", *depth, code=1).err == (
-            "one/manifest.json: split 'all' has 99 of class 'dog', the index 1\n"
+            "one/manifest.json: split 'all' has 99 of class 'dog', the index has 1\n"
         )
     del manifest["schema"]["classes"][1]
     del manifest["splits"][0]["class_samples"][1]
@@ -180,11 +180,11 @@ def test_counts_of_classes_are_compared_with_the_index(stoker, relabelled):
     assert re.fullmatch(r"one/index\.bin: sample [01] of all-000000\.tar has label 1 of 1 classes\n", refused)
 
 
-def test_what_is_no_dataset_is_said(stoker, tmp_path):
+def test_non_datasets_are_refused(stoker, tmp_path):
     assert stoker("data", "info", "none", code=1).err == "none: no such dataset\n"
     (tmp_path / "empty").mkdir()
     assert stoker("data", "info", "empty", code=1).err == (
-        "empty: is no dataset: it has no manifest.json\n  try: stoker data pack FOLDER empty\n"
+        "empty: is not a dataset: it has no manifest.json\n  try: stoker data pack FOLDER empty\n"
     )
 
 

@@ -27,7 +27,7 @@ def test_parts_of_several_nodes_open_as_one_array(stoker, animals):
     assert len(found) == 20 and found == all_samples(stoker.folder / "parts")
 
 
-def test_it_is_made_again_and_is_no_shard(stoker, animals):
+def test_view_is_rewritten_and_is_not_a_shard(stoker, animals):
     stoker("data", "pack", animals, "out", "--format", "hdf5", "--shards", "2", code=0)
     view = stoker.folder / "out/all.view.h5"
     content = view.read_bytes()
@@ -41,23 +41,23 @@ def test_it_is_made_again_and_is_no_shard(stoker, animals):
     stoker("data", "verify", "out", "--full", code=0)
 
 
-def test_one_shard_needs_none_and_tar_has_none(stoker, animals):
+def test_single_shards_and_tar_have_no_view(stoker, animals):
     stoker("data", "pack", animals, "out", "--format", "hdf5", "--shards", "1", code=0)
     assert not list((stoker.folder / "out").glob("*.view.h5"))
     stoker("data", "pack", animals, "tar", "--format", "tar", code=0)
     refused = stoker("data", "index", "tar", "--export", "hdf5", code=2)
     assert refused.err == (
-        "tar: its shards are tar, which h5py does not read (--export)\n  try: stoker data pack SOURCE OUT --format hdf5\n"
+        "tar: its shards are tar, which h5py cannot read (--export)\n  try: stoker data pack SOURCE OUT --format hdf5\n"
     )
 
 
-def test_shards_of_others_are_refused(stoker, tmp_path):
+def test_foreign_shards_are_refused(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     with h5py.File(tmp_path / "hub/train.h5", "w") as file:
         file["x"] = [[1, 2, 3]] * 10
     stoker("data", "index", "hub", code=0)
     refused = stoker("data", "index", "hub", "--export", "hdf5", code=2)
     assert refused.err == (
-        "hub/train.h5: was written by another tool: only shards of stoker are made one\n"
+        "hub/train.h5: was written by another tool: the view supports only Stoker's shards\n"
         "  try: stoker data convert hub OUT --format hdf5\n"
     )

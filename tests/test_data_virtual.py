@@ -27,7 +27,7 @@ def write(folder, names=("0.h5", "1.h5", "2.h5"), written=("0.h5", "1.h5", "2.h5
         opened["labels"] = (numpy.arange(len(WHOLE)) % 3).astype("i8")
 
 
-def test_rows_of_files_beside_it_are_read_where_they_lie(stoker, python, tmp_path):
+def test_rows_of_files_beside_it_are_read_in_place(stoker, python, tmp_path):
     write(tmp_path / "hub")
     assert "60 samples, 1 shard" in stoker("data", "index", "hub", code=0).out
     stoker("data", "verify", "hub", "--full", code=0)
@@ -53,7 +53,7 @@ def test_a_missing_source_is_named_with_its_cure(stoker, tmp_path):
     write(tmp_path / "hub", written=("0.h5", None, "2.h5"))
     done = stoker("data", "index", "hub")
     assert done.code != 0
-    assert "all.h5: dataset 'x': is virtual: its rows lie in '1.h5', which is not there" in done.err
+    assert "all.h5: dataset 'x': is virtual: its rows are in '1.h5', which is missing" in done.err
     assert "try: put 1.h5 beside" in done.err
 
 
@@ -65,4 +65,4 @@ def test_a_source_elsewhere_is_refused(stoker, tmp_path, name):
     with h5py.File(tmp_path / "hub/all.h5", "a") as opened:
         del opened["labels"]
     done = stoker("data", "index", "hub", code=2)
-    assert f"is virtual: its rows lie in '{name}', in another folder (which is not opened unless allowed)" in done.err
+    assert f"is virtual: its rows are in '{name}', in another folder (which is not opened unless allowed)" in done.err

@@ -1,4 +1,4 @@
-"""Windows over grids in HDF5, Zarr and .npy files, read where they lie, against NumPy's slices of the same arrays."""
+"""Windows over grids in HDF5, Zarr and .npy files, read in place, compared with NumPy's slices of the same arrays."""
 
 import io
 import itertools
@@ -61,7 +61,7 @@ print(json.dumps(found))
 
 
 def loaded(python, component: str, shuffle: str = "True") -> dict[tuple[int, ...], numpy.ndarray]:
-    """Each sample's array, by where its window begins."""
+    """The array of each sample, by the origin of its window."""
     found = {}
     for key, content in json.loads(python(CODE % (shuffle, component))).items():
         begin = tuple(int(number) for number in key.split("/")[1].split("-"))
@@ -90,18 +90,18 @@ def expect_numpys_slices(python, variables: dict) -> None:
                 assert found[t, y, x].dtype == values.dtype
     target = loaded(python, "target.npy")
     for t, y, x in places:
-        # Two behind the window's last one, which is t + 9.
+        # Two after the window's last one, which is t + 9.
         assert numpy.array_equal(target[t, y, x], U10[t + 11 : t + 14, y : y + 5, x : x + 8])
 
 
 @pytest.mark.parametrize("how", STORES)
-def test_windows_over_time_and_place_are_numpys_slices(stoker, python, tmp_path, how):
+def test_windows_over_time_and_space_equal_numpys_slices(stoker, python, tmp_path, how):
     STORES[how](tmp_path / "grid")
     index(stoker, *WINDOWS, *["--variable", "t2m", "--variable", "u10", "--variable", "mask", "--target", "u10"])
     expect_numpys_slices(python, {"t2m": T2M, "u10": U10, "mask": MASK})
 
 
-def test_windows_along_another_axis_take_the_others_whole(stoker, python, tmp_path):
+def test_windows_along_one_axis_keep_the_other_axes_whole(stoker, python, tmp_path):
     write_hdf5(tmp_path / "grid")
     index(stoker, "--window", "2:6:5", "--variable", "u10")
     found = loaded(python, "npy")
@@ -110,7 +110,7 @@ def test_windows_along_another_axis_take_the_others_whole(stoker, python, tmp_pa
         assert numpy.array_equal(values, U10[:, :, x : x + 6])
 
 
-def test_other_windows_are_another_version(stoker, tmp_path):
+def test_different_windows_have_a_different_version(stoker, tmp_path):
     write_hdf5(tmp_path / "one")
     versions = []
     for i, window in enumerate(("0:24:6", "0:24:3", "0:48:6", "0:24:6")):
@@ -120,7 +120,7 @@ def test_other_windows_are_another_version(stoker, tmp_path):
         versions.append(json.loads(done.out)["version"])
     assert len(set(versions)) == 3 and versions[0] == versions[3]
     stoker("data", "verify", "grid0", "--full", code=0)
-    assert "are the same: version" in stoker("data", "diff", "grid0", "grid3", code=0).out
+    assert "are identical: version" in stoker("data", "diff", "grid0", "grid3", code=0).out
     found = json.loads(stoker("data", "diff", "grid0", "grid1", "--json", code=1).out)
     assert (found["counts"]["added"], found["counts"]["removed"], found["same"]) == (4, 0, 5)
 
@@ -135,7 +135,7 @@ def test_stacked_variables_are_one_array(stoker, python, tmp_path):
         assert numpy.array_equal(target[t,], numpy.stack([U10[t + 4 : t + 5], T2M[t + 4 : t + 5]]))
 
 
-def test_without_names_all_variables_of_the_grid_are_taken(stoker, tmp_path):
+def test_without_names_all_variables_of_the_grid_are_used(stoker, tmp_path):
     write_hdf5(tmp_path / "grid")
     done = index(stoker, "--window", "0:25")
     assert "2 samples" in done.out
@@ -144,7 +144,7 @@ def test_without_names_all_variables_of_the_grid_are_taken(stoker, tmp_path):
 
 
 def test_an_epoch_by_chunk_reads_each_chunk_once(stoker, python, tmp_path):
-    """Windows share chunks with their neighbours, whatever the axes: those that begin in one chunk come together."""
+    """Windows share chunks with their neighbours: windows that begin in the same chunk are consecutive, whatever the axes."""
     write_zarr(tmp_path / "grid", 3, "folder")
     index(stoker, "--window", "0:4:4", "--window", "1:3:3", "--window", "2:5:5", "--variable", "t2m")
     code = """
@@ -171,13 +171,13 @@ for batch in stoker.Loader("grid", batch_size=5, shuffle=False, array=True, fiel
     assert shape == "(5, 10, 12, 20)" and float(value) == pytest.approx(float(T2M[10, 0, 0]))
 
 
-def test_a_lost_index_is_made_again_with_the_same_windows(stoker, tmp_path):
+def test_a_lost_index_is_rebuilt_with_the_same_windows(stoker, tmp_path):
     write_hdf5(tmp_path / "grid")
     options = ["--window", "0:10", "--variable", "t2m"]
     index(stoker, *options)
     before = (tmp_path / "grid/index.bin").read_bytes()
     (tmp_path / "grid/index.bin").unlink()
-    assert "or other windows (--window)" in stoker("data", "index", "grid", "--window", "0:5").err
+    assert "it was made with a different --window" in stoker("data", "index", "grid", "--window", "0:5").err
     stoker("data", "index", "grid", *options, code=0)
     assert (tmp_path / "grid/index.bin").read_bytes() == before
 
@@ -186,36 +186,36 @@ def test_a_lost_index_is_made_again_with_the_same_windows(stoker, tmp_path):
     ("options", "message"),
     [
         (["--window", "0:51"], "a window of 51 does not fit axis 0 of 50 x 12 x 20 (--window)"),
-        (["--window", "0:50", "--lead", "1"], "a window of 50 and 1 behind it does not fit axis 0"),
+        (["--window", "0:50", "--lead", "1"], "a window of 50 and 1 after it does not fit axis 0"),
         (["--window", "3:1"], "has no axis 3: its arrays are 50 x 12 x 20 (--window)"),
-        (["--window", "0:2", "--window", "0:3"], "--window: axis 0 is there twice"),
-        (["--window", "0:0"], "'0:0' is no AXIS:SIZE[:STEP], such as 0:24:6"),
-        (["--window", "24"], "'24' is no AXIS:SIZE[:STEP], such as 0:24:6"),
+        (["--window", "0:2", "--window", "0:3"], "--window: axis 0 appears twice"),
+        (["--window", "0:0"], "'0:0' is not AXIS:SIZE[:STEP] (as in 0:24:6)"),
+        (["--window", "24"], "'24' is not AXIS:SIZE[:STEP] (as in 0:24:6)"),
         (["--window", "0:2", "--variable", "t3m"], "has no array 't3m' of numbers with 50 rows; did you mean 't2m'?"),
-        (["--window", "0:2", "--variable", "t2m", "--variable", "hours"], "windows are over arrays of one shape"),
+        (["--window", "0:2", "--variable", "t2m", "--variable", "hours"], "windows need arrays of one shape"),
         (["--window", "0:2", "--stack"], "have numbers of different types (--stack)"),
-        (["--lead", "2"], "--variable, --lead, --lead-size, --target and --stack are for --window"),
-        (["--window", "0:2", "--target", "u10"], "--lead-size and --target are for --lead"),
+        (["--lead", "2"], "--variable, --lead, --lead-size, --target and --stack need --window"),
+        (["--window", "0:2", "--target", "u10"], "--lead-size and --target need --lead"),
         (["--window", "0:2", "--lead", "0"], "--lead and --lead-size: at least 1"),
     ],
 )
-def test_windows_that_do_not_fit_are_refused(stoker, tmp_path, options, message):
+def test_invalid_windows_are_refused(stoker, tmp_path, options, message):
     write_hdf5(tmp_path / "grid")
     done = stoker("data", "index", "grid", *options)
     assert done.code == 2 and message in done.err, done.err
 
 
-def test_windows_are_of_arrays_and_are_not_packed(stoker, tmp_path):
+def test_windows_need_arrays_and_cannot_be_packed(stoker, tmp_path):
     (tmp_path / "tars").mkdir()
     (tmp_path / "tars/train-0.tar").write_bytes(bytes(10240))
     assert (
-        "windows are over arrays of HDF5, Zarr and NumPy (--window)"
+        "windows need arrays of HDF5, Zarr or NumPy (--window)"
         in stoker("data", "index", "tars", "--window", "0:2").err
     )
     write_hdf5(tmp_path / "grid")
     index(stoker, "--window", "0:10", "--variable", "t2m")
     done = stoker("data", "convert", "grid", "out", "--format", "tar")
-    assert done.code == 2 and "its samples are windows over arrays: they are read where they lie" in done.err
+    assert done.code == 2 and "its samples are windows over arrays, which are read in place" in done.err
 
 
 def write_npy(folder: Path, before: str = "", version: tuple[int, int] | None = None) -> None:
@@ -235,7 +235,7 @@ def test_files_of_numpy_are_variables_of_one_grid(stoker, python, tmp_path, vers
     expect_numpys_slices(python, {"t2m": T2M, "mask": MASK})
 
 
-def test_windows_of_numpys_files_are_those_of_zarr(stoker, python, tmp_path):
+def test_windows_of_npy_files_equal_zarrs(stoker, python, tmp_path):
     options = ["--window", "0:6:5", "--window", "2:7:3", "--variable", "u10", "--variable", "t2m", "--stack"]
     write_zarr(tmp_path / "grid", 3, "folder")
     index(stoker, *options)
@@ -280,7 +280,7 @@ for batch in stoker.Loader("grid", batch_size=12, shuffle=False, array=True, fie
 
 
 def test_rows_of_many_chunks_are_numpys_slices(stoker, python, tmp_path):
-    """A row of 2.4 MB is cut within itself."""
+    """A row of 2.4 MB is split."""
     (tmp_path / "grid").mkdir()
     values = RANDOM.integers(0, 60000, (3, 700, 1714)).astype("u2")
     numpy.save(tmp_path / "grid/x.npy", values)
@@ -314,12 +314,12 @@ def save(file: Path, values: numpy.ndarray) -> None:
         (
             lambda g: save(g / "x.npy", T2M),
             ["--variable", "x", "--variable", "../x"],
-            "--variable, --target: '../x' is no name of a file",
+            "--variable, --target: '../x' is not a file name",
         ),
         (lambda g: g.mkdir(), [], "grid: no *.h5, *.zarr.zip, *.zarr, *.npy or *.npz in it (--window)"),
     ],
 )
-def test_what_is_not_read_of_numpys_files_is_refused(stoker, tmp_path, make, options, message):
+def test_unsupported_npy_files_are_refused(stoker, tmp_path, make, options, message):
     make(tmp_path / "grid")
     done = stoker("data", "index", "grid", "--window", "0:2", *options)
     assert done.code != 0 and message in done.err, done.err
@@ -354,17 +354,17 @@ def test_archives_are_shards_of_their_splits_and_of_all_arrays_without_names(sto
         (
             lambda g: numpy.savez_compressed(g / "x.npz", x=T2M),
             [],
-            "grid/x.npz: member 'x.npy': is compressed, and windows are read where they lie",
+            "grid/x.npz: member 'x.npy': is compressed, but windows are read in place",
         ),
         (lambda g: write_npz(g / "x.npz"), ["--variable", "t3m"], "has no array 't3m'"),
         (lambda g: numpy.savez(g / "x.npz", x=numpy.asfortranarray(T2M)), [], "is in Fortran order"),
         (lambda g: numpy.savez(g / "x.npz", x_train=T2M, x_test=T2M), [], "holds several splits: test, train"),
         (lambda g: numpy.savez(g / "x.npz", x=numpy.array([{}], "O")), [], "|O"),
         (lambda g: (g / "x.npz").write_bytes(b"PK"), [], "grid/x.npz: "),
-        (lambda g: [write_npz(g / "x.npz"), save(g / "x.npy", T2M)], [], "are of two kinds: x.npy and x.npz"),
+        (lambda g: [write_npz(g / "x.npz"), save(g / "x.npy", T2M)], [], "has shards of two formats: x.npy and x.npz"),
     ],
 )
-def test_what_is_not_read_of_archives_is_refused(stoker, tmp_path, make, options, message):
+def test_unsupported_archives_are_refused(stoker, tmp_path, make, options, message):
     (tmp_path / "grid").mkdir()
     make(tmp_path / "grid")
     done = stoker("data", "index", "grid", "--window", "0:2", *options)

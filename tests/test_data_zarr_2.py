@@ -1,4 +1,4 @@
-"""Shards of Zarr version 2, as readers of that version see them."""
+"""Shards of Zarr version 2, read by libraries of that version."""
 
 import json
 import zipfile
@@ -18,7 +18,7 @@ def animals(tmp_path: Path) -> Path:
     return packing.make_animals(tmp_path / "animals")
 
 
-def test_its_samples_are_those_of_version_3(stoker, animals):
+def test_its_samples_equal_version_3(stoker, animals):
     stoker("data", "pack", animals, "three", "--format", "zarr", "--shards", "3", code=0)
     stoker("data", "pack", animals, "two", *VERSION_2, "--shards", "3", code=0)
     assert all_samples(stoker.folder / "two") == all_samples(stoker.folder / "three")
@@ -27,7 +27,7 @@ def test_its_samples_are_those_of_version_3(stoker, animals):
     assert json.loads(stoker("data", "info", "two", "--json", code=0).out)["format"] == "zarr"
 
 
-def test_it_holds_nothing_that_version_2_does_not_know(stoker, animals):
+def test_it_uses_only_features_of_version_2(stoker, animals):
     stoker("data", "pack", animals, "out", *VERSION_2, "--shards", "1", code=0)
     with zipfile.ZipFile(stoker.folder / "out/all-000000.zarr.zip") as archive:
         assert archive.testzip() is None
@@ -37,35 +37,35 @@ def test_it_holds_nothing_that_version_2_does_not_know(stoker, animals):
     for name, array in {name: json.loads(text) for name, text in content.items() if name.endswith(".zarray")}.items():
         assert set(array) >= {"zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters"}
         assert (array["zarr_format"], array["compressor"], array["filters"], array["order"]) == (2, None, None, "C")
-        # One stored chunk, read by the specification alone.
+        # One stored chunk, read according to the specification.
         chunk = name.replace(".zarray", ".".join("0" * len(array["shape"])))
         stored = numpy.frombuffer(content[chunk], array["dtype"]).reshape(array["shape"])
         assert array["chunks"] == array["shape"] and stored.nbytes == len(content[chunk])
 
 
-def test_one_that_asks_for_version_2_opens_it(stoker, animals):
+def test_readers_of_version_2_open_it(stoker, animals):
     stoker("data", "pack", animals, "out", *VERSION_2, "--shards", "1", code=0)
     store = zarr.storage.ZipStore(stoker.folder / "out/all-000000.zarr.zip", mode="r")
     group = zarr.open_group(store, mode="r", zarr_format=2)
     assert group["key"].shape == (20, 2) and group["label"].metadata.zarr_format == 2
 
 
-def test_convert_makes_it_and_takes_it(stoker, animals):
+def test_convert_writes_and_reads_it(stoker, animals):
     stoker("data", "pack", animals, "tar", "--format", "tar", code=0)
     stoker("data", "convert", "tar", "two", *VERSION_2, code=0)
     stoker("data", "convert", "two", "again", "--format", "tar", code=0)
-    assert "are the same: version" in stoker("data", "diff", "tar", "again").out
+    assert "are identical: version" in stoker("data", "diff", "tar", "again").out
     for name in ("manifest.json", "index.bin"):
         (stoker.folder / "two" / name).unlink()
     assert "20 samples" in stoker("data", "index", "two", code=0).out
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--format", "tar", "--zarr-version", "2"), "data pack: --zarr-version goes with --format zarr\n"),
         (("--format", "zarr", "--zarr-version", "4"), "data pack: --zarr-version: 4 is neither 2 nor 3\n"),
     ],
 )
-def test_versions_that_are_none_are_refused(stoker, animals, options, told):
-    assert stoker("data", "pack", animals, "out", *options, code=2).err == told
+def test_invalid_versions_are_refused(stoker, animals, options, message):
+    assert stoker("data", "pack", animals, "out", *options, code=2).err == message

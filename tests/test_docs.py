@@ -1,4 +1,4 @@
-"""The docs say what the commands do: every page's examples are run, every command has its page."""
+"""The docs match the commands: the examples of every page are run, every command has a page."""
 
 import os
 import re
@@ -89,8 +89,8 @@ def folder_with(tmp_path, request):
     return make
 
 
-def say(command: str, folder: Path, last_code: int) -> tuple[str, int]:
-    """What a shell says to a command, in a folder, and its exit code; `$?` is that of the command before."""
+def run_in_shell(command: str, folder: Path, last_code: int) -> tuple[str, int]:
+    """Output and exit code of a shell command in a folder; `$?` is the previous exit code."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("STOKER_", "SLURM_"))}
     environment["PATH"] = f"{BIN}:{environment['PATH']}"
     environment["STOKER_SLURM_RELEASE"] = "22.05"  # whatever is installed here
@@ -109,7 +109,7 @@ def say(command: str, folder: Path, last_code: int) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=name_of)
-def test_examples_say_what_the_page_says(page, folder_with):
+def test_examples_print_the_output_on_the_page(page, folder_with):
     text = blessed = page.read_text()
     folder = folder_with(docs_examples.setups(text))
     code, wrong = 0, []
@@ -117,10 +117,10 @@ def test_examples_say_what_the_page_says(page, folder_with):
         if isinstance(example, docs_examples.File):
             (folder / example.name).write_text(example.text)
             continue
-        actual, code = say(example.command, folder, code)
+        actual, code = run_in_shell(example.command, folder, code)
         if not docs_examples.matches(example.expected, actual):
             wrong.append(
-                f"{name_of(page)}:{example.line}: $ {example.command}\nthe page says:\n{example.expected}\nthe command says:\n{actual}"
+                f"{name_of(page)}:{example.line}: $ {example.command}\nthe page shows:\n{example.expected}\nthe command prints:\n{actual}"
             )
             if "…" not in example.expected:
                 blessed = docs_examples.with_output(blessed, example, actual)
@@ -147,7 +147,11 @@ def test_links_lead_somewhere(page):
     assert not broken
 
 
-def test_every_room_has_its_paragraph():
+def test_the_map_of_the_sources_is_complete():
     rooms = {path.name for path in (REPOSITORY / "src").iterdir() if any(path.rglob("*.cc"))}
-    pages = {page.stem for page in (REPOSITORY / "docs/rooms").glob("*.md")}
-    assert rooms <= pages
+    page = (REPOSITORY / "docs/rooms/README.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|.*?\| `([^`]+)` \|", page, re.MULTILINE)
+    assert {name for name, _ in rows} == rooms
+    first = {REPOSITORY / (file if file.startswith("include/") else f"src/{name}/{file}") for name, file in rows}
+    named = {REPOSITORY / file for file in re.findall(r"`((?:src|include)/[\w./]+)`", page)}
+    assert sorted(path for path in first | named if not path.exists()) == []

@@ -1,4 +1,4 @@
-"""Modules, conda, virtual environments that nodes make: what ranks find, and what is told before a job waits for it."""
+"""Modules, conda and virtual environments built on the nodes: the environment of the ranks, and errors before a submission."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def write(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def modules(tmp_path: Path) -> dict[str, str]:
-    """A tree of modules, as the environment in which `module` finds them."""
+    """Environment variables with which `module` finds a tree of modules."""
     write(tmp_path / "modules/python/3.10.lua", 'setenv("MY_PYTHON", "3.10")\n')
     write(tmp_path / "modules/python/3.11.lua", 'setenv("MY_PYTHON", "3.11")\n')
     write(tmp_path / "modules/cuda/12.lua", 'load("python/3.10")\nsetenv("MY_CUDA", "12")\n')
@@ -47,7 +47,7 @@ def job(folder: Path, run: str, environment: str, more: str = "") -> None:
 
 
 @pytest.mark.needs("lmod")
-def test_ranks_find_what_modules_give_and_replacements_are_told(stoker: Stoker, tmp_path: Path, modules):
+def test_ranks_get_module_variables_and_replacements_are_reported(stoker: Stoker, tmp_path: Path, modules):
     job(tmp_path, "printenv MY_PYTHON MY_CUDA MPLBACKEND", "{modules: [cuda/12, python/3.11]}")
     done = stoker("run", "job.yaml", env=modules, code=0)
     assert done.out == "3.11\n12\nAgg\n"
@@ -55,7 +55,7 @@ def test_ranks_find_what_modules_give_and_replacements_are_told(stoker: Stoker, 
 
 
 @pytest.mark.needs("lmod")
-def test_a_module_that_is_not_there_is_told_before_anything_is_made(stoker: Stoker, tmp_path: Path, modules):
+def test_a_missing_module_is_reported_before_anything_is_created(stoker: Stoker, tmp_path: Path, modules):
     job(tmp_path, "true", "{modules: [pyhton/3.11]}")
     for command in ("run", "submit"):
         wrong = stoker(command, "job.yaml", env=modules)
@@ -83,12 +83,12 @@ def test_a_virtual_environment_is_made_once_from_the_wheelhouse(stoker: Stoker, 
     (venv,) = [path for path in (tmp_path / "local").iterdir() if path.is_dir()]
     lines = sorted(line.split("] ")[-1] for line in first.out.splitlines())
     assert lines == [f"1.5 {venv}"] * 3
-    assert first.err.count("environment: made ") == 1
+    assert first.err.count("environment: created ") == 1
     again = stoker("run", "job.yaml", env=environment, code=0)
-    assert "environment: made" not in again.err
+    assert "environment: created" not in again.err
 
 
-def test_packages_that_no_wheel_has_are_named_before_the_queue(stoker: Stoker, tmp_path: Path):
+def test_packages_without_a_wheel_are_reported_before_the_submission(stoker: Stoker, tmp_path: Path):
     wheel(tmp_path / "wheels", "stokertest", "1.0")
     (tmp_path / "requirements.txt").write_text("stokertest>=2\nnumpyy\n")
     (tmp_path / "train.py").write_text("import stokertest\nimport nor_this\n")
@@ -96,16 +96,16 @@ def test_packages_that_no_wheel_has_are_named_before_the_queue(stoker: Stoker, t
     wrong = stoker("submit", "job.yaml")
     assert wrong.code == 1
     assert (
-        f"{tmp_path}/requirements.txt:1: environment.wheelhouse: no wheel for 'stokertest>=2' (there is stokertest-1.0-py3-none-any.whl)"
+        f"{tmp_path}/requirements.txt:1: environment.wheelhouse: no wheel for 'stokertest>=2' (found stokertest-1.0-py3-none-any.whl)"
         in wrong.err
     )
     assert f"{tmp_path}/requirements.txt:2: environment.wheelhouse: no wheel for 'numpyy'" in wrong.err
-    assert "advice: train.py:2: run: imports 'nor_this', which this environment does not have" in wrong.err
+    assert "advice: train.py:2: run: imports 'nor_this', which is missing in this environment" in wrong.err
     assert "imports 'stokertest'" not in wrong.err
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_pip_cannot_get_ends_the_run_with_its_words(stoker: Stoker, tmp_path: Path):
+def test_a_pip_error_ends_the_run_and_is_reported(stoker: Stoker, tmp_path: Path):
     (tmp_path / "wheels").mkdir()
     (tmp_path / "requirements.txt").write_text("stokertest\n")
     job(tmp_path, "python -V", "{venv: requirements.txt, wheelhouse: wheels}")
@@ -117,7 +117,7 @@ def test_what_pip_cannot_get_ends_the_run_with_its_words(stoker: Stoker, tmp_pat
     assert [path for path in (tmp_path / "local").iterdir() if path.is_dir()] == []
 
 
-def test_a_local_disk_that_cannot_be_written_is_said_and_done_without(stoker: Stoker, tmp_path: Path):
+def test_an_unwritable_local_disk_is_reported_and_not_used(stoker: Stoker, tmp_path: Path):
     wheel(tmp_path / "wheels", "stokertest")
     (tmp_path / "requirements.txt").write_text("stokertest\n")
     job(tmp_path, "python -c 'import sys; print(sys.prefix)'", "{venv: requirements.txt, wheelhouse: wheels}")
@@ -129,7 +129,7 @@ def test_a_local_disk_that_cannot_be_written_is_said_and_done_without(stoker: St
 
 
 @pytest.mark.needs("slurm", "lmod")
-def test_every_node_makes_its_own_and_modules_reach_all_ranks(runs: Runs, lab: Lab, modules):
+def test_every_node_builds_its_environment_and_modules_reach_all_ranks(runs: Runs, lab: Lab, modules):
     wheel(runs.folder / "wheels", "stokertest", "1.5")
     (runs.folder / "requirements.txt").write_text("stokertest\n")
     show = "import stokertest, sys, os; print(stokertest.version, os.environ['MY_PYTHON'], sys.prefix)"
@@ -142,13 +142,13 @@ def test_every_node_makes_its_own_and_modules_reach_all_ranks(runs: Runs, lab: L
     runs.stoker("submit", "job.yaml", env=modules)
     runs.wait()
     logs = [runs.log(rank) for rank in range(4)]
-    assert sum(log.count("environment: made ") for log in logs) == 2
+    assert sum(log.count("environment: created ") for log in logs) == 2
     assert all("1.5 3.11 " in log and "stoker-venv-" in log for log in logs)
     assert os.environ.get("SLURM_JOB_ID") is None
 
 
 def make_image(folder: Path) -> Path:
-    """An image of this machine's Python, built as Charliecloud builds one from a Dockerfile, without a network."""
+    """An image of this machine's Python, in the form that Charliecloud builds from a Dockerfile, without a network."""
     root = folder / "root"
     for name in ("bin", "dev", "etc", "home", "mnt", "proc", "sys", "tmp", "usr/bin", "lib", "lib64"):
         (root / name).mkdir(parents=True, exist_ok=True)

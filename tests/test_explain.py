@@ -1,4 +1,4 @@
-"""stoker explain, as a person meets it: logs of anybody, runs of this machine, jobs as programs in place of Slurm's tell them."""
+"""stoker explain on arbitrary logs, runs of this machine, and jobs of fake Slurm programs."""
 
 import gzip
 import json
@@ -22,18 +22,18 @@ def run(stoker, shell: str, more: str = "") -> None:
     stoker("run", "job.yaml")
 
 
-def test_a_log_of_anybody_is_explained(stoker, tmp_path: Path):
+def test_an_arbitrary_log_is_explained(stoker, tmp_path: Path):
     (tmp_path / "train.log").write_text("epoch 1\n" + FULL)
-    said = stoker("explain", "train.log", code=0).out
-    assert said == (
+    output = stoker("explain", "train.log", code=0).out
+    assert output == (
         "train.log\n  cause      the disk is full: /a\n"
         "  evidence   train.log:2  OSError: [Errno 28] No space left on device: '/a'\n"
-        "  cure       df -h and df -i tell which; checkpoints to another disk, fewer of them (checkpoint.keep)\n"
+        "  cure       df -h and df -i show the disk; write checkpoints elsewhere, or fewer of them (checkpoint.keep_last)\n"
         "  confirm    df -h; df -i\n"
     )
 
 
-def test_ranks_of_several_logs_are_told_apart(stoker, tmp_path: Path):
+def test_ranks_of_several_logs_are_distinguished(stoker, tmp_path: Path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/rank-0.log").write_text("RuntimeError: pair.cc:534] Connection closed by peer [10.0.0.2]:44750\n")
     with gzip.open(tmp_path / "logs/rank-1.log.gz", "wt") as log:
@@ -41,17 +41,17 @@ def test_ranks_of_several_logs_are_told_apart(stoker, tmp_path: Path):
     for words in (["logs"], ["logs/rank-0.log", "logs/rank-1.log.gz"]):
         found = diagnosis(stoker, *words)
         assert (found["rule"], found["rank"], found["certainty"]) == ("no-such-gpu", 1, "known")
-        assert found["followed"].startswith("rank 0: the connection to another rank broke")
+        assert found["followed"].startswith("rank 0: the connection to a peer broke")
 
 
-def test_escape_sequences_reach_no_terminal(stoker, tmp_path: Path):
+def test_escape_sequences_are_removed(stoker, tmp_path: Path):
     (tmp_path / "evil.log").write_bytes(b"\x1b]0;owned\x07\x1b[2Jit failed \x9b31m\xff\x00\x07here\n")
-    told = stoker("explain", "evil.log", code=1).out
-    assert "\x1b" not in told and "\x07" not in told and "\x9b" not in told
-    assert "it failed " in told
+    output = stoker("explain", "evil.log", code=1).out
+    assert "\x1b" not in output and "\x07" not in output and "\x9b" not in output
+    assert "it failed " in output
 
 
-def test_a_log_that_still_grows_is_read_as_it_is(stoker, tmp_path: Path):
+def test_a_growing_log_is_read_up_to_its_current_end(stoker, tmp_path: Path):
     log = tmp_path / "grows.log"
     writer = subprocess.Popen(["sh", "-c", f"echo 'Disk quota exceeded' > {log}; exec yes step >> {log}"])
     try:
@@ -69,7 +69,7 @@ def test_a_log_on_standard_input_is_explained_like_a_file(stoker, tmp_path: Path
     as_file = stoker("explain", "train.log", code=0).out
     as_input = as_file.replace("train.log\n", "standard input\n", 1).replace("train.log:", "stdin:")
     assert stoker("explain", "-", input="epoch 1\n" + FULL, code=0).out == as_input
-    assert stoker("explain", "-", input="one\ntwo\n", code=1).out.startswith("standard input\n  cause      not known")
+    assert stoker("explain", "-", input="one\ntwo\n", code=1).out.startswith("standard input\n  cause      unknown")
     packed = tmp_path / "train.log.gz"
     packed.write_bytes(gzip.compress(b"epoch 1\n" + FULL.encode()))
     for file in (tmp_path / "train.log", packed):
@@ -78,16 +78,16 @@ def test_a_log_on_standard_input_is_explained_like_a_file(stoker, tmp_path: Path
             assert process.communicate()[0] in (as_input, as_input.encode())
 
 
-def test_without_a_word_only_a_file_is_taken_from_standard_input(stoker):
+def test_without_arguments_only_a_file_is_read_from_standard_input(stoker):
     run(stoker, "exit 7")
     assert stoker("explain", input=FULL, code=1).out.startswith("run ")
 
 
-def test_a_log_that_is_not_there_is_an_error(stoker, tmp_path: Path):
+def test_a_missing_log_is_an_error(stoker, tmp_path: Path):
     (tmp_path / "a.log").write_text("x\n")
     (tmp_path / "empty").mkdir()
     assert stoker("explain", "a.log", "b.log", code=1).err == "explain: b.log: no such log\n"
-    assert "empty: no log in it" in stoker("explain", "empty", code=1).err
+    assert "empty: no logs in this folder" in stoker("explain", "empty", code=1).err
 
 
 def test_the_rank_that_failed_first_explains_the_run(stoker):
@@ -98,24 +98,24 @@ def test_the_rank_that_failed_first_explains_the_run(stoker):
     assert re.fullmatch(r"rank-0001\.log:\d+", found["evidence"][0]["where"])
 
 
-def test_a_rank_that_left_early_is_named_and_not_the_one_that_lost_it(stoker):
+def test_a_rank_that_exited_early_is_named_and_not_its_peer(stoker):
     closed = "RuntimeError: [pair.cc:534] Connection closed by peer [127.0.0.1]:44750"
     (stoker.folder / "job.yaml").write_text(
         f"name: x\nrun: {{shell: \"[ $RANK = 1 ] && exit 0; sleep 2; echo '{closed}' >&2; exit 1\"}}\n"
         "resources: {ranks_per_node: 2}\n"
     )
-    assert "\n  rank 1 done before it; no checkpoint yet\n" in stoker("run", "job.yaml", code=1).err
+    assert "\n  rank 1 done earlier; no checkpoint yet\n" in stoker("run", "job.yaml", code=1).err
     found = diagnosis(stoker, "last")
     assert (found["rule"], found["rank"], found["certainty"]) == ("rank-ended-early", 1, "likely")
     assert re.fullmatch(
-        r"had ended before, exit code 0, [\d.]+ m?s earlier: uneven numbers of batches, or an early return",
+        r"exited with code 0, [\d.]+ m?s earlier: uneven numbers of batches, or an early return",
         found["cause"],
     )
     assert found["evidence"][0]["where"] == "records"
-    assert found["followed"].startswith("rank 0: the connection to another rank broke")
+    assert found["followed"].startswith("rank 0: the connection to a peer broke")
 
 
-def test_who_was_killed_is_looked_up_where_there_is_no_slurm(stoker):
+def test_killed_ranks_are_looked_up_without_slurm(stoker):
     run(stoker, "kill -9 $$")
     found = diagnosis(stoker, "last")
     assert found["rule"] == "killed-by-signal-9"
@@ -123,21 +123,21 @@ def test_who_was_killed_is_looked_up_where_there_is_no_slurm(stoker):
     assert "--mem" not in found["cure"]
 
 
-def test_a_run_that_is_done_has_no_cause(stoker):
+def test_a_successful_run_has_no_cause(stoker):
     run(stoker, "echo error rate 0.3")
-    assert stoker("explain", code=0).out.endswith("done\n  cause      none: no line of its logs tells of a failure\n")
+    assert stoker("explain", code=0).out.endswith("done\n  cause      none: its logs contain no failure\n")
 
 
-def test_a_run_that_is_done_although_a_command_was_not_there_says_both(stoker):
+def test_a_run_that_succeeded_with_a_missing_command_shows_both(stoker):
     run(stoker, "trainer train.py; tar xf nothing.tar; echo cleaning up")
-    told = stoker("explain", code=0).out
-    assert "trainer: not found" in told
+    output = stoker("explain", code=0).out
+    assert "trainer: not found" in output
     assert re.search(
-        r"\n  but        it ended well, but a line tells of a failure: tar: nothing.tar: Cannot open", told
+        r"\n  but        the run succeeded, but a line shows a failure: tar: nothing.tar: Cannot open", output
     )
 
 
-def test_how_a_run_used_its_machine_is_told_beside_its_end(stoker):
+def test_resource_usage_is_shown_with_the_result(stoker):
     (stoker.folder / "leak.py").write_text(
         "import time\nkept = []\nfor _ in range(110):\n    kept.append(b'x' * (2 << 20))\n    time.sleep(0.08)\n"
     )
@@ -148,33 +148,33 @@ def test_how_a_run_used_its_machine_is_told_beside_its_end(stoker):
     assert set(also) == {"memory-grows", "cpus-idle"}
     assert re.match(r"memory of rank 0 grows by [\d.]+ [MG]B a minute, from ", also["memory-grows"]["text"])
     assert also["cpus-idle"]["level"] == "advice"
-    told = stoker("explain", "last", code=0).out
-    assert "\n  slow       memory of rank 0 grows by " in told
-    assert "\n  hint       ranks of node 0 use 0." in told
+    output = stoker("explain", "last", code=0).out
+    assert "\n  slow       memory of rank 0 grows by " in output
+    assert "\n  hint       ranks of node 0 use 0." in output
 
 
-def test_a_run_that_only_says_its_exit_code_is_not_known(stoker):
+def test_a_bare_exit_code_is_not_a_cause(stoker):
     run(stoker, "echo one; echo two; exit 7")
-    told = stoker("explain", "last", code=1).out
-    assert "  cause      not known; these lines tell most\n  evidence   rank-0000.log:1  one\n" in told
+    output = stoker("explain", "last", code=1).out
+    assert "  cause      unknown; these lines are the most relevant\n  evidence   rank-0000.log:1  one\n" in output
 
 
 def cluster_of(tmp_path: Path) -> Cluster:
     return Cluster(tmp_path / "slurm")
 
 
-def test_a_waiting_job_is_told_why_and_what_helps(stoker, tmp_path: Path):
+def test_the_reason_of_a_waiting_job_is_shown_with_a_cure(stoker, tmp_path: Path):
     cluster = cluster_of(tmp_path)
     header = "JOBID|STATE|REASON|START_TIME|END_TIME|PARTITION|NODELIST|USER|NAME"
     cluster.program("squeue", f"printf '{header}\\n7|PENDING|Priority|N/A|N/A|cpu||ada|train\\n'")
-    told = stoker("explain", "7", env=cluster.env, code=0).out
-    assert told == (
-        "job 7: queued\n  reason     jobs of higher priority are ahead (Priority)\n  start      Slurm has no estimate yet\n"
-        "  sooner     a shorter --time and fewer nodes fit into gaps before larger jobs\n"
+    output = stoker("explain", "7", env=cluster.env, code=0).out
+    assert output == (
+        "job 7: queued\n  reason     other jobs have a higher priority (Priority)\n  start      Slurm has no estimate yet\n"
+        "  sooner     use a shorter --time and fewer nodes: smaller jobs fit into gaps\n"
     )
     cluster.program("squeue", f"printf '{header}\\n7|PENDING|JobHeldUser|N/A|N/A|cpu||ada|train\\n'")
-    told = stoker("explain", "7", env=cluster.env, code=0).out
-    assert told.endswith("  start      not as it is\n  cure       scontrol release 7\n")
+    output = stoker("explain", "7", env=cluster.env, code=0).out
+    assert output.endswith("  start      never, unless changed\n  cure       scontrol release 7\n")
 
 
 def test_a_failed_job_is_explained_by_its_log(stoker, tmp_path: Path):
@@ -193,12 +193,12 @@ def test_a_job_without_a_log_is_explained_by_its_state(stoker, tmp_path: Path):
     cluster.job("TIMEOUT")
     found = diagnosis(stoker, "7", env=cluster.env)
     assert (found["rule"], found["certainty"]) == ("state-timeout", "known")
-    assert found["notes"] == ["Slurm does not tell where its log is (any more): stoker explain LOG"]
+    assert found["notes"] == ["Slurm does not know the path of its log (any more): stoker explain LOG"]
 
 
-def test_the_page_of_rules_has_all_of_them(stoker):
+def test_the_rules_page_lists_all_rules(stoker):
     page = (REPOSITORY / "docs/explain-rules.md").read_text()
     rules = json.loads(stoker("explain", "--rules", "--json", code=0).out)["rules"]
-    told = {rule["rule"]: rule["kind"] for rule in rules}
-    assert len(told) >= 100
-    assert dict(re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \|", page, re.MULTILINE)) == told
+    listed = {rule["rule"]: rule["kind"] for rule in rules}
+    assert len(listed) >= 100
+    assert dict(re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \|", page, re.MULTILINE)) == listed

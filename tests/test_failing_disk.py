@@ -1,4 +1,4 @@
-"""Reading from a disk that fails: what cannot be read is named, nothing crashes, and it works again once the disk does."""
+"""Reading from a failing disk: unreadable files are named, nothing crashes, and reading works once the disk recovers."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from packing import tree
 
 pytestmark = pytest.mark.needs("fuse")
 
-# Takes batches until the end; prints what it was given and what it was told.
+# Reads all batches; prints their number and the error.
 LOADER = """
 import json, sys, stoker
 options = {"batch_size": 100, "transform": "cifar-eval", "shuffle": False, "split": "train", "tensors": "dlpack"}
@@ -51,12 +51,12 @@ def first_shard(disk):
     return sorted(disk.folder.glob("train-*"))[0]
 
 
-def test_without_faults_all_is_as_on_any_disk(stoker, disk, tmp_path):
+def test_without_faults_everything_works(stoker, disk, tmp_path):
     assert tree(disk.folder) == tree(tmp_path / "data")
     stoker("data", "verify", disk.folder, "--full", code=0)
 
 
-def test_verify_names_the_shard_and_goes_on_with_the_others(stoker, disk):
+def test_verify_names_the_shard_and_checks_the_remaining_ones(stoker, disk):
     shard = first_shard(disk)
     disk.fail(shard.name, 1 << 20, (1 << 20) + 4096)
     stoker("data", "verify", disk.folder, code=0)
@@ -67,7 +67,7 @@ def test_verify_names_the_shard_and_goes_on_with_the_others(stoker, disk):
     stoker("data", "verify", disk.folder, "--full", code=0)
 
 
-def test_an_index_that_cannot_be_read_is_an_error_and_no_crash(stoker, disk):
+def test_an_unreadable_index_is_an_error_not_a_crash(stoker, disk):
     size = (disk.folder / "index.bin").stat().st_size
     for begin, end in ((0, 4096), (size // 2, size // 2 + 1), (size - 1, size)):
         disk.fail("index.bin", begin, end)
@@ -81,25 +81,25 @@ def test_an_index_that_cannot_be_read_is_an_error_and_no_crash(stoker, disk):
 def test_a_loader_names_shard_and_sample_and_skips_nothing(disk, python, options):
     shard = first_shard(disk)
     disk.fail(shard.name, shard.stat().st_size // 2)
-    told, batches = python(LOADER, disk.folder, options).splitlines()
+    message, batches = python(LOADER, disk.folder, options).splitlines()
     named = rf"UnavailableError sample '.+' \(in shard '{shard.name}'\): {shard}: input/output error"
-    assert re.fullmatch(named, told)
+    assert re.fullmatch(named, message)
     assert 0 < int(batches) < 50
     disk.mend()
     assert python(LOADER, disk.folder, options) == "50\n"
 
 
-def test_a_disk_that_does_not_answer_is_told_within_the_timeout(disk, python, tmp_path):
+def test_an_unresponsive_disk_is_reported_within_the_timeout(disk, python, tmp_path):
     shard = first_shard(disk)
     disk.hang(shard.name)
     begun = time.monotonic()
-    told, batches = python(PATIENT, disk.folder, tmp_path / "box/faults").splitlines()
+    message, batches = python(PATIENT, disk.folder, tmp_path / "box/faults").splitlines()
     assert time.monotonic() - begun < 60
-    named = rf"loader: no batch before the deadline: epoch 1, still at sample '.+' \(in shard '{shard.name}'\)"
-    assert re.fullmatch(named, told) and batches == "50"
+    named = rf"loader: no batch before the deadline: epoch 1, waiting for sample '.+' \(in shard '{shard.name}'\)"
+    assert re.fullmatch(named, message) and batches == "50"
 
 
-def test_packing_from_it_names_the_file_and_leaves_no_dataset(stoker, photos, tmp_path):
+def test_pack_names_the_unreadable_file_and_leaves_no_dataset(stoker, photos, tmp_path):
     with failing_disk(photos, tmp_path / "box") as disk:
         disk.fail("cat/0077.jpg")
         done = stoker("data", "pack", disk.folder, "packed", code=3)

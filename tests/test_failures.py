@@ -14,17 +14,17 @@ import pytest
 from running import Job, finish, python, wait_for
 
 HOST = socket.gethostname().split(".")[0]
-AFTER = r"left after [\d.]+ m?s"
+AFTER = r"exited after [\d.]+ m?s"
 
 
-def last_words(err: str) -> list[str]:
-    """The lines that Stoker says in the end: from the one that names a rank on."""
+def final_lines(err: str) -> list[str]:
+    """The final lines of stderr, from the last one that begins with "rank"."""
     lines = err.splitlines()
     start = max(i for i, line in enumerate(lines) if line.startswith("rank "))
     return lines[start:]
 
 
-def test_a_rank_that_throws_is_named_with_its_last_words(stoker, tmp_path):
+def test_a_failed_rank_is_named_with_its_last_output(stoker, tmp_path):
     text = (
         "import os, time\nif os.environ['RANK'] == '1':\n    raise ValueError('no such class: 11')\ntime.sleep(600)\n"
     )
@@ -32,36 +32,36 @@ def test_a_rank_that_throws_is_named_with_its_last_words(stoker, tmp_path):
     start = time.monotonic()
     result = stoker("run", "job.yaml", code=1)
     assert time.monotonic() - start < 10
-    words = last_words(result.err)
+    words = final_lines(result.err)
     assert re.fullmatch(rf"rank 1 \({HOST}\) {AFTER}: exit code 1", words[0])
     log = f"runs/{job.run_folder().name}/attempts/1/rank-0001.log"
     assert words[1:] == [
-        f"  last words: ValueError: no such class: 11   ({log})",
+        f"  last output: ValueError: no such class: 11   ({log})",
         "  rank 0 stopped; no checkpoint yet",
     ]
     assert not job.processes()
 
 
-def test_a_run_that_cannot_be_started_has_failed_and_says_why(stoker, tmp_path):
+def test_a_run_that_cannot_start_fails_with_a_reason(stoker, tmp_path):
     job = Job(tmp_path, "sleep 600", 20)
     limit = (40, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-    said = stoker("run", "job.yaml", code=3, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit))
-    reason = said.err.splitlines()[-1]
+    result = stoker("run", "job.yaml", code=3, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit))
+    reason = result.err.splitlines()[-1]
     assert reason.endswith("too many open files")
     (run,) = json.loads(stoker("status", "last", "--json", code=0).out)["runs"]
     assert (run["state"], run["exit_code"], run["reason"]) == ("failed", 3, reason)
     wait_for(lambda: not job.processes())
 
 
-def test_the_first_failing_ranks_own_code_is_returned(stoker, tmp_path):
+def test_the_exit_code_of_the_first_failed_rank_is_returned(stoker, tmp_path):
     # Rank 2 fails because of rank 1, a moment later and with another code.
     wait = "until test -s $STOKER_ATTEMPT_DIR/rank-0001.log; do sleep 0.01; done; sleep 0.05"
     job = Job(tmp_path, f"{{shell: 'case $RANK in 1) echo x; exit 7;; 2) {wait}; exit 9;; esac; sleep 600'}}", 4)
     result = stoker("run", "job.yaml", code=7)
-    words = last_words(result.err)
+    words = final_lines(result.err)
     assert re.fullmatch(rf"rank 1 \({HOST}\) {AFTER}: exit code 7", words[0])
     assert words[2] in (
-        "  ranks 0, 3 stopped; rank 2 failed after it; no checkpoint yet",
+        "  ranks 0, 3 stopped; rank 2 failed later; no checkpoint yet",
         "  ranks 0, 2, 3 stopped; no checkpoint yet",
     )
     assert not job.processes()
@@ -79,7 +79,7 @@ def test_a_killed_rank_is_named_with_the_signal(stoker, tmp_path, number, name):
     assert not job.processes()
 
 
-def test_a_killed_rank_is_the_cause_though_its_peer_is_heard_of_before(stoker, tmp_path):
+def test_a_killed_rank_is_the_cause_even_if_its_peer_is_reported_first(stoker, tmp_path):
     job = Job(tmp_path, "{shell: 'test $RANK = 1 || exec sleep 600; until test -e go; do sleep 0.01; done; exit 1'}")
     process = stoker.start("run", "job.yaml")
     victim = wait_for(lambda: job.pid(0, "sleep"))
@@ -93,10 +93,10 @@ def test_a_killed_rank_is_the_cause_though_its_peer_is_heard_of_before(stoker, t
     code, err = finish(process)
     assert code == 137
     assert re.fullmatch(rf"rank 0 \({HOST}\) {AFTER}: killed by signal 9 \(SIGKILL\)", err[1])
-    assert err[2] == "  rank 1 failed after it; no checkpoint yet"
+    assert err[2] == "  rank 1 failed later; no checkpoint yet"
 
 
-# A rank that tells its place as a trainer does, in backward of step 118 of epoch 3, counted from 0 (docs/formats/run.md#beacon).
+# A rank that reports its position as a trainer does, in backward of step 118 of epoch 3, counted from 0 (docs/formats/run.md#beacon).
 BEACON = (
     "import os, struct, sys, time\n"
     "rank = int(os.environ['RANK'])\n"
@@ -106,24 +106,24 @@ BEACON = (
 )
 
 
-def test_the_place_in_the_training_is_named(stoker, tmp_path):
+def test_the_position_in_the_training_is_reported(stoker, tmp_path):
     job = Job(tmp_path, python(tmp_path, "p.py", BEACON + "if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(600)\n"))
     result = stoker("run", "job.yaml", code=137)
-    assert last_words(result.err)[0] == (
-        f"rank 1 ({HOST}) left at epoch 4 step 118, phase backward: killed by signal 9 (SIGKILL)"
+    assert final_lines(result.err)[0] == (
+        f"rank 1 ({HOST}) exited at epoch 4 step 118, phase backward: killed by signal 9 (SIGKILL)"
     )
     events = [json.loads(line) for line in (job.run_folder() / "attempts/1/events-node-0000.jsonl").open()]
     (ended,) = (e for e in events if e["kind"] == "rank_ended" and e["rank"] == 1)
     assert (ended["phase"], ended["epoch"], ended["step"], ended["signal"]) == ("backward", 3, 118, 9)
 
 
-def test_a_silent_rank_is_named_before_it_is_ended(stoker, tmp_path):
+def test_a_silent_rank_is_reported_before_it_is_stopped(stoker, tmp_path):
     job = Job(tmp_path, python(tmp_path, "p.py", BEACON + "time.sleep(600)\n"), 1, more="timeouts: {stall: 12s}\n")
     result = stoker("run", "job.yaml", code=1)
     place = "at epoch 4 step 118, phase backward"
     lines = result.err.splitlines()
     assert re.fullmatch(
-        rf"rank 0 \({HOST}\) is silent since 1\d s {place}: no step, no CPU time; "
+        rf"rank 0 \({HOST}\) has been silent for 1\d s {place}: no step, no CPU time; "
         r"the run ends after 12 s \(timeouts.stall\)",
         lines[1],
     )
@@ -141,7 +141,7 @@ def test_a_stopped_rank_is_named_within_10_s_and_the_run_ends(stoker, tmp_path):
     assert code == 1
     who = rf"rank 1 \({HOST}\)"
     assert re.fullmatch(
-        rf"{who} is stopped by a signal \(state T\) since [\d.]+ s; the run ends after 5.0 s \(timeouts.stopped\)",
+        rf"{who} has been stopped by a signal \(state T\) for [\d.]+ s; the run ends after 5.0 s \(timeouts.stopped\)",
         err[1],
     )
     assert re.fullmatch(rf"{who} was stopped by a signal \(state T\) for [\d.]+ s \(timeouts.stopped\)", err[2])
@@ -149,7 +149,7 @@ def test_a_stopped_rank_is_named_within_10_s_and_the_run_ends(stoker, tmp_path):
     assert not job.processes()
 
 
-def test_a_stopped_rank_may_go_on(stoker, tmp_path):
+def test_a_stopped_rank_may_continue(stoker, tmp_path):
     job = Job(tmp_path, "sleep 8", more="timeouts: {stopped: 1m}\n")
     process = stoker.start("run", "job.yaml")
     pid = wait_for(lambda: job.pid(1, "sleep"))
@@ -158,10 +158,10 @@ def test_a_stopped_rank_may_go_on(stoker, tmp_path):
     os.kill(pid, signal.SIGCONT)
     code, err = finish(process)
     assert code == 0
-    assert err[2] == f"rank 1 ({HOST}) goes on"
+    assert err[2] == f"rank 1 ({HOST}) continues"
 
 
-def test_a_rank_whose_own_supervisor_is_killed_is_named_and_leaves_nothing(stoker, tmp_path):
+def test_a_rank_with_a_killed_supervisor_is_named_and_leaves_no_process(stoker, tmp_path):
     job = Job(tmp_path, "{shell: 'setsid sleep 601 & sleep 600'}")
     process = stoker.start("run", "job.yaml")
     pid = wait_for(lambda: job.pid(1, "sleep"))
@@ -176,11 +176,11 @@ def test_a_rank_whose_own_supervisor_is_killed_is_named_and_leaves_nothing(stoke
     assert not job.processes()
 
 
-def test_a_command_that_is_not_there_never_started(stoker, tmp_path):
+def test_a_missing_command_never_started(stoker, tmp_path):
     job = Job(tmp_path, "no-such-command --lr 1", 1)
     result = stoker("run", "job.yaml", code=127)
-    assert last_words(result.err) == [
-        f"rank 0 ({HOST}) never started: no-such-command: no such command in PATH",
+    assert final_lines(result.err) == [
+        f"rank 0 ({HOST}) never started: no-such-command: command not found in PATH",
         "  no checkpoint yet",
     ]
     assert not job.processes()
@@ -192,24 +192,24 @@ def test_a_command_that_cannot_be_executed_never_started(stoker, tmp_path):
     (tmp_path / "noexec").chmod(0o755)
     Job(tmp_path, "./plain", 1)
     result = stoker("run", "job.yaml", code=126)
-    assert last_words(result.err)[0] == f"rank 0 ({HOST}) never started: ./plain: permission denied"
+    assert final_lines(result.err)[0] == f"rank 0 ({HOST}) never started: ./plain: permission denied"
     Job(tmp_path, "./noexec", 1)
     result = stoker("run", "job.yaml", code=127)
-    assert last_words(result.err)[0] == (
-        f"rank 0 ({HOST}) never started: ./noexec: its first line asks for '/nowhere/python', which is not there"
+    assert final_lines(result.err)[0] == (
+        f"rank 0 ({HOST}) never started: ./noexec: its first line names the interpreter '/nowhere/python', which does not exist"
     )
     (tmp_path / "noexec").write_bytes(b"#!/bin/sh\r\nexit 0\r\n")
     result = stoker("run", "job.yaml", code=127)
-    assert last_words(result.err)[0] == (
-        f"rank 0 ({HOST}) never started: ./noexec: its first line asks for '/bin/sh\\r', which is not there: "
+    assert final_lines(result.err)[0] == (
+        f"rank 0 ({HOST}) never started: ./noexec: its first line names the interpreter '/bin/sh\\r', which does not exist: "
         "the file has Windows line ends"
     )
     Job(tmp_path, "/tmp", 1)
     result = stoker("run", "job.yaml", code=126)
-    assert last_words(result.err)[0] == f"rank 0 ({HOST}) never started: /tmp: is a folder, not a program"
+    assert final_lines(result.err)[0] == f"rank 0 ({HOST}) never started: /tmp: expected a program, got a folder"
 
 
-def test_a_rank_that_does_not_come_is_named(stoker, tmp_path):
+def test_a_missing_rank_is_named(stoker, tmp_path):
     # A stand-in for an srun that starts one task of two.
     srun = tmp_path / "bin/srun"
     srun.parent.mkdir()
@@ -221,13 +221,13 @@ def test_a_rank_that_does_not_come_is_named(stoker, tmp_path):
     job = Job(tmp_path, "sleep 600", more="timeouts: {start: 1s, grace: 1s}\n")
     allocation = {"PATH": f"{srun.parent}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[17]"}
     result = stoker("run", "job.yaml", code=3, env=allocation)
-    words = last_words(result.err)
-    assert words[0] == "rank 1 (n17) did not come within 1.0 s (timeouts.start)"
+    words = final_lines(result.err)
+    assert words[0] == "rank 1 (n17) did not join within 1.0 s (timeouts.start)"
     assert not job.processes()
 
 
-def test_worlds_of_one_are_refused(stoker, tmp_path):
-    # An srun that was told nothing about tasks: each believes to be alone.
+def test_worlds_of_one_are_rejected(stoker, tmp_path):
+    # An srun without a task count: each process believes it is alone.
     srun = tmp_path / "bin/srun"
     srun.parent.mkdir()
     srun.write_text(
@@ -238,13 +238,15 @@ def test_worlds_of_one_are_refused(stoker, tmp_path):
     job = Job(tmp_path, "sleep 600")
     allocation = {"PATH": f"{srun.parent}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1"}
     result = stoker("run", "job.yaml", code=2, env=allocation)
-    words = last_words(result.err)
-    assert re.fullmatch(rf"rank 0 \({HOST}, process \d+\): is in a world of 1, this run has 2", words[0])
-    assert words[1] == "  try: start all ranks by one `stoker run`, not each by its own"
+    words = final_lines(result.err)
+    assert re.fullmatch(
+        rf"rank 0 \({HOST}, process \d+\): was started with a world size of 1, this run has 2", words[0]
+    )
+    assert words[1] == "  try: start all ranks with a single `stoker run`"
     assert not job.processes()
 
 
-def test_a_daemon_that_a_rank_leaves_is_named_and_ended(stoker, tmp_path):
+def test_a_daemon_left_by_a_rank_is_reported_and_stopped(stoker, tmp_path):
     text = (
         "import os, time\n"
         "if os.environ['RANK'] == '1' and os.fork() == 0:\n"
@@ -257,7 +259,7 @@ def test_a_daemon_that_a_rank_leaves_is_named_and_ended(stoker, tmp_path):
     job = Job(tmp_path, python(tmp_path, "p.py", text))
     result = stoker("run", "job.yaml", code=0)
     assert re.search(
-        rf"^rank 1 \({HOST}\) left processes behind, ended now: python3\S* \(process \d+\)$", result.err, re.M
+        rf"^rank 1 \({HOST}\) left processes behind, now killed: python3\S* \(process \d+\)$", result.err, re.M
     )
     assert not job.processes()
 
@@ -280,16 +282,16 @@ def test_a_stubborn_rank_is_killed_after_the_grace_time(stoker, tmp_path):
     assert not job.processes()
 
 
-def test_a_rank_that_makes_no_progress_is_ended_after_the_setting(stoker, tmp_path):
+def test_a_rank_without_progress_is_stopped_after_the_limit(stoker, tmp_path):
     job = Job(tmp_path, "sleep 600", 1, more="timeouts: {stall: 3s}\n")
     result = stoker("run", "job.yaml", code=1)
     assert re.fullmatch(
-        rf"rank 0 \({HOST}\) made no progress for [\d.]+ s \(timeouts.stall\)", last_words(result.err)[0]
+        rf"rank 0 \({HOST}\) made no progress for [\d.]+ s \(timeouts.stall\)", final_lines(result.err)[0]
     )
     assert not job.processes()
 
 
-def test_a_rank_that_computes_is_not_silent(stoker, tmp_path):
+def test_a_computing_rank_is_not_silent(stoker, tmp_path):
     text = "import time\nend = time.time() + 5\nwhile time.time() < end: pass\n"
     Job(tmp_path, python(tmp_path, "p.py", text), 1, more="timeouts: {stall: 2s}\n")
     stoker("run", "job.yaml", code=0)
@@ -303,14 +305,14 @@ def test_a_full_disk_under_the_log_loses_output_not_the_run(stoker, tmp_path, tm
     result = stoker("run", "job.yaml", code=0)
     assert result.out.count("\n") == 4000
     assert re.search(
-        rf"^rank 0 \({HOST}\): \S+/rank-0000.log: no space left on device; [\d.]+ MB of output are missing there$",
+        rf"^rank 0 \({HOST}\): \S+/rank-0000.log: no space left on device; [\d.]+ MB of output are missing$",
         result.err,
         re.M,
     )
 
 
 @pytest.mark.needs("root")
-def test_a_folder_that_may_not_be_written_is_named(stoker, open_folder):
+def test_a_read_only_folder_is_reported(stoker, open_folder):
     job = Job(open_folder, "'true'", 1)
     (open_folder / "runs").mkdir(mode=0o755)
     result = stoker("run", "job.yaml", code=2, cwd=open_folder, user=65534)
@@ -319,7 +321,7 @@ def test_a_folder_that_may_not_be_written_is_named(stoker, open_folder):
 
 
 @pytest.mark.needs("mount")
-def test_a_disk_too_full_for_a_run_leaves_no_run(stoker, tmp_path, tmpfs):
+def test_a_full_disk_leaves_no_run(stoker, tmp_path, tmpfs):
     disk = tmpfs("1M")
     with suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
         while filler.write(b"0" * 4096):

@@ -1,4 +1,4 @@
-"""HDF5: what h5py writes is read, what is written is read by h5py; damaged files are errors."""
+"""HDF5: exchanges files with h5py in both directions; damaged files are errors."""
 
 import ctypes
 import subprocess
@@ -46,7 +46,7 @@ FILTERS = {
 
 @pytest.mark.parametrize("filters", FILTERS)
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
-def test_every_filter_and_both_ages_of_the_format_are_read(file, filters, libver):
+def test_every_filter_and_both_format_versions_are_read(file, filters, libver):
     array = values("<f4", (300, 40))
     path = file(array, chunks=(16, 16), file={"libver": libver}, **FILTERS[filters])
     same(read(path), array)
@@ -73,7 +73,7 @@ def test_contiguous_inline_and_scalar_datasets_are_read(tmp_path):
     assert arrays("hdf5-list", tmp_path / "a.h5").decode().split() == ["empty", "one", "small", "x"]
 
 
-def test_what_was_never_written_reads_as_the_fill_value(tmp_path):
+def test_unwritten_elements_read_as_the_fill_value(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as h5:
         x = h5.create_dataset("x", (8, 3), ">f4", chunks=(2, 3), fillvalue=2.5)
         x[2:4] = 7
@@ -83,14 +83,14 @@ def test_what_was_never_written_reads_as_the_fill_value(tmp_path):
     same(read(tmp_path / "a.h5", "never"), numpy.full(4, -3, "<i4"))
 
 
-def test_a_file_behind_other_bytes_is_read(file):
+def test_a_file_behind_a_userblock_is_read(file):
     array = values("<f4")
     same(read(file(array, chunks=(3, 2, 6), compression="gzip", file={"userblock_size": 512})), array)
 
 
 @each_library
 @pytest.mark.parametrize("options", [{}, {"compression": "gzip"}], ids=str)
-def test_chunks_behind_other_bytes_are_found_whatever_the_first_one_holds(file, library, options):
+def test_chunks_behind_a_userblock_are_found_for_any_first_chunk(file, library, options):
     """The black picture that begins is the same where it lies and 512 bytes before."""
     array = (numpy.arange(8 * 1024) % 251).astype("u1").reshape(8, 32, 32)
     array[:2] = 0
@@ -100,7 +100,7 @@ def test_chunks_behind_other_bytes_are_found_whatever_the_first_one_holds(file, 
 
 
 @each_library
-def test_what_was_never_written_behind_other_bytes_reads_as_the_fill_value(tmp_path, library):
+def test_unwritten_elements_behind_a_userblock_read_as_the_fill_value(tmp_path, library):
     with h5py.File(tmp_path / "a.h5", "w", userblock_size=512) as h5:
         h5.create_dataset("x", (4, 2), "<f4", fillvalue=7)
         h5["y"] = numpy.arange(4000.0)
@@ -109,7 +109,7 @@ def test_what_was_never_written_behind_other_bytes_reads_as_the_fill_value(tmp_p
 
 
 @each_library
-def test_other_bytes_before_a_file_behind_a_link_are_counted(tmp_path, library):
+def test_the_userblock_of_an_externally_linked_file_is_counted(tmp_path, library):
     array = values("<f4")
     for own, theirs in ((0, 512), (1024, 0)):
         with h5py.File(tmp_path / "other.h5", "w", userblock_size=theirs) as h5:
@@ -132,7 +132,7 @@ def leave_edges_plain(made):
 
 @each_library
 @pytest.mark.parametrize("filters", ["shuffle", "gzip", "checksum", "all"])
-def test_chunks_at_the_edge_that_no_filter_was_applied_to_are_read(stoker, tmp_path, library, filters):
+def test_unfiltered_edge_chunks_are_read(stoker, tmp_path, library, filters):
     array = values("<i4", (10, 7)) * 1000
     made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     made.set_chunk((4, 3))
@@ -175,10 +175,10 @@ def test_samples_of_different_lengths_are_cut_by_an_index(tmp_path):
     path = tmp_path / "a.h5"
     assert arrays("hdf5-ragged", path, "values", "index", 2) == numpy.arange(3, 10, dtype="<i4").tobytes()
     assert arrays("hdf5-ragged", path, "values", "index", 1) == b""
-    said = arrays("hdf5-ragged", path, "values", "wrong", 0, code=1)
-    assert said == "index 'wrong': number 2 is 3, less than the 4 before it\n"
-    said = arrays("hdf5-ragged", path, "values", "beyond", 0, code=1)
-    assert said == "index 'beyond': number 1 is 11, 'values' has 10 rows\n"
+    message = arrays("hdf5-ragged", path, "values", "wrong", 0, code=1)
+    assert message == "index 'wrong': number 2 is 3, less than the 4 before it\n"
+    message = arrays("hdf5-ragged", path, "values", "beyond", 0, code=1)
+    assert message == "index 'beyond': number 1 is 11, 'values' has 10 rows\n"
 
 
 def test_external_links_are_followed_only_when_allowed(tmp_path):
@@ -190,14 +190,16 @@ def test_external_links_are_followed_only_when_allowed(tmp_path):
         h5["soft"] = h5py.SoftLink("/x")
     path = tmp_path / "a.h5"
     for name in ("x", "soft"):
-        said = read(path, name, code=1)
-        assert said == f"{path}: dataset '{name}': is behind an external link (which is not followed unless allowed)\n"
+        message = read(path, name, code=1)
+        assert (
+            message == f"{path}: dataset '{name}': is behind an external link (which is not followed unless allowed)\n"
+        )
     same(read(path, others="anywhere"), array)
 
 
 @pytest.mark.parametrize("dtype", ["?", "u1", "<i2", "<f2", "<f4", "<f8", "<u8", "<c8", "S5"])
 @pytest.mark.parametrize("level", ["none", "4"])
-def test_what_is_written_is_read_by_h5py(tmp_path, dtype, level):
+def test_h5py_reads_written_files(tmp_path, dtype, level):
     array = values(dtype)
     kind = array.dtype.newbyteorder("<").str
     arrays("hdf5-write", tmp_path / "a.h5", "train/x", kind, "11x5x6", "3x2x6", level, data=array.tobytes())
@@ -212,7 +214,7 @@ def test_what_is_written_is_read_by_h5py(tmp_path, dtype, level):
     assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
 
 
-def test_parts_that_are_written_and_a_virtual_dataset_over_them_are_read_by_h5py(tmp_path):
+def test_h5py_reads_written_parts_and_a_virtual_dataset_over_them(tmp_path):
     array = values("<f4")
     for part in range(2):
         arrays("hdf5-write", tmp_path / f"{part}.h5", "x", "<f4", "11x5x6", "3x2x6", "4", data=(array + part).tobytes())
@@ -234,8 +236,8 @@ def test_a_virtual_dataset_is_read_from_other_files_only_when_allowed(tmp_path):
         h5.create_virtual_dataset("x", layout, fillvalue=7)
     with h5py.File(path) as h5:
         expected = h5["x"][:]
-    said = read(path, code=1)
-    assert said == f"{path}: dataset 'x': is virtual: its rows lie in '0.h5' (which is not opened unless allowed)\n"
+    message = read(path, code=1)
+    assert message == f"{path}: dataset 'x': is virtual: its rows are in '0.h5' (which is not opened unless allowed)\n"
     same(read(path, others="beside"), expected)
     same(read(path, "x", 23, 12, 11, 0, others="anywhere"), expected[[23, 12, 11, 0]])
 
@@ -245,26 +247,26 @@ def test_a_virtual_dataset_is_read_from_other_files_only_when_allowed(tmp_path):
     [
         (
             lambda h5: h5.create_dataset("x", data=["a"], dtype=h5py.string_dtype()),
-            "has values of different lengths",
+            "has variable-length values",
         ),
         (
             lambda h5: h5.create_dataset("x", data=numpy.zeros(3, "i4,f8")),
-            "holds records, of which one member is read at a time ('f0', 'f1')",
+            "holds records: select one of their members ('f0', 'f1')",
         ),
         (lambda h5: h5.create_dataset("x", data=h5py.Empty("f4")), "has no elements and no shape"),
-        (lambda h5: h5.create_group("x"), "is no dataset"),
+        (lambda h5: h5.create_group("x"), "is not a dataset"),
         (
             lambda h5: h5.create_dataset("x", (4, 4), "i4", chunks=(2, 2), scaleoffset=4),
-            "filter 6 ('scaleoffset') is not read (gzip, shuffle, fletcher32, lzf, zstd and blosc are)\n"
+            "filter 6 ('scaleoffset') is not supported (gzip, shuffle, fletcher32, lzf, zstd and blosc are)\n"
             "  try: h5repack -f SHUF -f GZIP=4 IN.h5 OUT.h5",
         ),
         (
             lambda h5: h5.create_dataset("x", (4,), "i4", external=[("raw", 0, h5py.h5f.UNLIMITED)]),
-            "lies in external files, which are not read",
+            "is stored in external files, which are not supported",
         ),
     ],
 )
-def test_what_is_not_read_is_refused_by_name(tmp_path, make, what):
+def test_unsupported_features_are_rejected_by_name(tmp_path, make, what):
     with h5py.File(tmp_path / "a.h5", "w") as h5:
         make(h5)
     assert read(tmp_path / "a.h5", code=1) == f"{tmp_path}/a.h5: dataset 'x': {what}\n"
@@ -277,36 +279,34 @@ def test_what_is_not_read_is_refused_by_name(tmp_path, make, what):
         ("<i4", 20, "has 10 of the 20 rows that are taken of it"),
     ],
 )
-def test_a_virtual_dataset_that_is_not_as_its_source_is_refused_and_not_damaged(
-    stoker, tmp_path, dtype, source_rows, what
-):
+def test_a_virtual_dataset_that_differs_from_its_source_is_rejected(stoker, tmp_path, dtype, source_rows, what):
     with h5py.File(tmp_path / "part.hdf5x", "w") as h5:
         h5["d"] = numpy.arange(60, dtype=">i4").reshape(10, 6)
     layout = h5py.VirtualLayout((10, 6), dtype)
     layout[:] = h5py.VirtualSource("part.hdf5x", "d", (source_rows, 6))[source_rows - 10 :]
     with h5py.File(tmp_path / "v.h5", "w", libver="v110") as h5:
         h5.create_virtual_dataset("v", layout, fillvalue=3)
-    said = stoker("data", "convert", "v.h5", "out", "--format", "tar", code=2).err
-    assert said == f"v.h5: dataset 'v': is virtual: 'd' in 'part.hdf5x' {what}, which is not read\n"
+    message = stoker("data", "convert", "v.h5", "out", "--format", "tar", code=2).err
+    assert message == f"v.h5: dataset 'v': is virtual: 'd' in 'part.hdf5x' {what}, which is not supported\n"
 
 
-def test_a_missing_file_a_missing_dataset_and_another_kind_of_file(file, tmp_path):
+def test_a_missing_file_a_missing_dataset_and_a_wrong_format_are_errors(file, tmp_path):
     path = file(values("<f4"))
     assert read(tmp_path / "none.h5", code=1) == f"{tmp_path}/none.h5: no such file or directory\n"
-    assert read(path, "y", code=1).startswith(f"{path}: dataset 'y': is not there (")
+    assert read(path, "y", code=1).startswith(f"{path}: dataset 'y': does not exist (")
     (tmp_path / "text.h5").write_text("no HDF5")
     assert read(tmp_path / "text.h5", code=1).startswith(f"{tmp_path}/text.h5: libhdf5 cannot open it (")
 
 
-def test_where_libhdf5_is_missing_it_is_said_how_to_get_it(file):
+def test_a_missing_libhdf5_is_an_error_with_its_cure(file):
     path = file(values("<f4"))
-    said = read(path, code=1, env={"STOKER_HDF5_LIBRARY": "/nowhere/libhdf5.so"})
-    assert said.startswith("HDF5: /nowhere/libhdf5.so: cannot open shared object file")
-    assert said.endswith("(STOKER_HDF5_LIBRARY)\n")
+    message = read(path, code=1, env={"STOKER_HDF5_LIBRARY": "/nowhere/libhdf5.so"})
+    assert message.startswith("HDF5: /nowhere/libhdf5.so: cannot open shared object file")
+    assert message.endswith("(STOKER_HDF5_LIBRARY)\n")
 
 
 @pytest.mark.parametrize("behind_a_link", [False, True])
-def test_the_library_of_h5pys_wheel_is_loaded_with_those_that_it_needs(file, tmp_path, behind_a_link):
+def test_the_library_of_h5pys_wheel_is_loaded_with_its_dependencies(file, tmp_path, behind_a_link):
     library = IN_WHEEL
     if behind_a_link:
         library = tmp_path / "libhdf5.so"
@@ -328,7 +328,7 @@ def test_the_newest_library_is_loaded(tmp_path):
     same(read(tmp_path / "a.h5", "x/a", env=environment), array["a"])
 
 
-def test_a_file_that_is_newer_than_the_library_is_told_with_the_cure(file):
+def test_a_file_newer_than_the_library_is_an_error_with_its_cure(file):
     path = file(values("<f4"))
     whole = path.read_bytes()
     kind = b"\x11\x20\x1f\x00\x04\x00\x00\x00"  # version 1 of the message, a float

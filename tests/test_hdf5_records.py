@@ -118,7 +118,7 @@ def test_records_in_several_dimensions_in_the_header_and_alone_are_read(tmp_path
         same(read(path, f"small/{one}"), member(array, one))
         if one != "box":
             same(read(path, f"one/{one}"), member(array, one)[5:6])
-    assert read(path, "one/box", code=1).endswith("is one array and no list of them, which is not read\n")
+    assert read(path, "one/box", code=1).endswith("is a single array, not a list of arrays, which is not supported\n")
 
 
 def test_more_records_than_are_read_at_once_are_read(tmp_path):
@@ -129,7 +129,7 @@ def test_more_records_than_are_read_at_once_are_read(tmp_path):
         same(read(tmp_path / "a.h5", f"x/{one}"), member(array, one))
 
 
-def test_members_that_were_never_written_read_as_their_fill_value(tmp_path):
+def test_unwritten_members_read_as_their_fill_value(tmp_path):
     dtype = numpy.dtype([("a", ">f4"), ("b", "<i2", (3,))])
     fill = numpy.array((2.5, (7, 7, 7)), dtype)
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -142,11 +142,11 @@ def test_members_that_were_never_written_read_as_their_fill_value(tmp_path):
         same(read(tmp_path / "a.h5", f"x/{one}"), expected[one])
         same(read(tmp_path / "a.h5", f"never/{one}"), numpy.full(3, fill, dtype)[one])
     same(read(tmp_path / "a.h5", "mixed/a"), numpy.ones(3, "f4"))
-    said = read(tmp_path / "a.h5", "mixed/b", code=1)
-    assert said.endswith("has a fill value that differs within an array, which is not read\n")
+    message = read(tmp_path / "a.h5", "mixed/b", code=1)
+    assert message.endswith("has a fill value that differs within an array, which is not supported\n")
 
 
-def test_members_of_a_virtual_dataset_are_those_of_its_parts(tmp_path):
+def test_a_virtual_dataset_has_the_members_of_its_sources(tmp_path):
     parts = [records(PACKED, 5), records(PADDED, 6)]
     layout = h5py.VirtualLayout(shape=(11,), dtype=PACKED)
     for i, part in enumerate(parts):
@@ -163,18 +163,18 @@ def test_members_of_a_virtual_dataset_are_those_of_its_parts(tmp_path):
 @pytest.mark.parametrize(
     ("make", "name", "what"),
     [
-        (lambda h5: records(), "x", "holds records, of which one member is read at a time ('id', 'big', "),
+        (lambda h5: records(), "x", "holds records: select one of their members ('id', 'big', "),
         (lambda h5: records(), "x/none", "its records have no member 'none' (they have 'id', 'big', "),
-        (lambda h5: numpy.zeros(3), "x/none", "has no member 'none', its elements are no records\n"),
+        (lambda h5: numpy.zeros(3), "x/none", "has no member 'none', its elements are not records\n"),
         (
             lambda h5: numpy.array([("a", 1)], [("t", h5py.string_dtype()), ("n", "i4")]),
             "x/n",
-            "has records with references or values of different lengths, which are not read\n",
+            "has records with references or values of different lengths, which are not supported\n",
         ),
         (lambda h5: numpy.zeros(3, [("p", INNER, (2,))]), "x/p", "has arrays of records as elements"),
     ],
 )
-def test_what_is_not_read_is_refused_by_name(tmp_path, make, name, what):
+def test_unsupported_features_are_rejected_by_name(tmp_path, make, name, what):
     with h5py.File(tmp_path / "a.h5", "w") as h5:
         h5["x"] = make(h5)
     assert read(tmp_path / "a.h5", name, code=1).startswith(f"{tmp_path}/a.h5: dataset '{name}': {what}")
@@ -206,7 +206,7 @@ def test_members_may_have_any_name(tmp_path):
 
 @pytest.mark.parametrize("layout", ["contiguous", "gzip"])
 def test_damaged_files_are_errors_or_right(tmp_path, layout):
-    """Names, places and sizes of members stand in the first bytes: each of these is flipped."""
+    """Flips each of the first bytes, which hold names, offsets and sizes of members."""
     path = tmp_path / "a.h5"
     small = numpy.dtype({"names": ["a", "b"], "formats": [">i4", ("<f8", (2,))], "offsets": [3, 9], "itemsize": 31})
     array = numpy.frombuffer(numpy.random.default_rng(1).bytes(31 * 20), small)
@@ -267,7 +267,7 @@ def check(sample, array, i, label=True):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_records_are_read_where_they_lie(stoker, python, stars, layout):
+def test_records_are_read_in_place(stoker, python, stars, layout):
     array = stars(**LAYOUTS[layout])
     stoker("data", "index", "stars", code=0)
     assert "classes" not in stoker("data", "info", "stars", code=0).err
@@ -297,4 +297,4 @@ def test_members_whose_names_differ_in_case_only_are_refused(stoker, tmp_path):
     with h5py.File(stoker.folder / "x.h5", "w") as file:
         file["t"] = numpy.zeros(3, [("a", "f4"), ("A", "f4")])
     done = stoker("data", "convert", "x.h5", "out", "--format", "tar", code=2)
-    assert done.err == "x.h5: two of its arrays make a file 't.a.npy'\n"
+    assert done.err == "x.h5: two of its arrays would become the file 't.a.npy'\n"

@@ -1,4 +1,4 @@
-"""`stoker hello` on this machine: what is well, what is not and how it is told, who disturbs, and that nothing is left."""
+"""`stoker hello` on this machine: what is well, what is not and how it is reported, who disturbs, and that nothing is left."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def helper(tmp_path: Path) -> Callable[[str], dict[str, str]]:
 
 
 def processes(mark: Path) -> list[int]:
-    """Those of this test's hello that are still there."""
+    """Live processes of this test's hello."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -64,26 +64,28 @@ def listening_ports(pids: list[int]) -> list[int]:
     return ports
 
 
-def rules(said: str) -> list[str]:
-    return [finding["rule"] for finding in json.loads(said)["findings"]]
+def rules(output: str) -> list[str]:
+    return [finding["rule"] for finding in json.loads(output)["findings"]]
 
 
-def test_two_ranks_of_this_machine_say_hello(stoker: Stoker):
-    said = stoker("hello", code=0).out
+def test_two_ranks_on_this_machine(stoker: Stoker):
+    output = stoker("hello", code=0).out
     host = socket.gethostname().split(".")[0]
-    assert said.startswith(f"hello from 2 ranks on {host}\n  start       2 ranks came\n  names       1 name on 2 ranks")
-    assert "\n  connect     2 of 2 ways between 2 ranks\n" in said
-    assert "\n  all-reduce  exact on 2 ranks, over TCP by stoker itself\n" in said
-    assert re.search(r"\nRANK   HOST +CORES +GPU +GLOO +NCCL\n +0   ", said)
-    assert re.search(r"\nall-reduce +1 KiB +\d+ us +", said)
-    assert "fails" not in said
+    assert output.startswith(
+        f"hello from 2 ranks on {host}\n  start       2 ranks started\n  names       1 name on 2 ranks"
+    )
+    assert "\n  connect     2 of 2 connections between 2 ranks\n" in output
+    assert "\n  all-reduce  exact on 2 ranks, over stoker's own TCP\n" in output
+    assert re.search(r"\nRANK   HOST +CORES +GPU +GLOO +NCCL\n +0   ", output)
+    assert re.search(r"\nall-reduce +1 KiB +\d+ us +", output)
+    assert "fails" not in output
 
 
 def test_the_same_as_json(stoker: Stoker):
     done = stoker("hello", "--ranks-per-node", "3", "--json", code=0)
-    said = json.loads(done.out)
-    assert said["ready"] and said["job"] is None
-    assert [rung["name"] for rung in said["rungs"]] == [
+    output = json.loads(done.out)
+    assert output["ready"] and output["job"] is None
+    assert [step["name"] for step in output["checks"]] == [
         "start",
         "names",
         "ranks",
@@ -92,20 +94,20 @@ def test_the_same_as_json(stoker: Stoker):
         "all-reduce",
         "torch",
     ]
-    assert {rung["state"] for rung in said["rungs"][:-1]} == {"passed"}
-    assert sorted((way["from"], way["to"]) for way in said["ways"]) == [
+    assert {step["state"] for step in output["checks"][:-1]} == {"passed"}
+    assert sorted((way["from"], way["to"]) for way in output["connections"]) == [
         (a, b) for a in range(3) for b in range(3) if a != b
     ]
-    assert all(way["error"] == "" and way["round_trip_s"] > 0 for way in said["ways"])
-    assert all(speed["bytes_per_s"] > 0 for speed in said["speeds"])
-    assert {timing["operation"] for timing in said["timings"]} == {
+    assert all(way["error"] == "" and way["round_trip_s"] > 0 for way in output["connections"])
+    assert all(speed["bytes_per_s"] > 0 for speed in output["speeds"])
+    assert {timing["operation"] for timing in output["timings"]} == {
         "all-reduce",
         "reduce-scatter",
         "all-gather",
         "broadcast",
     }
-    assert all(timing["seconds"] > 0 and timing["bound_s"] > 0 for timing in said["timings"])
-    assert [rank["rank"] for rank in said["ranks"]] == [0, 1, 2]
+    assert all(timing["seconds"] > 0 and timing["bound_s"] > 0 for timing in output["timings"])
+    assert [rank["rank"] for rank in output["ranks"]] == [0, 1, 2]
 
 
 def test_the_job_s_ranks_and_variables_count(stoker: Stoker, tmp_path: Path):
@@ -113,9 +115,9 @@ def test_the_job_s_ranks_and_variables_count(stoker: Stoker, tmp_path: Path):
         "name: own\nrun: python3 train.py\nresources: {ranks_per_node: 1}\n"
         "environment: {variables: {NCCL_DEBUG: INFO}}\n"
     )
-    said = json.loads(stoker("hello", "job.yaml", "--no-speed", "--json", code=0).out)
-    assert [rank["variables"] for rank in said["ranks"]] == [{"NCCL_DEBUG": "INFO"}]
-    assert [(rung["name"], rung["state"]) for rung in said["rungs"]][3:6] == [
+    output = json.loads(stoker("hello", "job.yaml", "--no-speed", "--json", code=0).out)
+    assert [rank["variables"] for rank in output["ranks"]] == [{"NCCL_DEBUG": "INFO"}]
+    assert [(step["name"], step["state"]) for step in output["checks"]][3:6] == [
         ("connect", "skipped"),
         ("speed", "skipped"),
         ("all-reduce", "skipped"),
@@ -125,7 +127,7 @@ def test_the_job_s_ranks_and_variables_count(stoker: Stoker, tmp_path: Path):
 def test_an_interface_that_is_not_there_is_named_with_the_variable(stoker: Stoker):
     done = stoker("hello", "--no-speed", code=1, env={"GLOO_SOCKET_IFNAME": "nosuch"})
     assert re.search(
-        r"^GLOO_SOCKET_IFNAME=nosuch names no interface that is up \(\S+; there are: .*lo.*\)\n"
+        r"^GLOO_SOCKET_IFNAME=nosuch does not name an interface that is up \(\S+; there are: .*lo.*\)\n"
         r"  try: (unset GLOO_SOCKET_IFNAME|environment: \{variables: \{GLOO_SOCKET_IFNAME: \S+\}\} .*)\n"
         r"1 would lose the job, after ",
         done.out,
@@ -133,15 +135,15 @@ def test_an_interface_that_is_not_there_is_named_with_the_variable(stoker: Stoke
     )
 
 
-def test_a_taken_port_is_named_with_who_has_it_and_a_free_one(stoker: Stoker):
+def test_port_in_use_is_reported_with_its_process_and_a_free_port(stoker: Stoker):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         done = stoker("hello", "--no-speed", code=1, env={"MASTER_PORT": str(port)})
     assert re.search(
-        rf"^MASTER_PORT on \S+: port {port}: taken by another program on this host: .+ \(process {os.getpid()}\)\n"
-        r"  try: unset MASTER_PORT, and `stoker run` takes a free one      \(or: MASTER_PORT=\d+\)\n",
+        rf"^MASTER_PORT on \S+: port {port}: in use by another program on this host: .+ \(process {os.getpid()}\)\n"
+        r"  try: unset MASTER_PORT      \(`stoker run` chooses a free port; or: MASTER_PORT=\d+\)\n",
         done.out,
         re.MULTILINE,
     )
@@ -158,42 +160,45 @@ def as_python(folder: Path, text: str) -> Path:
 
 
 def test_torch_is_asked_where_a_python_is_named(stoker: Stoker, tmp_path: Path):
-    python = as_python(tmp_path, '[ "$MASTER_ADDR" = 127.0.0.1 ] && echo "exact, says rank $RANK of $WORLD_SIZE"')
-    assert "  torch       exact, says rank 1 of 2\n" in stoker("hello", "--no-speed", "--python", python, code=0).out
+    python = as_python(
+        tmp_path, '[ "$MASTER_ADDR" = 127.0.0.1 ] && echo "exact, reported by rank $RANK of $WORLD_SIZE"'
+    )
+    assert (
+        "  torch       exact, reported by rank 1 of 2\n"
+        in stoker("hello", "--no-speed", "--python", python, code=0).out
+    )
     python = as_python(tmp_path, "echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1")
-    said = stoker("hello", "--no-speed", "--python", python, code=0).out
-    assert f"  torch       {python} has no torch (not tried)\n" in said
+    output = stoker("hello", "--no-speed", "--python", python, code=0).out
+    assert f"  torch       {python} has no torch (not tried)\n" in output
 
 
-def test_what_torch_says_when_it_fails_is_told(stoker: Stoker, tmp_path: Path):
+def test_torch_error_is_reported(stoker: Stoker, tmp_path: Path):
     python = as_python(
         tmp_path,
         '[ $RANK = 0 ] && echo "RuntimeError: Unable to find address for: nosuch" >&2 && exit 1\n'
         'echo "RuntimeError: Connection closed by peer [127.0.0.1]:4000" >&2; exit 1',
     )
-    said = stoker("hello", "--no-speed", "--python", python, code=1).out
+    output = stoker("hello", "--no-speed", "--python", python, code=1).out
     assert re.search(
-        r"^torch.distributed: rank 0 \(\S+\): RuntimeError: Unable to find address for: nosuch$", said, re.MULTILINE
+        r"^torch.distributed: rank 0 \(\S+\): RuntimeError: Unable to find address for: nosuch$", output, re.MULTILINE
     )
 
 
 @pytest.mark.soak
 def test_the_job_s_own_torch_all_reduces(stoker: Stoker):
-    said = stoker("hello", "--no-speed", "--python", sys.executable, code=0).out
-    assert re.search(r"^  torch       exact by torch \S+ over (gloo|nccl), 1 MiB in \S+ ms$", said, re.MULTILINE)
+    output = stoker("hello", "--no-speed", "--python", sys.executable, code=0).out
+    assert re.search(r"^  torch       exact by torch \S+ over (gloo|nccl), 1 MiB in \S+ ms$", output, re.MULTILINE)
 
 
 def test_what_makes_no_sense_is_refused(stoker: Stoker, tmp_path: Path):
     assert stoker("hello", "--nodes", "0", code=2).err == "hello: --nodes: 0 (1 to 65536)\n"
     assert stoker("hello", "--nodes", "2", code=2, env={"PATH": str(tmp_path)}).err == (
-        "hello: 2 nodes asked for, and there is neither a Slurm allocation nor srun here\n"
+        "hello: 2 nodes requested, but there is no Slurm allocation and no srun\n"
         "  try: stoker hello --nodes 1      (or: stoker lab up)\n"
     )
-    assert stoker("hello", "--set", "a=b", code=2).err == (
-        "hello: --set is for the values of a job file, and there is none\n"
-    )
+    assert stoker("hello", "--set", "a=b", code=2).err == ("hello: --set needs a job file\n")
     assert stoker("rank", "--hello", code=2).err == (
-        "rank: there is no run to join (STOKER_WORLD)\n  try: stoker run JOB, which starts the ranks\n"
+        "rank: there is no run to join (STOKER_WORLD)\n  try: stoker run JOB      (starts the ranks)\n"
     )
 
 
@@ -201,8 +206,8 @@ def test_what_would_be_started_is_shown(stoker: Stoker, tmp_path: Path):
     assert stoker("hello", "--dry-run", code=0).out == f"would start 2 ranks: {stoker.path.resolve()} rank --hello\n"
     (tmp_path / "srun").write_text("#!/bin/sh\n")
     (tmp_path / "srun").chmod(0o755)
-    said = stoker("hello", "--nodes", "2", "--dry-run", "--json", code=0, env={"PATH": str(tmp_path)})
-    assert json.loads(said.out)["command"][:3] == ["srun", "--job-name=stoker-hello", "--time=10"]
+    output = stoker("hello", "--nodes", "2", "--dry-run", "--json", code=0, env={"PATH": str(tmp_path)})
+    assert json.loads(output.out)["command"][:3] == ["srun", "--job-name=stoker-hello", "--time=10"]
 
 
 def test_a_rank_that_dies_is_named(stoker: Stoker, helper):
@@ -219,16 +224,16 @@ def test_a_rank_that_stands_still_is_named_soon_and_given_up_late(stoker: Stoker
     environment = helper("[ ${STOKER_PLACE%%/*} = 1 ] && kill -STOP $PPID; exit 0")
     process = stoker.start("hello", "--limit", "8s", env=environment)
     first = process.stderr.readline()
-    assert re.fullmatch(r"rank 1 \(\S+\) gives no sign since \d.* \(ranks\)\n", first)
+    assert re.fullmatch(r"rank 1 \(\S+\) has sent no heartbeat for \d.* \(ranks\)\n", first)
     out, _ = process.communicate()
     assert process.returncode == 1
     assert re.search(
-        r"^rank 1 \(\S+\) was lost \(ranks\): gave no sign for [\d.]+ s \(--limit\), though its host answers: its process "
-        r"stands still$",
+        r"^rank 1 \(\S+\) was lost \(ranks\): sent no heartbeat for [\d.]+ s \(--limit\), though its host "
+        r"answers: its process hangs$",
         out,
         re.MULTILINE,
     )
-    assert "  all-reduce  not all ranks are here (not tried)\n" in out
+    assert "  all-reduce  some ranks are missing (not tried)\n" in out
     wait_for(lambda: not processes(tmp_path))
 
 
@@ -243,9 +248,9 @@ def test_an_interrupt_ends_all_of_it(stoker: Stoker, helper, tmp_path: Path):
 
 
 def test_strangers_at_its_ports_disturb_nothing(stoker: Stoker, helper, tmp_path: Path):
-    environment = helper(f"touch {tmp_path}/told; until [ -e {tmp_path}/go ]; do sleep 0.05; done")
+    environment = helper(f"touch {tmp_path}/reported; until [ -e {tmp_path}/go ]; do sleep 0.05; done")
     process = stoker.start("hello", "--json", env=environment)
-    wait_for(lambda: (tmp_path / "told").exists())
+    wait_for(lambda: (tmp_path / "reported").exists())
     ports = listening_ports(processes(tmp_path))
     assert ports, "the session listens"
     noise = [b"GET / HTTP/1.1\r\n\r\n", b"STK1\xff\xff\xff\xff", b"\x00" * 100_000, b"STK1\x05\x00\x00\x00hello", b""]

@@ -26,10 +26,10 @@ def test_a_folder_with_a_dataset_gets_a_training(stoker, tmp_path, example_datas
     assert [f for f in findings if f["rule"] != "no-trainer"] == []
 
 
-def test_an_empty_folder_gets_a_job_to_be_filled_in(stoker):
+def test_an_empty_folder_gets_a_job_template(stoker):
     done = stoker("init", code=0)
     assert done.out == (
-        "wrote job.yaml for this folder (found no script and no dataset: fill in what to run)\n"
+        "wrote job.yaml for this folder (found no script and no dataset: fill in the command)\n"
         "  next: stoker check job.yaml\n"
     )
     assert "run: train.py: no such file in " in stoker("check", code=1).out
@@ -47,21 +47,21 @@ def test_a_virtual_environment_is_used(stoker, tmp_path):
     }
 
 
-def test_a_file_that_is_there_is_left_alone(stoker, tmp_path):
+def test_an_existing_file_is_kept(stoker, tmp_path):
     (tmp_path / "job.yaml").write_text("mine\n")
     done = stoker("init", code=1)
-    assert done.err == "job.yaml: is there already\n  try: stoker init another.yaml\n"
+    assert done.err == "job.yaml: already exists\n  try: stoker init another.yaml\n"
     assert (tmp_path / "job.yaml").read_text() == "mine\n"
 
 
 @pytest.mark.needs("root")
-def test_a_folder_that_may_not_be_written_to_is_named(stoker, open_folder):
+def test_a_read_only_folder_is_reported(stoker, open_folder):
     open_folder.chmod(0o755)
     done = stoker("init", code=2, cwd=open_folder, user=65534)
     assert done.err == f"{open_folder}/job.yaml: permission denied\n"
     assert list(open_folder.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_is_named(stoker, tmp_path):
+def test_a_missing_folder_is_reported(stoker, tmp_path):
     done = stoker("init", "none/job.yaml", code=1)
     assert done.err == f"{tmp_path}/none/job.yaml: no such file or directory\n"

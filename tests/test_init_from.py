@@ -1,4 +1,4 @@
-"""stoker init --from: a batch script of people's own becomes a job file, and what has no key a list."""
+"""stoker init --from: a user script becomes a job file and a list of what has no key."""
 
 import json
 import os
@@ -15,7 +15,7 @@ HOME = {"HOME": "/home/me", "SCRATCH": "", "SBATCH_ACCOUNT": ""}
 
 
 def draft(stoker, folder: Path, name: str) -> str:
-    """What init says and writes for the script, one after the other."""
+    """The output of init for the script, followed by the job file."""
     (folder / name).write_bytes((GOLDEN / name).read_bytes())
     text = stoker("init", "--from", name, env=HOME, code=0).out
     for path in sorted(folder.iterdir()):
@@ -36,7 +36,7 @@ def test_a_script_becomes_a_job_file(stoker, tmp_path, name):
     assert stoker("check", "job.yaml", "--json", env=HOME).code in (0, 1)
 
 
-def test_what_a_single_script_does_its_job_does(stoker, tmp_path):
+def test_the_job_does_what_the_script_does(stoker, tmp_path):
     draft(stoker, tmp_path, "single.sbatch")
     (tmp_path / "train.py").write_text(
         "import os, sys\n"
@@ -57,17 +57,17 @@ def test_arguments_of_the_script_are_parameters(stoker, tmp_path):
     (tmp_path / "hello.sh").write_text('#!/bin/bash\n#SBATCH --time=1\necho "hello $1"\n')
     done = stoker("init", "--from", "hello.sh", "hello.yaml", code=0)
     assert done.out == "wrote hello.yaml, hello.run.sh from hello.sh\n  next: stoker check hello.yaml\n"
-    said = stoker("run", "hello.yaml", "--set", "params.argument_1=two words", code=0).out
-    assert said.splitlines()[-1] == "hello two words"
+    output = stoker("run", "hello.yaml", "--set", "params.argument_1=two words", code=0).out
+    assert output.splitlines()[-1] == "hello two words"
 
 
-def test_json_has_files_and_what_was_left(stoker, tmp_path):
+def test_json_has_the_files_and_omitted_lines(stoker, tmp_path):
     (tmp_path / "a.sh").write_text("#!/bin/bash\n#SBATCH --output=a.out\n./a > b\n")
     value = json.loads(stoker("init", "--from", "a.sh", "--json", code=0).out)
     assert value == {
         "job": "job.yaml",
         "files": ["job.run.sh"],
-        "left": [{"line": 2, "what": "--output=a.out", "why": "is the run's own log: stoker logs last"}],
+        "not_carried_over": [{"line": 2, "what": "--output=a.out", "why": "belongs to the run: stoker logs last"}],
     }
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_overwritten(stoker, tmp_path):
     (tmp_path / "a.sh").write_text("#!/bin/bash\n./a > b\n")
     (tmp_path / "job.run.sh").write_text("mine")
     done = stoker("init", "--from", "a.sh", code=1)
-    assert done.err == "job.run.sh: is there already\n  try: stoker init another.yaml --from SCRIPT\n"
+    assert done.err == "job.run.sh: already exists\n  try: stoker init another.yaml --from SCRIPT\n"
     assert (tmp_path / "job.run.sh").read_text() == "mine"
     assert not (tmp_path / "job.yaml").exists()
 
@@ -88,14 +88,14 @@ def test_nothing_is_overwritten(stoker, tmp_path):
         ("#!/bin/bash\n\0", 2, "a.sh: a zero byte at byte 12"),
     ],
 )
-def test_what_is_no_script_is_refused(stoker, tmp_path, content, code, message):
+def test_files_that_are_not_scripts_are_rejected(stoker, tmp_path, content, code, message):
     (tmp_path / "a.sh").write_text(content)
     assert stoker("init", "--from", "a.sh", code=code).err.startswith(message)
     assert not (tmp_path / "job.yaml").exists()
     assert stoker("init", "--from", "none.sh", code=1).err.startswith("none.sh: ")
 
 
-def test_hostile_scripts_are_read_in_time_and_told_in_one_line(stoker, tmp_path):
+def test_hostile_scripts_are_rejected_quickly_in_one_line(stoker, tmp_path):
     rows = ["A0=", *(f"A{i}=$A{i - 1}$A{i - 1}" for i in range(1, 300)), "python3 a.py $A299"]
     (tmp_path / "a.sh").write_text("#!/bin/bash\n#SBATCH --tine\x1b=1\n" + "\n".join(rows) + "\n")
     done = stoker("init", "--from", "a.sh", code=0, timeout=20)
@@ -107,7 +107,7 @@ def test_hostile_scripts_are_read_in_time_and_told_in_one_line(stoker, tmp_path)
 @pytest.mark.parametrize(
     "script", sorted(p.name for p in (needs.test_data() or Path("/")).glob("batch-scripts/*.sh")) or ["none"]
 )
-def test_scripts_of_courses_become_job_files(stoker, tmp_path, script):
+def test_course_scripts_become_job_files(stoker, tmp_path, script):
     (tmp_path / script).write_bytes((needs.test_data() / "batch-scripts" / script).read_bytes())
     stoker("init", "--from", script, env=HOME, code=0)
     done = stoker("check", "job.yaml", "--json", env=HOME)
@@ -138,14 +138,14 @@ EXPECTED = {
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"#!/bin/bash\npython3 -u train.py caf\xe9\n", "x.sh:2: byte 0xe9 is not UTF-8, which a job file has to be"),
+        (b"#!/bin/bash\npython3 -u train.py caf\xe9\n", "x.sh:2: byte 0xe9 is not UTF-8, as a job file must be"),
         (
             b"#!/bin/bash\n#SBATCH -p a\x1b\n./a\n",
-            "x.sh:2: byte 0x1b is for a terminal, and no part of a script's text",
+            "x.sh:2: byte 0x1b is a terminal control character and not valid in a job file",
         ),
     ],
 )
-def test_what_a_job_file_cannot_hold_is_refused_with_its_line(stoker, tmp_path, content, message):
+def test_invalid_bytes_are_rejected_with_their_line(stoker, tmp_path, content, message):
     (tmp_path / "x.sh").write_bytes(content)
     assert stoker("init", "--from", "x.sh", code=2).err.splitlines()[0] == message
     assert not (tmp_path / "job.yaml").exists()

@@ -1,4 +1,4 @@
-"""stoker jupyter and stoker notebook where no Slurm is needed: what they refuse, and what they let nobody see."""
+"""stoker jupyter and stoker notebook where no Slurm is needed: refusals, and secrecy of the token."""
 
 import json
 import os
@@ -59,11 +59,11 @@ def started(stoker: Stoker, *words: str, **options) -> tuple[Process, dict]:
     process = stoker.start("notebook", *words, stdin=subprocess.PIPE, **options)
     line = process.stdout.readline()
     if not line.startswith("stoker-notebook "):
-        pytest.fail(f"said {line!r}, {process.stderr.read()!r}")
+        pytest.fail(f"printed {line!r}, {process.stderr.read()!r}")
     return process, json.loads(line.removeprefix("stoker-notebook "))
 
 
-def test_a_server_is_told_of_once_it_answers_to_its_token_alone(stoker, programs, tmp_path):
+def test_server_is_announced_after_it_accepts_only_its_token(stoker, programs, tmp_path):
     scratch = tmp_path / "scratch"
     process, place = started(stoker, "--ports", "21000-21999", env=environment(programs, scratch))
     assert (place["program"], place["address"]) == ("jupyter-server", "127.0.0.1")
@@ -99,52 +99,55 @@ def test_a_server_that_lets_everybody_in_is_ended(stoker, programs, tmp_path):
     process = stoker.start("notebook", stdin=subprocess.PIPE, env=environment(programs, tmp_path / "s", MOOD="open"))
     assert process.wait() == 2
     assert process.stderr.read() == (
-        "jupyter-server: lets everybody in, without its token: a setting in ~/.jupyter switches it off\n"
+        "jupyter-server: accepts requests without its token, because of a setting in ~/.jupyter\n"
         "  try: environment: {variables: {JUPYTER_CONFIG_DIR: /tmp/none}}\n"
     )
     assert process.stdout.read() == ""
 
 
-def test_a_server_with_a_token_of_its_own_is_ended(stoker, programs, tmp_path):
+def test_server_with_a_different_token_is_ended(stoker, programs, tmp_path):
     process = stoker.start("notebook", stdin=subprocess.PIPE, env=environment(programs, tmp_path / "s", MOOD="deaf"))
     assert process.wait() == 2
     assert process.stderr.read().splitlines()[0] == (
-        "jupyter-server: does not take its token (HTTP 403): a setting in ~/.jupyter decides about it"
+        "jupyter-server: does not accept its token (HTTP 403), because of a setting in ~/.jupyter"
     )
 
 
-def test_the_last_words_of_one_that_ends_are_told_without_its_token(stoker, programs, tmp_path):
+def test_last_log_lines_are_printed_without_the_token(stoker, programs, tmp_path):
     process = stoker.start("notebook", stdin=subprocess.PIPE, env=environment(programs, tmp_path / "s", MOOD="ends"))
     assert process.wait() == 3
-    assert process.stderr.read() == "jupyter-server: exit code 1, and said:\n  port is taken\n"
+    assert process.stderr.read() == "jupyter-server: exit code 1, its last log lines:\n  port is taken\n"
     assert list((tmp_path / "s").iterdir()) == []
 
 
-def test_no_server_at_all_is_told_with_its_cure(stoker, tmp_path):
+def test_missing_server_is_reported_with_a_cure(stoker, tmp_path):
     none = "jupyter: none of jupyter-lab, jupyter-server, jupyter-notebook is in the PATH of the job's environment\n"
     empty = tmp_path / "empty"
     empty.mkdir()
     process = stoker.start("notebook", stdin=subprocess.PIPE, env=environment(empty, tmp_path / "s"))
     assert process.wait() == 1
     assert process.stderr.read() == (
-        none + "  try: pip install jupyterlab, in what environment.venv, conda or container names\n"
+        none + "  try: pip install jupyterlab      (in the job's venv, conda environment or container)\n"
     )
     (tmp_path / "job.yaml").write_text("run: 'true'\n")
-    # Told on the login node, before an allocation is asked for.
-    said = stoker("jupyter", code=1, env=environment(empty, tmp_path / "s"))
-    assert said.err == none + "  try: pip install jupyterlab\n"
+    # Reported on the login node, before an allocation is requested.
+    result = stoker("jupyter", code=1, env=environment(empty, tmp_path / "s"))
+    assert result.err == none + "  try: pip install jupyterlab\n"
 
 
 def test_what_cannot_be_is_refused(stoker, programs, tmp_path):
     (tmp_path / "job.yaml").write_text("run: 'true'\nresources: {nodes: 2, time: 1h}\n")
-    assert stoker("notebook", "--ports", "99", code=2).err == "notebook: --ports 99: no range (as in 21000-21999)\n"
+    assert (
+        stoker("notebook", "--ports", "99", code=2).err
+        == "notebook: --ports 99: not a port range (as in 21000-21999)\n"
+    )
     assert stoker("jupyter", "--port", "0", code=2).err == "jupyter: --port 0: must be from 1 to 65535\n"
     inside = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1", "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1"}
     refused = stoker("jupyter", "job.yaml", code=2, env=inside).err
-    assert refused == "jupyter: this is an allocation already (SLURM_JOB_ID)\n  try: stoker run job.yaml\n"
+    assert refused == "jupyter: already in an allocation (SLURM_JOB_ID)\n  try: stoker run job.yaml\n"
     missing = environment(programs, tmp_path / "s") | {"PATH": str(programs)}
     assert stoker("jupyter", code=3, env=missing).err == (
-        "salloc: no such program in PATH (is this a machine with Slurm?)\n  try: stoker run job.yaml\n"
+        "salloc: program not found in PATH (is this a machine with Slurm?)\n  try: stoker run job.yaml\n"
     )
     shown = json.loads(stoker("jupyter", "--dry-run", "--json", code=0, env=missing).out)["command"]
     assert shown[0] == "salloc"

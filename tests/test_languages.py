@@ -1,4 +1,4 @@
-"""What is said in another language, as a person meets it: by --lang, by the locale, on a terminal of any kind."""
+"""Messages in other languages as users see them: with --lang, with the locale, on various terminals."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_a_log_is_explained_in_french(stoker, log: str):
     assert stoker("explain", log, "--lang", "fr", code=0).out == (
         "train.log\n  " + CAUSE + "  indices    train.log:2  OSError: [Errno 28] No space left on device: '/a'\n"
         "  remède     df -h et df -i disent lequel\u00a0; les points de reprise sur un autre disque, ou moins nombreux "
-        "(checkpoint.keep)\n"
+        "(checkpoint.keep_last)\n"
         "  vérifier   df -h; df -i\n"
     )
 
@@ -43,9 +43,9 @@ def test_the_locale_chooses_the_language(stoker, log: str, locale: dict[str, str
     assert CAUSE not in stoker("explain", log, "--lang", "en", env=environment, code=0).out
 
 
-def test_letters_are_utf_8_whatever_the_locale(stoker, log: str):
-    said = stoker("explain", log, "--lang", "fr", env={"LC_ALL": "C"}, encoding="utf-8", errors="strict", code=0).out
-    assert "remède     df -h" in said
+def test_output_is_utf_8_in_every_locale(stoker, log: str):
+    output = stoker("explain", log, "--lang", "fr", env={"LC_ALL": "C"}, encoding="utf-8", errors="strict", code=0).out
+    assert "remède     df -h" in output
 
 
 def test_json_keeps_its_keys_and_names(stoker, log: str):
@@ -56,12 +56,12 @@ def test_json_keeps_its_keys_and_names(stoker, log: str):
     assert french["diagnosis"]["cause"] == "le disque est plein\u00a0: /a"
 
 
-def test_a_language_that_is_not_spoken_is_refused_with_the_choices(stoker, log: str):
-    told = stoker("explain", log, "--lang", "de", code=2).err
-    assert "no language 'de'" in told and "en, fr, auto" in told
+def test_an_unsupported_language_is_refused_with_the_choices(stoker, log: str):
+    output = stoker("explain", log, "--lang", "de", code=2).err
+    assert "unknown language 'de'" in output and "en, fr, auto" in output
 
 
-def test_what_nobody_knows_is_said_in_french(stoker, tmp_path: Path):
+def test_an_unknown_log_is_reported_in_french(stoker, tmp_path: Path):
     (tmp_path / "odd.log").write_text("the gizmo refused to turn\n")
     assert (
         "  cause      inconnue\u00a0; ces lignes en disent le plus\n"
@@ -93,7 +93,7 @@ def test_a_script_is_checked_in_french(stoker, tmp_path: Path):
     )
 
 
-def test_a_script_is_mended_alike_in_every_language(stoker, tmp_path: Path):
+def test_a_script_is_fixed_identically_in_every_language(stoker, tmp_path: Path):
     for lang in ("en", "fr"):
         (tmp_path / f"{lang}.sh").write_text(SCRIPT)
         stoker("check", f"{lang}.sh", "--fix", "--lang", lang, "--site", "none", code=0)
@@ -117,21 +117,21 @@ def test_json_and_sarif_of_a_script_keep_their_keys(stoker, tmp_path: Path):
 
 def test_a_job_file_is_checked_in_french(stoker, tmp_path: Path):
     (tmp_path / "job.yaml").write_text("name: x\nrun: trainer --fast\ndata: {train: {source: nowhere}}\n")
-    told = stoker("check", "job.yaml", "--lang", "fr", code=1).out
-    assert told.startswith("job.yaml\u00a0: pas prêt, 2 erreurs feraient perdre le job\n")
-    assert "  erreur    run: 'trainer' est introuvable dans PATH (job.yaml:2:6)\n" in told
-    assert "\n  rangs     1 x 1 x " in told and f"\n  dossier   {tmp_path}/runs\n" in told
+    output = stoker("check", "job.yaml", "--lang", "fr", code=1).out
+    assert output.startswith("job.yaml\u00a0: pas prêt, 2 erreurs feraient perdre le job\n")
+    assert "  erreur    run: 'trainer' est introuvable dans PATH (job.yaml:2:6)\n" in output
+    assert "\n  rangs     1 x 1 x " in output and f"\n  dossier   {tmp_path}/runs\n" in output
     english, french = (json.loads(stoker("check", "job.yaml", "--json", "--lang", lang).out) for lang in ("en", "fr"))
     assert [fact["name"] for fact in english["facts"]] == [fact["name"] for fact in french["facts"]]
     for same in ("rule", "level", "where"):
         assert [finding[same] for finding in english["findings"]] == [finding[same] for finding in french["findings"]]
 
 
-def test_the_points_of_production_are_asked_in_french(stoker, tmp_path: Path):
+def test_production_questions_are_in_french(stoker, tmp_path: Path):
     (tmp_path / "job.yaml").write_text("name: x\nrun: 'true'\n")
-    told = stoker("check", "job.yaml", "--production", "--lang", "fr", code=0).out
-    assert "le jeu de données est-il découpé en fragments (shards)\n" in told
-    assert "  oui   6  les rangs de tous les nœuds se sont-ils rencontrés dans un all-reduce\n" in told
+    output = stoker("check", "job.yaml", "--production", "--lang", "fr", code=0).out
+    assert "le jeu de données est-il découpé en fragments (shards)\n" in output
+    assert "  oui   6  les rangs de tous les nœuds se sont-ils rencontrés dans un all-reduce\n" in output
     english, french = (
         json.loads(stoker("check", "job.yaml", "--production", "--json", "--lang", lang).out)["points"]
         for lang in ("en", "fr")
@@ -142,26 +142,26 @@ def test_the_points_of_production_are_asked_in_french(stoker, tmp_path: Path):
     assert all(one["evidence"] != other["evidence"] for one, other in zip(english, french, strict=True))
 
 
-def test_a_hello_is_said_in_french(stoker):
-    told = stoker("hello", "--lang", "fr", code=0).out
-    assert told.startswith("bonjour de 2 rangs sur ")
-    assert "\n  début       2 rangs sont venus\n  noms        1 nom sur 2 rangs, en " in told
-    assert "\n  connexion   2 liaisons sur 2 entre 2 rangs\n" in told
-    assert "\n  all-reduce  exact sur 2 rangs, par TCP, par stoker lui-même\n" in told
-    assert "\n  torch       pas de Python d'un job à interroger (--python) (non essayé)\n" in told
-    assert "\nlimite\u00a0: ce que la liaison la plus lente permet à elle seule, sans calcul\n" in told
-    assert "OPÉRATION" in told and "RANG" in told
+def test_hello_prints_french(stoker):
+    output = stoker("hello", "--lang", "fr", code=0).out
+    assert output.startswith("bonjour de 2 rangs sur ")
+    assert "\n  début       2 rangs sont venus\n  noms        1 nom sur 2 rangs, en " in output
+    assert "\n  connexion   2 liaisons sur 2 entre 2 rangs\n" in output
+    assert "\n  all-reduce  exact sur 2 rangs, par TCP, par stoker lui-même\n" in output
+    assert "\n  torch       pas de Python d'un job à interroger (--python) (non essayé)\n" in output
+    assert "\nlimite\u00a0: ce que la liaison la plus lente permet à elle seule, sans calcul\n" in output
+    assert "OPÉRATION" in output and "RANG" in output
 
 
-def test_what_a_hello_finds_is_said_in_french_and_keeps_its_rules(stoker):
+def test_hello_prints_french_findings_with_unchanged_rules(stoker):
     environment = {"GLOO_SOCKET_IFNAME": "nosuch", "MASTER_PORT": "port"}
-    told = stoker("hello", "--no-speed", "--lang", "fr", env=environment, code=1).out
-    assert "GLOO_SOCKET_IFNAME=nosuch ne désigne aucune interface active (" in told
+    output = stoker("hello", "--no-speed", "--lang", "fr", env=environment, code=1).out
+    assert "GLOO_SOCKET_IFNAME=nosuch ne désigne aucune interface active (" in output
     assert (
         "\u00a0: 'port' n'est pas un port\n  à essayer\u00a0: unset MASTER_PORT, et `stoker run` en prend un libre"
-        in told
+        in output
     )
-    assert "2 de nature à faire perdre le job, au bout de " in told
+    assert "2 de nature à faire perdre le job, au bout de " in output
     english, french = (
         json.loads(stoker("hello", "--no-speed", "--json", "--lang", lang, env=environment, code=1).out)
         for lang in ("en", "fr")
@@ -170,15 +170,15 @@ def test_what_a_hello_finds_is_said_in_french_and_keeps_its_rules(stoker):
         assert [finding[same] for finding in english["findings"]] == [finding[same] for finding in french["findings"]]
     assert all(one["what"] != other["what"] for one, other in zip(english["findings"], french["findings"], strict=True))
     for same in ("name", "state"):
-        assert [rung[same] for rung in english["rungs"]] == [rung[same] for rung in french["rungs"]]
-    assert "no language 'de'" in stoker("hello", "--lang", "de", code=2).err
+        assert [step[same] for step in english["checks"]] == [step[same] for step in french["checks"]]
+    assert "unknown language 'de'" in stoker("hello", "--lang", "de", code=2).err
 
 
-def test_what_the_nodes_see_of_a_job_is_said_in_french(stoker, tmp_path: Path):
+def test_check_on_nodes_prints_french(stoker, tmp_path: Path):
     (tmp_path / "job.yaml").write_text("name: x\nrun: 'true'\nresources: {ranks_per_node: 2}\n")
-    told = stoker("check", "job.yaml", "--on-nodes", "--lang", "fr", code=0).out
-    assert "\nsur les nœuds\u00a0:\n  début       2 rangs sont venus\n" in told
-    assert "\n  stockage    2 chemins sont les mêmes sur 2 rangs\n" in told
-    assert "\nNŒUD" in told and "DISQUE PROPRE" in told
-    told = stoker("check", "job.yaml", "--on-nodes", "--lang", "fr", env={"GLOO_SOCKET_IFNAME": "nosuch"}, code=1).out
-    assert "\nGLOO_SOCKET_IFNAME=nosuch ne désigne aucune interface active (" in told
+    output = stoker("check", "job.yaml", "--on-nodes", "--lang", "fr", code=0).out
+    assert "\nsur les nœuds\u00a0:\n  début       2 rangs sont venus\n" in output
+    assert "\n  stockage    2 chemins sont les mêmes sur 2 rangs\n" in output
+    assert "\nNŒUD" in output and "DISQUE PROPRE" in output
+    output = stoker("check", "job.yaml", "--on-nodes", "--lang", "fr", env={"GLOO_SOCKET_IFNAME": "nosuch"}, code=1).out
+    assert "\nGLOO_SOCKET_IFNAME=nosuch ne désigne aucune interface active (" in output

@@ -1,4 +1,4 @@
-"""The trainer's losses do not depend on how its data were loaded."""
+"""The trainer's losses do not depend on the loader's threads and prefetch depth."""
 
 import csv
 import shutil
@@ -7,7 +7,7 @@ import pytest
 
 JOB = """\
 name: threads-{threads}-{prefetch}
-train: {{model: cifar-resnet20, epochs: 2, batch: 40, seed: 5, threads: 1, loader_threads: {threads}, prefetch: {prefetch}}}
+train: {{model: cifar-resnet20, epochs: 2, batch: 40, seed: 5, threads: 1, num_workers: {threads}, prefetch: {prefetch}}}
 data:
   train: {{source: dataset, split: train}}
   validation: {{source: dataset, split: test}}

@@ -22,7 +22,7 @@ data:
   train: {{source: dataset, split: train}}
   validation: {{source: dataset, split: test}}
 resources: {{ranks_per_node: 2, cpus_per_rank: 1}}
-checkpoint: {{every: {every} steps, keep: 2}}
+checkpoint: {{every: {every} steps, keep_last: 2}}
 record: {{receipts: true}}
 """
 

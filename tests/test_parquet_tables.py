@@ -225,8 +225,8 @@ def test_encodings(tmp_path, encoding, version, share):
         compression="none",
     )
     compare(tmp_path / "t.parquet")
-    said = str(pyarrow.parquet.read_metadata(tmp_path / "t.parquet").row_group(0).column(0).encodings)
-    assert encoding in said
+    statistics = str(pyarrow.parquet.read_metadata(tmp_path / "t.parquet").row_group(0).column(0).encodings)
+    assert encoding in statistics
 
 
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "lz4", "brotli"])
@@ -245,17 +245,17 @@ def test_codecs(tmp_path, codec, version, dictionary):
     compare(tmp_path / "t.parquet")
 
 
-def test_brotli_says_how_to_get_its_library(tmp_path, monkeypatch):
+def test_missing_brotli_library_is_an_error_with_its_cure(tmp_path, monkeypatch):
     pyarrow.parquet.write_table(pyarrow.table({"x": [1, 2]}), tmp_path / "t.parquet", compression="brotli")
     monkeypatch.setenv("STOKER_BROTLI_LIBRARY", "/nowhere/libbrotlidec.so")
     (leaf,) = leaves(tmp_path / "t.parquet")
-    assert leaf["groups"][0]["error"].startswith("file: column 'x': Brotli: libbrotlidec is not there (/nowhere/")
+    assert leaf["groups"][0]["error"].startswith("file: column 'x': Brotli: libbrotlidec is missing (/nowhere/")
     assert leaf["groups"][0]["error"].endswith(
         "\n  try: apt-get install libbrotli1, or STOKER_BROTLI_LIBRARY=/path/libbrotlidec.so"
     )
 
 
-def test_ranges_are_those_of_the_values(tmp_path):
+def test_ranges_match_the_values(tmp_path):
     table = columns()
     pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "t.parquet", row_group_size=200, version="2.6")
     for leaf in compare(tmp_path / "t.parquet"):
@@ -265,16 +265,16 @@ def test_ranges_are_those_of_the_values(tmp_path):
             at += group["rows"]
             if leaf["name"].startswith("decimal") and "range" not in group:
                 continue
-            said = group["range"]
-            assert said["missing"] == 0, leaf["name"]
+            statistics = group["range"]
+            assert statistics["missing"] == 0, leaf["name"]
             if leaf["type"] == "bytes":
-                low, high = bytes.fromhex(said["least"]), bytes.fromhex(said["most"])
+                low, high = bytes.fromhex(statistics["least"]), bytes.fromhex(statistics["most"])
             else:
-                low, high = number(leaf["type"], said["least"]), number(leaf["type"], said["most"])
+                low, high = number(leaf["type"], statistics["least"]), number(leaf["type"], statistics["most"])
             assert (low, high) == (min(values), max(values)), leaf["name"]
 
 
-def test_nan_takes_no_part_in_ranges_and_what_is_missing_is_counted(tmp_path):
+def test_ranges_ignore_nan_and_count_nulls(tmp_path):
     table = pyarrow.table(
         {
             "some": pyarrow.array([1.0, math.nan, 3.0, None]),
@@ -301,7 +301,7 @@ def test_old_timestamps_are_microseconds(tmp_path):
     assert "range" not in leaf["groups"][0] or "least" not in leaf["groups"][0]["range"]
 
 
-def test_two_columns_of_one_name_are_told_apart(tmp_path):
+def test_two_columns_of_one_name_are_distinguished(tmp_path):
     table = pyarrow.table([[1, 2], ["a", "b"], [3, 4]], names=["x", "x", "y"])
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
     assert [(leaf["name"], rows(leaf)) for leaf in leaves(tmp_path / "t.parquet")] == [

@@ -62,16 +62,16 @@ def test_a_job_that_never_ran_has_little_to_measure(stoker, tmp_path):
 
 def test_answers_come_with_evidence_and_cure(stoker, tmp_path):
     (tmp_path / "job.yaml").write_text("name: new\nrun: 'true'\n")
-    said = stoker("check", "job.yaml", "--production", code=0).out.splitlines()
-    assert said[0] == "job.yaml: 3 of 13 points are met, 0 not, 10 not measurable"
-    at = said.index("  ?     1  is the dataset in shards")
-    assert said[at + 1 : at + 3] == [
-        "           the job names no data (data)",
+    output = stoker("check", "job.yaml", "--production", code=0).out.splitlines()
+    assert output[0] == "job.yaml: 3 of 13 checks pass, 0 fail, 10 cannot be measured"
+    at = output.index("  ?     1  is the dataset in shards")
+    assert output[at + 1 : at + 3] == [
+        "           the job has no data (data)",
         "           try: stoker data pack FOLDER packed; data: {train: {source: packed}}",
     ]
 
 
-def test_a_run_answers_what_it_has_recorded(stoker, tmp_path, own_dataset):
+def test_records_of_a_run_answer_points(stoker, tmp_path, own_dataset):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / ".gitignore").write_text("runs/\ndataset/\n")
     script = (
@@ -91,28 +91,28 @@ def test_a_run_answers_what_it_has_recorded(stoker, tmp_path, own_dataset):
         "data-of-run": "yes",
     }
     assert found["checkpoints-kept"]["answer"] == "yes"
-    assert found["runs-tracked"]["answer"] == "no"  # a command of its own records no steps
+    assert found["runs-tracked"]["answer"] == "no"  # a plain command records no steps
     assert found["use-measured"]["evidence"][1].startswith("rank 0 reads ")
     assert found["baseline-versioned"]["answer"] == "no"
-    assert found["baseline-versioned"]["cure"] == "stoker run, twice at least"
+    assert found["baseline-versioned"]["cure"] == "stoker run, at least twice"
     assert found["cache-purged"]["cure"] == "stage: {copy: [dataset]}"
     assert points(stoker, code=1)["scaling-documented"]["answer"] == "no"
     # Twice, with two sizes, clean both times, and a report: a study with a baseline.
     stoker("run", "job.yaml", "--set", "resources.ranks_per_node=2", "--set", "resources.cpus_per_rank=1", code=0)
     stoker("report", "last", code=0)
     found = points(stoker, code=None)
-    assert found["scaling-documented"]["evidence"][0] == "done with 1, 2 ranks"
+    assert found["scaling-documented"]["evidence"][0] == "succeeded with 1, 2 ranks"
     assert found["scaling-documented"]["answer"] == "yes"
     assert found["baseline-versioned"]["answer"] == "yes"
 
 
-def test_what_a_hello_found_is_kept_and_grows_old(stoker, tmp_path):
-    (tmp_path / "job.yaml").write_text("name: meets\nrun: 'true'\nresources: {ranks_per_node: 2}\n")
+def test_results_of_hello_are_kept_and_expire(stoker, tmp_path):
+    (tmp_path / "job.yaml").write_text("name: ready\nrun: 'true'\nresources: {ranks_per_node: 2}\n")
     assert points(stoker, code=None)["all-reduced"]["answer"] == "not measurable"
     stoker("hello", "job.yaml", "--no-speed")
     kept = tmp_path / "runs/hello.json"
     value = json.loads(kept.read_text())
-    assert value["job"] == "meets"
+    assert value["job"] == "ready"
     assert value["all_reduced"] is True
     assert points(stoker, code=None)["all-reduced"]["answer"] == ("yes" if value["ready"] else "no")
     kept.write_text(json.dumps(value | {"ready": True, "time": time.time() - 40 * 86400}))
@@ -125,13 +125,23 @@ def test_what_a_hello_found_is_kept_and_grows_old(stoker, tmp_path):
     ("more", "name", "answer", "evidence"),
     [
         ("environment: {variables: {NCCL_DEBUG: info}}", "nccl-quiet", "no", "NCCL_DEBUG=info fills the logs"),
-        ("checkpoint: {directory: /tmp/saves}", "checkpoints-kept", "no", "/tmp/saves is a node's own, and gone"),
+        (
+            "checkpoint: {directory: /tmp/saves}",
+            "checkpoints-kept",
+            "no",
+            "/tmp/saves is node-local and deleted with the job",
+        ),
         ("environment: {modules: [cuda]}", "environment-frozen", "no", "module cuda has no version (job.yaml:3:"),
         ("environment: {venv: needs.txt}", "environment-frozen", "no", "numpy of "),
-        ("stage: {copy: [needs.txt]}", "cache-purged", "yes", "1 sources are brought to every node and removed"),
+        (
+            "stage: {copy: [needs.txt]}",
+            "cache-purged",
+            "yes",
+            "sources staged to every node and removed after each attempt: 1",
+        ),
     ],
 )
-def test_the_job_decides(stoker, tmp_path, more, name, answer, evidence):
+def test_settings_of_the_job_answer_points(stoker, tmp_path, more, name, answer, evidence):
     (tmp_path / "needs.txt").write_text("torch==2.5.1\nnumpy\n# a word\n")
     (tmp_path / "job.yaml").write_text(f"name: decides\nrun: 'true'\n{more}\n")
     point = points(stoker, code=None)[name]
@@ -139,8 +149,8 @@ def test_the_job_decides(stoker, tmp_path, more, name, answer, evidence):
     assert point["evidence"][0].startswith(evidence)
 
 
-def test_it_is_for_job_files(stoker, tmp_path: Path):
+def test_production_needs_a_job_file(stoker, tmp_path: Path):
     (tmp_path / "a.sh").write_text("#!/bin/bash\n")
     assert stoker("check", "a.sh", "--production", code=2).err == (
-        "a.sh: is a batch script, and --set, --print, --production and --on-nodes are for job files\n"
+        "a.sh: a batch script; --set, --print, --production and --on-nodes need a job file\n"
     )

@@ -1,4 +1,4 @@
-"""The proof of "every sample exactly once" is itself tested: it accepts good receipts and names what is wrong."""
+"""The checker for "every sample exactly once": accepts good receipts and reports errors."""
 
 import struct
 import subprocess
@@ -28,7 +28,7 @@ def test_two_epochs_on_two_ranks_are_accepted(tmp_path):
     assert done.stdout == f"{tmp_path}: 2 ranks, 2 epochs, each of 4 samples seen once in each\n"
 
 
-def test_steps_done_again_after_a_resume_count_once(tmp_path):
+def test_repeated_steps_after_a_resume_count_once(tmp_path):
     write(tmp_path, 1, 0, [(0, 0, [0]), (0, 1, [2]), (0, 2, [4])], torn=struct.pack("<IIIQ", 0, 3, 2, 6))
     write(tmp_path, 1, 1, [(0, 0, [1]), (0, 1, [3])])
     write(tmp_path, 2, 0, [(0, 1, [2]), (0, 2, [4])])
@@ -36,7 +36,7 @@ def test_steps_done_again_after_a_resume_count_once(tmp_path):
     assert wrong(tmp_path, 6) == []
 
 
-def test_a_second_attempt_that_starts_too_late_is_noticed(tmp_path):
+def test_a_second_attempt_that_starts_too_late_is_detected(tmp_path):
     write(tmp_path, 1, 0, [(0, 0, [0])])
     write(tmp_path, 2, 0, [(0, 2, [2])])
     assert wrong(tmp_path, 3) == ["epoch 0: 1 samples were not seen"]
@@ -53,13 +53,13 @@ def test_repeated_missing_and_foreign_samples_are_named(tmp_path):
     ]
 
 
-def test_padding_is_expected_where_samples_do_not_divide(tmp_path):
+def test_padding_is_expected_if_samples_are_not_divisible(tmp_path):
     write(tmp_path, 1, 0, [(0, 0, [0, 2])])
     write(tmp_path, 1, 1, [(0, 0, [1, 0])])
     assert wrong(tmp_path, 3) == []
 
 
-def test_other_ranks_that_take_the_rest_of_an_epoch_are_accepted(tmp_path):
+def test_a_different_number_of_ranks_for_the_rest_of_an_epoch_is_accepted(tmp_path):
     write(tmp_path, 1, 0, [(0, 1, [0]), (0, 2, [2])])
     write(tmp_path, 1, 1, [(0, 1, [1]), (0, 2, [3])])
     write(tmp_path, 2, 0, [(0, 2, [2, 3]), (0, 3, [4, 5]), (0, 4, [6])])
@@ -76,11 +76,11 @@ def test_other_ranks_that_take_the_rest_of_an_epoch_are_accepted(tmp_path):
     assert wrong(tmp_path, 7) == ["epoch 0: 0 samples were seen again, expected 1"]
 
 
-def test_ranks_that_did_not_take_the_same_steps_are_named(tmp_path):
+def test_ranks_with_different_steps_are_reported(tmp_path):
     write(tmp_path, 1, 0, [(0, 0, [0]), (0, 1, [1])])
     write(tmp_path, 1, 1, [(0, 2, [2]), (0, 2, [3])])
     assert wrong(tmp_path, 4) == [
-        "rank 1: a step is there twice or out of order",
+        "rank 1: a step appears twice or out of order",
         "rank 1: has other steps than rank 0",
     ]
 

@@ -1,4 +1,4 @@
-"""`stoker report`: the forms say the same, need nothing else, and survive what is in a run folder."""
+"""`stoker report`: the formats agree, are self-contained, and tolerate damaged run folders."""
 
 import json
 import re
@@ -34,7 +34,7 @@ RUN_FIELDS = {
     "reason": str, "started": float, "ended": float, "running_s": float, "world_size": int, "resumes": int,
     "redone_steps": int, "resumed_at": list, "samples_per_s": float, "command": list, "facts": list, "attempts": list,
     "epochs": list, "steps": dict, "time": dict, "traced_step": (dict, type(None)), "speed": list, "system": list, "checkpoints": list, "logs": list,
-    "notes": list, "run_again": list,
+    "notes": list, "rerun_commands": list,
 }  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def test_json_form_has_the_documented_fields(stoker):
     assert json.loads(stoker("report", "--json", code=0).out) == report
 
 
-def test_numbers_equal_those_of_the_files(stoker):
+def test_numbers_equal_the_values_in_the_files(stoker):
     folder = run_folders.killed_and_resumed(stoker.folder / "runs")
     (run,) = json.loads(stoker("report", "--format", "json", code=0).out)["runs"]
     page = stoker("report", code=0) and (folder.path / "report.html").read_text()
@@ -158,7 +158,7 @@ def test_a_script_that_records_nothing_and_fails_early_shows_its_log_and_the_mac
     assert "<h2>Where the time went</h2>" not in text
 
 
-def test_a_run_that_is_still_going_says_so(stoker):
+def test_a_running_run_is_reported_as_running(stoker):
     run = run_folders.RunFolder.create(stoker.folder / "runs")
     run.started(1, run_folders.BEGIN)  # on another host, and its files are fresh
     run.steps(1, 0, 1, 50, run_folders.BEGIN)
@@ -166,7 +166,7 @@ def test_a_run_that_is_still_going_says_so(stoker):
         file.write("1763719400.5,0,51,64,2.")  # being written
     out = stoker("report", code=0).out
     assert re.match(r"resnet20: running, loss \d\.\d\d after 50 steps, ", out)
-    assert "The run was still going" in (run.path / "report.html").read_text()
+    assert "The run was still running" in (run.path / "report.html").read_text()
     (facts,) = json.loads(stoker("report", "--json", code=0).out)["runs"]
     assert (facts["started"], facts["ended"]) == (run_folders.BEGIN, None)
     assert (facts["attempts"][0]["started"], facts["attempts"][0]["ended"]) == (run_folders.BEGIN, None)
@@ -188,15 +188,15 @@ def test_bad_words_have_clear_errors(stoker):
     run_folders.killed_and_resumed(stoker.folder / "runs")
     assert (
         stoker("report", "last", "--format", "htm", code=2).err
-        == "report: unknown form 'htm'; did you mean 'html'? (--format)\n"
+        == "report: unknown format 'htm'; did you mean 'html'? (--format)\n"
     )
-    assert stoker("report", "x", code=1).err == f"run 'x': none such in runs (newest: {ID})\n"
+    assert stoker("report", "x", code=1).err == f"run 'x': not found in runs (newest: {ID})\n"
     assert stoker("report", "last", "last", code=2).err == (
-        "report: 2 runs make one page, which needs a name (--out)\n  try: stoker report last last --out report.html\n"
+        "report: a page of 2 runs needs --out\n  try: stoker report last last --out report.html\n"
     )
 
 
-def test_a_file_that_cannot_be_written_is_named_as_it_was_given(stoker):
+def test_an_unwritable_output_file_is_named_as_typed(stoker):
     run_folders.killed_and_resumed(stoker.folder / "runs")
     assert stoker("report", "--out", "no/such/page.html", code=1).err == (
         "report: no/such: no such folder (--out)\n  try: mkdir -p no/such\n"

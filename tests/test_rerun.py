@@ -1,4 +1,4 @@
-"""stoker rerun: the same job once more, as a run of its own, and what differs now."""
+"""stoker rerun: runs a job again as a new run, and lists differences."""
 
 import subprocess
 from pathlib import Path
@@ -19,17 +19,17 @@ def test_a_run_is_run_again_from_its_own_job(stoker):
     again = stoker("rerun", "last", code=0)
     assert again.out == "lr 0.1\n"
     notes = again.err.splitlines()
-    assert notes[0] == f"again: {first.name}, but not all is as it was"
-    assert "  job file: params.lr is 0.5 in job.yaml now; the run's own is taken: 0.1" in notes
+    assert notes[0] == f"rerun: {first.name} with differences:"
+    assert "  job file: params.lr is 0.5 in job.yaml now; the run keeps 0.1" in notes
     assert len(folders(stoker)) == 2
     job.write_text(JOB)
     same = stoker("rerun", first.name, "--set", "resources.ranks_per_node=2", code=0)
     assert sorted(same.out.split()) == ["0.1", "0.1", "[1]", "lr", "lr"]
     refused = stoker("rerun", first.name, "--set", "params.lr=0.2", code=2).err
-    assert "--set params.lr=0.2: its command was made with the values it had" in refused
+    assert "--set params.lr=0.2: its command already contains the values of params" in refused
 
 
-def test_code_that_was_changed_since_is_told(stoker):
+def test_changed_code_is_reported(stoker):
     def git(*words: str) -> None:
         who = ["-c", "user.name=a", "-c", "user.email=a@b"]
         subprocess.run(["git", *who, *words], cwd=stoker.folder, check=True, capture_output=True)
@@ -60,12 +60,12 @@ def test_a_reader_who_leaves_ends_nothing(stoker):
     assert (second / "done").read_text() == "done\n"
 
 
-def test_nothing_to_tell_is_said_too(stoker):
+def test_no_differences_are_reported_too(stoker):
     (stoker.folder / "job.yaml").write_text(JOB)
     stoker("run", "job.yaml", code=0)
     (first,) = folders(stoker)
     notes = stoker("rerun", "last", code=0).err
-    assert notes.startswith(f"again: {first.name} (job, code, data and programs as far as they are known: the same)\n")
+    assert notes.startswith(f"rerun: {first.name} (no differences in job, code, data and programs)\n")
 
 
 def test_a_run_that_is_not_there_cannot_be_run_again(stoker):

@@ -1,4 +1,4 @@
-"""What `stoker resume` refuses, tells and waits for."""
+"""Refusals, messages and waits of `stoker resume`."""
 
 import json
 import os
@@ -37,13 +37,13 @@ def run(stoker, example_dataset) -> run_folders.RunFolder:
 @pytest.mark.parametrize(
     ("setting", "change", "why"),
     [
-        ("train.model=resnet18", "cifar-resnet20 to resnet18", "its checkpoints hold the other model"),
-        ("train.classes=7", "its default to 7", "its checkpoints hold the other model"),
-        ("train.seed=2", "1 to 2", "the order of its samples follows from it"),
-        ("train.training_data=validation", "train to validation", "its epochs are made of the other samples"),
-        ("data.train.split=test", "train to test", "its epochs are made of the other samples"),
-        ("checkpoint.directory=/other", "/scratch/saved to /other", "its checkpoints are there"),
-        ("name=other", "resnet20 to other", "its folder is named for it"),
+        ("train.model=resnet18", "cifar-resnet20 to resnet18", "its checkpoints have the old model"),
+        ("train.classes=7", "its default to 7", "its checkpoints have the old model"),
+        ("train.seed=2", "1 to 2", "its sample order depends on it"),
+        ("train.training_data=validation", "train to validation", "its epochs use the old data"),
+        ("data.train.split=test", "train to test", "its epochs use the old data"),
+        ("checkpoint.directory=/other", "/scratch/saved to /other", "its checkpoints are in the old folder"),
+        ("name=other", "resnet20 to other", "its folder has this name"),
     ],
 )
 def test_what_makes_another_run_is_refused(stoker, run, setting, change, why):
@@ -51,7 +51,7 @@ def test_what_makes_another_run_is_refused(stoker, run, setting, change, why):
     refused = stoker("resume", "last", "--set", setting, code=2)
     assert refused.err == (
         f"run {run.path.name}: {key}: cannot change from {change}: {why} (--set {key})\n"
-        f"  try: stoker run job.yaml --set {setting}, which begins another run\n"
+        f"  try: stoker run job.yaml --set {setting}      (starts a new run)\n"
     )
     assert [path.name for path in (run.path / "attempts").iterdir()] == ["1"]
 
@@ -59,13 +59,14 @@ def test_what_makes_another_run_is_refused(stoker, run, setting, change, why):
 def test_a_folder_of_runs_elsewhere_is_refused(stoker, run):
     refused = stoker("resume", "last", "--set", "record.directory=/elsewhere", code=2)
     assert (
-        f"record.directory: cannot change from {stoker.folder}/runs to /elsewhere: its folder is there" in refused.err
+        f"record.directory: cannot change from {stoker.folder}/runs to /elsewhere: its folder is in the old place"
+        in refused.err
     )
 
 
 def test_another_kind_of_job_is_refused(stoker, run):
     refused = stoker("resume", "last", "--set", "train=null", "--set", "run=echo", code=2)
-    assert refused.err == (f"run {run.path.name}: cannot change from train to run: its checkpoints are the other's\n")
+    assert refused.err == (f"run {run.path.name}: cannot change from train to run: its checkpoints do not fit\n")
 
 
 def test_another_version_of_the_dataset_is_refused(stoker, run, photos, example_dataset):
@@ -74,9 +75,9 @@ def test_another_version_of_the_dataset_is_refused(stoker, run, photos, example_
     began = json.loads((example_dataset / "manifest.json").read_text())["version"][:8]
     refused = stoker("resume", "last", "--set", "data.train.source=other", code=2)
     assert refused.err == (
-        f"run {run.path.name}: data.train.source: {stoker.folder}/other is version {version}, the run began with {began} "
+        f"run {run.path.name}: data.train.source: {stoker.folder}/other is version {version}, the run started with {began} "
         "(--set data.train.source)\n"
-        "  try: stoker run job.yaml, which begins another run\n"
+        "  try: stoker run job.yaml      (starts a new run)\n"
     )
 
 
@@ -85,8 +86,8 @@ def test_what_may_change_is_taken(stoker, run, example_dataset):
     settings = ["train.epochs=5", "train.optimizer.lr=0.01", "resources.ranks_per_node=4", "data.train.source=moved"]
     shown = stoker("resume", "last", "--dry-run", *(word for text in settings for word in ("--set", text)))
     assert "cannot change" not in shown.err
-    told = [line for line in shown.err.splitlines() if line.startswith("changed: ")]
-    assert told == [
+    lines = [line for line in shown.err.splitlines() if line.startswith("changed: ")]
+    assert lines == [
         "changed: train.epochs: 3 → 5 (--set train.epochs)",
         "changed: train.optimizer.lr: 0.1 → 0.01 (--set train.optimizer.lr)",
         f"changed: data.train.source: {example_dataset} → {stoker.folder}/moved (--set data.train.source)",
@@ -109,44 +110,46 @@ def test_params_that_would_change_nothing_are_refused_with_what_would(stoker, ru
     stoker("run", "job.yaml", code=1)
     refused = stoker("resume", "last", "--set", "params.lr=0.2", code=2).err.splitlines()
     (folder,) = (stoker.folder / "runs").iterdir()
-    assert refused[0] == f"run {folder.name}: --set params.lr=0.2: its command was made with the values it had"
-    cure, _, rest = refused[1].rpartition(", ")
-    assert rest == "with the new value in it"
+    assert refused[0] == f"run {folder.name}: --set params.lr=0.2: its command already contains the values of params"
+    cure, _, rest = refused[1].rpartition("      ")
+    assert rest == "(with the new value)"
     words = shlex.split(cure)
     assert words == ["try:", "stoker", "resume", folder.name, "--set", f"{key}={now}"]
     assert stoker("resume", "last", "--set", words[-1].replace("0.1", "0.2"), code=1).out == "lr 0.2\n"
 
 
-# The first rank that fails ends the others, which have to have spoken before.
-MEETS = """\
+# The first failed rank ends its peers, so all ranks must have printed before.
+RENDEZVOUS = """\
 cd "$(dirname "$0")"
-touch said-$WORLD_SIZE-$RANK
-until [ -e said-$WORLD_SIZE-0 ] && [ -e said-$WORLD_SIZE-$((WORLD_SIZE - 1)) ]; do sleep 0.02; done
+touch ready-$WORLD_SIZE-$RANK
+until [ -e ready-$WORLD_SIZE-0 ] && [ -e ready-$WORLD_SIZE-$((WORLD_SIZE - 1)) ]; do sleep 0.02; done
 """
 
 
-def test_a_job_file_that_was_edited_is_told_and_not_taken(stoker):
-    meets = stoker.folder / "meets.sh"
-    meets.write_text(MEETS)
+def test_edited_job_file_is_reported_and_not_used(stoker):
+    rendezvous = stoker.folder / "rendezvous.sh"
+    rendezvous.write_text(RENDEZVOUS)
     job = stoker.folder / "job.yaml"
-    job.write_text(f"name: again\nrun: {{shell: 'echo lr ${{params.lr}}; sh {meets}; exit 1'}}\nparams: {{lr: 0.1}}\n")
+    job.write_text(
+        f"name: again\nrun: {{shell: 'echo lr ${{params.lr}}; sh {rendezvous}; exit 1'}}\nparams: {{lr: 0.1}}\n"
+    )
     stoker("run", "job.yaml", code=1)
     assert "job file: " not in stoker("resume", "last", code=1).err
     job.write_text(job.read_text().replace("0.1", "0.5") + "resources: {ranks_per_node: 2}\n")
     resumed = stoker("resume", "last", code=1)
     assert resumed.out == "lr 0.1\n"
-    before, now = (f"echo lr {lr}; sh {meets}; exit 1" for lr in (0.1, 0.5))
+    before, now = (f"echo lr {lr}; sh {rendezvous}; exit 1" for lr in (0.1, 0.5))
     assert [line for line in resumed.err.splitlines() if line.startswith("job file: ")] == [
-        f'job file: run.shell is "{now}" in job.yaml now; the run\'s own is taken: "{before}" '
-        f"(--set 'run.shell={now}' changes it)",
-        "job file: params.lr is 0.5 in job.yaml now; the run's own is taken: 0.1",
-        "job file: resources.ranks_per_node is 2 in job.yaml now; the run's own is taken: 1 "
-        "(--set resources.ranks_per_node=2 changes it)",
+        f'job file: run.shell is "{now}" in job.yaml now; the run keeps "{before}" '
+        f"(to change it: --set 'run.shell={now}')",
+        "job file: params.lr is 0.5 in job.yaml now; the run keeps 0.1",
+        "job file: resources.ranks_per_node is 2 in job.yaml now; the run keeps 1 "
+        "(to change it: --set resources.ranks_per_node=2)",
     ]
     taken = stoker("resume", "last", "--set", f"run.shell={now}", "--set", "resources.ranks_per_node=2", code=1)
     assert sorted(taken.out.splitlines()) == ["[1] lr 0.5", "lr 0.5"]
-    told = [line for line in taken.err.splitlines() if line.startswith("job file: ")]
-    assert told == ["job file: params.lr is 0.5 in job.yaml now; the run's own is taken: 0.1"]
+    lines = [line for line in taken.err.splitlines() if line.startswith("job file: ")]
+    assert lines == ["job file: params.lr is 0.5 in job.yaml now; the run keeps 0.1"]
 
 
 # Needs its time to save when it is asked to end.
@@ -168,7 +171,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("run", ["{command}", "{{shell: '{command}; exit $?'}}"])  # a shell is gone before its command
-def test_what_ranks_save_whose_run_was_killed_outright_is_where_to_go_on(stoker, tmp_path, run):
+def test_resume_uses_the_checkpoint_of_orphan_ranks(stoker, tmp_path, run):
     job = Job(tmp_path, run.format(command=python(tmp_path, "late.py", SAVES_LATE)), ranks=1)
     process = stoker.start("run", "job.yaml")
     wait_for(lambda: b"ready" in job.log(0))
@@ -183,7 +186,7 @@ def test_what_ranks_save_whose_run_was_killed_outright_is_where_to_go_on(stoker,
     wait_for(lambda: not job.processes())  # what the capsule asks for ends by itself
 
 
-# Its checkpoint is as new as can be, and watched for two seconds before a run goes on from it.
+# Its checkpoint is as new as can be, and watched for two seconds before a run resumes from it.
 SAVES_AND_FAILS = """\
 import os, pathlib, sys, time
 if os.environ["STOKER_RESUME"]:
@@ -196,7 +199,7 @@ sys.exit(1)
 """
 
 
-def test_of_two_resumes_at_the_same_time_one_goes_on(stoker, tmp_path):
+def test_one_of_two_concurrent_resumes_proceeds(stoker, tmp_path):
     job = Job(tmp_path, python(tmp_path, "fails.py", SAVES_AND_FAILS), ranks=1)
     stoker("run", "job.yaml", code=1)
     run = job.run_folder()
@@ -205,14 +208,14 @@ def test_of_two_resumes_at_the_same_time_one_goes_on(stoker, tmp_path):
     wait_for(lambda: b"ready" in job.log(0, attempt=2))
     wait_for(lambda: any(each.poll() is not None for each in both))
     (refused,) = [each for each in both if each.poll() is not None]
-    (going_on,) = [each for each in both if each is not refused]
+    (proceeding,) = [each for each in both if each is not refused]
     assert finish(refused) == (
         2,
         [f"run {run.name}: is still running", f"  try: stoker logs -f {run.name}"],
     )
     assert sorted(path.name for path in (run / "attempts").iterdir()) == ["1", "2"]
-    going_on.send_signal(signal.SIGINT)
-    assert finish(going_on)[0] == 130
+    proceeding.send_signal(signal.SIGINT)
+    assert finish(proceeding)[0] == 130
     wait_for(lambda: not job.processes())
 
 

@@ -57,7 +57,7 @@ def test_data_and_deadline_reach_the_ranks(stoker, tmp_path):
     assert before + 3590 < int(found["STOKER_DEADLINE"]) < time.time() + 3610
 
 
-def test_rank_0_is_streamed_as_it_is_and_others_are_marked(stoker, tmp_path):
+def test_rank_0_is_streamed_verbatim_and_peers_are_prefixed(stoker, tmp_path):
     job = Job(tmp_path, '{shell: \'printf "out $RANK\\n"; printf "err $RANK\\n" >&2\'}', ranks=3)
     result = stoker("run", "job.yaml", code=0)
     assert sorted(result.out.splitlines()) == ["[1] out 1", "[2] out 2", "out 0"]
@@ -108,7 +108,7 @@ def test_a_reader_that_stands_still_does_not_hold_the_run_up(stoker, tmp_path):
     text = "import sys\nfor _ in range(3000):\n    sys.stdout.write('y' * 999 + '\\n')\n"
     job = Job(tmp_path, python(tmp_path, "p.py", text), ranks=1)
     process = stoker.start("run", "job.yaml", stderr=subprocess.DEVNULL)
-    assert process.wait() == 0  # nobody reads its output
+    assert process.wait() == 0  # its output is not read
     assert len(job.log(0)) == 3_000_000
 
 
@@ -204,13 +204,13 @@ def test_json_is_one_value_and_the_ranks_output_stays_out_of_it(stoker, tmp_path
     assert "hello" in result.err
 
 
-def test_set_lays_a_value_over_the_job(stoker, tmp_path):
+def test_set_overrides_a_job_value(stoker, tmp_path):
     job = Job(tmp_path, "env", ranks=1)
     stoker("run", "job.yaml", "--set", "resources.ranks_per_node=2", code=0)
     assert environment_of(job, 1)["WORLD_SIZE"] == "2"
 
 
-def test_events_tell_the_whole_story(stoker, tmp_path):
+def test_events_record_the_whole_run(stoker, tmp_path):
     job = Job(tmp_path, "{shell: 'sleep 0.2; exit $RANK'}")
     stoker("run", "job.yaml", code=1)
     lines = (job.run_folder() / "attempts/1/events-node-0000.jsonl").read_text().splitlines()
@@ -223,7 +223,7 @@ def test_events_tell_the_whole_story(stoker, tmp_path):
 def test_resume_is_the_next_attempt_of_the_same_run(stoker, tmp_path):
     job = Job(tmp_path, "{shell: 'echo attempt dir $STOKER_ATTEMPT_DIR; test -e ok'}", ranks=1)
     first = stoker("run", "job.yaml", code=1)
-    assert "try: stoker resume" not in first.err  # nothing to go on from
+    assert "try: stoker resume" not in first.err  # nothing to resume from
     (tmp_path / "ok").touch()
     again = stoker("resume", "last", code=0)
     assert again.err == f"run {job.run_folder().name}   attempt 2, from the start: there is no checkpoint yet\n"
@@ -255,14 +255,14 @@ def test_a_port_that_was_asked_for_and_is_taken_is_named(stoker, tmp_path):
         other.bind(("", 0))
         other.listen()
         port = other.getsockname()[1]
-        taken = "taken by another program on this host (MASTER_PORT; left out, the run takes a free one)"
+        taken = "in use by another program on this host (MASTER_PORT; unset it to use a free port)"
         job = Job(tmp_path, "'true'")
         result = stoker("run", "job.yaml", code=3, env={"MASTER_PORT": str(port)})
         # One of the job's variables is the same wish.
         wish = f"environment.variables.MASTER_PORT={port}"
         again = stoker("run", "job.yaml", "--set", wish, code=3)
         assert again.err.splitlines()[1].endswith(f"port {port}: {taken}")
-        # A port that an outer run left in the environment is nobody's wish.
+        # A port inherited from an outer run is ignored.
         stoker("run", "job.yaml", code=0, env={"MASTER_PORT": str(port), "RANK": "0"})
     lines = result.err.splitlines()
     assert re.fullmatch(rf"rank 0 \({HOST}, process \d+\): port {port}: {re.escape(taken)}", lines[1])
@@ -270,7 +270,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_named(stoker, tmp_path):
     assert not job.processes()
 
 
-def test_a_port_of_the_environment_that_is_none_is_refused_before_anything_is_written(stoker, tmp_path):
+def test_invalid_port_in_the_environment_is_refused_before_anything_is_written(stoker, tmp_path):
     Job(tmp_path, "'true'")
     refused = stoker("run", "job.yaml", code=2, env={"MASTER_PORT": "abc"})
     assert refused.err == "MASTER_PORT: 'abc' is not a port (environment)\n  try: unset MASTER_PORT\n"
@@ -279,7 +279,7 @@ def test_a_port_of_the_environment_that_is_none_is_refused_before_anything_is_wr
         stoker("run", "job.yaml", "--dry-run", code=0, env={"MASTER_PORT": "abc"} | more)
 
 
-def test_pytorch_ranks_meet_at_the_port_that_is_kept_for_them(stoker, tmp_path):
+def test_pytorch_ranks_rendezvous_at_the_reserved_port(stoker, tmp_path):
     # PyTorch's store listens with SO_REUSEADDR, which is what the reservation makes way for.
     text = (
         "import os, socket, time\n"
@@ -300,7 +300,7 @@ def test_pytorch_ranks_meet_at_the_port_that_is_kept_for_them(stoker, tmp_path):
 def test_what_cannot_run_is_refused_before_anything_is_written(stoker, tmp_path):
     job = Job(tmp_path, "'true'")
     assert stoker("run", "job.yaml", "--set", "resources.nodes=2", code=2).err == (
-        "resources.nodes: 2 asked for, 1 here (no Slurm allocation)\n  try: stoker run --set resources.nodes=1\n"
+        "resources.nodes: 2 requested, 1 available (no Slurm allocation)\n  try: stoker run --set resources.nodes=1\n"
     )
     text = job.path.read_text()
     job.path.write_text(text + "data: {train: {source: nowhere}}\n")
@@ -321,14 +321,14 @@ def test_srun_may_not_start_the_run_once_per_task(stoker, tmp_path):
     Job(tmp_path, "'true'")
     step = {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1"}
     assert stoker("run", "job.yaml", code=2, env=step).err == (
-        "run: srun started it 4 times, each would be a run of its own (SLURM_STEP_NUM_TASKS)\n"
-        "  try: stoker run JOB without srun: it starts one rank per task itself\n"
+        "run: srun started it 4 times, and each would be a separate run (SLURM_STEP_NUM_TASKS)\n"
+        "  try: stoker run JOB      (without srun; it starts one rank per task)\n"
     )
 
 
-def test_rank_alone_says_what_starts_it(stoker):
+def test_rank_without_a_run_names_the_command_that_starts_it(stoker):
     assert stoker("rank", "--", "true", code=2).err == (
-        "rank: there is no run to join (STOKER_WORLD)\n  try: stoker run JOB, which starts the ranks\n"
+        "rank: there is no run to join (STOKER_WORLD)\n  try: stoker run JOB      (starts the ranks)\n"
     )
     assert stoker("rank", code=2).err == "rank: no command after --\n  try: stoker run JOB\n"
 
@@ -367,7 +367,7 @@ def test_inside_an_allocation_srun_starts_one_rank_per_task(stoker, tmp_path):
     port = environment_line(job.log(0))
     assert f"rank 0 of 2 at 127.0.0.1:{port}" in result.out
     assert f"[1] rank 1 of 2 at 127.0.0.1:{port}" in result.out
-    assert re.search(rf"rank 1 \({HOST}\) left after [\d.]+ m?s: exit code 7\n", result.err)
+    assert re.search(rf"rank 1 \({HOST}\) exited after [\d.]+ m?s: exit code 7\n", result.err)
     plan = json.loads(stoker("run", "job.yaml", "--dry-run", "--json", code=0, env=allocation).out)
     assert plan["with_srun"] is True
     assert not job.processes()

@@ -1,4 +1,4 @@
-"""Site profiles: what comes with Stoker is whole, jobs are held against them, a cluster describes itself."""
+"""Site profiles: the shipped ones are complete, jobs are checked against them, an unknown cluster gets a generated one."""
 
 import datetime
 import json
@@ -14,7 +14,7 @@ SITES = sorted(path.stem for path in (REPOSITORY / "sites").glob("*.yaml"))
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str | None]:
-    """An environment with no cluster and a home of its own."""
+    """An environment without a cluster and with a separate home."""
     return {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": None, "SLURM_CONF": "/nowhere"}
 
 
@@ -32,7 +32,7 @@ def job(tmp_path: Path, more: str) -> Path:
 
 
 @pytest.mark.parametrize("name", SITES)
-def test_every_value_of_a_shipped_profile_has_a_source_with_its_day(stoker: Stoker, home, name: str):
+def test_every_value_of_a_shipped_profile_has_a_source_with_a_date(stoker: Stoker, home, name: str):
     shown = json.loads(stoker("site", "show", name, "--json", code=0, env=home).out)
     for group in ("partitions", "qos", "nodes", "storage"):
         for entry in shown[group].values():
@@ -42,7 +42,7 @@ def test_every_value_of_a_shipped_profile_has_a_source_with_its_day(stoker: Stok
         assert datetime.date(2024, 1, 1) < datetime.date.fromisoformat(source["date"]) <= datetime.date(2026, 12, 31)
 
 
-def test_sites_are_listed_and_old_names_lead_to_successors(stoker: Stoker, home):
+def test_sites_are_listed_and_old_names_resolve_to_successors(stoker: Stoker, home):
     sites = {site["name"]: site for site in json.loads(stoker("site", "list", "--json", env=home).out)["sites"]}
     assert {"narval", "rorqual", "fir", "nibi", "trillium", "jean-zay", "leonardo", "generic"} <= set(sites)
     assert sites["beluga"]["what"] == "now rorqual"
@@ -53,12 +53,12 @@ def test_sites_are_listed_and_old_names_lead_to_successors(stoker: Stoker, home)
         assert shown.out.startswith(f"name: {new}\n")
 
 
-def test_which_cluster_this_is_follows_from_its_configuration(stoker: Stoker, home, tmp_path: Path):
+def test_detects_the_cluster_from_its_configuration(stoker: Stoker, home, tmp_path: Path):
     (tmp_path / "slurm.conf").write_text("ClusterName=Narval\n")
     here = home | {"SLURM_CONF": str(tmp_path / "slurm.conf")}
     assert stoker("site", "show", env=here, code=0).out.startswith("name: narval\n")
-    said = stoker("site", "detect", env=here, code=0).out
-    assert said.startswith("this is narval: Narval, ")
+    output = stoker("site", "detect", env=here, code=0).out
+    assert output.startswith("this is narval: Narval, ")
 
 
 def test_a_job_over_its_sites_limits_ends_before_the_queue(stoker: Stoker, home, tmp_path: Path):
@@ -71,7 +71,7 @@ def test_a_job_over_its_sites_limits_ends_before_the_queue(stoker: Stoker, home,
     )
     job(tmp_path, "site: jean-zay\nresources: {time: 2h}\n")
     refused = stoker("submit", "job.yaml", "--dry-run", env=home, code=2).err
-    assert refused.startswith("slurm.account: slurm.account: not set, and site jean-zay wants one: PROJECT@v100")
+    assert refused.startswith("slurm.account: slurm.account: not set, but site jean-zay requires one: PROJECT@v100")
     job(tmp_path, "site: jean-zay\nresources: {time: 2h}\nslurm: {account: abc@v100}\n")
     assert stoker("submit", "job.yaml", "--dry-run", env=home, code=0).out.startswith("#!/bin/bash\n")
     job(tmp_path, "site: none\nresources: {time: 900h}\n")
@@ -84,7 +84,7 @@ def script(tmp_path: Path, options: str) -> Path:
     return file
 
 
-def test_a_script_of_one_s_own_is_held_against_the_site_with_line_and_source(stoker: Stoker, home, tmp_path: Path):
+def test_a_user_script_is_checked_against_the_site_with_line_and_source(stoker: Stoker, home, tmp_path: Path):
     here = home | {"STOKER_SET_SITE": "jean-zay"}
     asks = ("submit", "train.sh", "--dry-run")
     script(tmp_path, "#SBATCH -A abc@cpu\n#SBATCH --partition=prepost --time=1-06:00:00\n")
@@ -95,21 +95,21 @@ def test_a_script_of_one_s_own_is_held_against_the_site_with_line_and_source(sto
         "  see http://www.idris.fr/en/docs/jean-zay/slurm/slurm_partitions_cpu (2026-05-17)\n"
         "  try: #SBATCH --time=20:00:00\n"
     )
-    # Another value on the command line is another place.
+    # A value on the command line has a different position.
     refused = stoker(*asks, "--sbatch=--time=40:00:00", env=here, code=2).err
     assert refused.startswith("--sbatch: --time: 1d16h is over the limit of partition 'prepost' (20h, site jean-zay)\n")
     assert stoker(*asks, "--sbatch=--time=20:00:00", env=here, code=0).err == ""
     assert stoker(*asks, "--set", "site=none", env=here, code=0).err == ""
     script(tmp_path, "")
     refused = stoker(*asks, env=here, code=2).err
-    assert refused.startswith("train.sh: --account: not set, and site jean-zay wants one: PROJECT@v100")
+    assert refused.startswith("train.sh: --account: not set, but site jean-zay requires one: PROJECT@v100")
     assert stoker(*asks, env=here | {"SBATCH_ACCOUNT": "abc@v100"}, code=0).err == ""
-    # What is only advised against does not stop it.
+    # Advice does not prevent the submission.
     options = "#SBATCH -A abc@h100 -p gpu_p6 -t 2:00:00\n#SBATCH --gres=gpu:4 --ntasks-per-node=4 -c 40\n"
     script(tmp_path, options)
-    said = stoker(*asks, env=here, code=0)
-    assert said.out.startswith("#!/bin/bash\n")
-    assert said.err == "advice: --cpus-per-task: 40 beside 1 GPU, whose share is 24 at most (site jean-zay)\n"
+    output = stoker(*asks, env=here, code=0)
+    assert output.out.startswith("#!/bin/bash\n")
+    assert output.err == "advice: --cpus-per-task: 40 with 1 GPU, whose fair share is 24 at most (site jean-zay)\n"
 
 
 def test_a_longer_qos_is_the_cure_for_a_long_script(stoker: Stoker, home, tmp_path: Path):
@@ -121,11 +121,11 @@ def test_a_longer_qos_is_the_cure_for_a_long_script(stoker: Stoker, home, tmp_pa
     stoker("submit", "train.sh", "--sbatch=--qos=boost_qos_lprod", "--dry-run", env=here, code=0)
     large = ("submit", "train.sh", "--sbatch=--qos=boost_qos_lprod", "--sbatch=--nodes=8", "--dry-run")
     assert stoker(*large, env=here, code=2).err.startswith(
-        "--sbatch: --nodes: 8 asked for, and QoS 'boost_qos_lprod' gives a job 3 at most (site leonardo)\n"
+        "--sbatch: --nodes: 8 requested, but QoS 'boost_qos_lprod' allows a job 3 at most (site leonardo)\n"
     )
 
 
-def test_check_tells_what_the_site_says(stoker: Stoker, home, tmp_path: Path):
+def test_check_reports_findings_of_the_site(stoker: Stoker, home, tmp_path: Path):
     job(tmp_path, "site: narval\nresources: {time: 200h, gpus_per_rank: 1, cpus_per_rank: 24}\n")
     found = json.loads(stoker("check", "job.yaml", "--json", env=home).out)["findings"]
     rules = {finding["rule"]: finding["level"] for finding in found}
@@ -134,28 +134,28 @@ def test_check_tells_what_the_site_says(stoker: Stoker, home, tmp_path: Path):
     assert rules["unfair-share"] == "advice"
 
 
-def test_a_profile_of_ones_own_wins_and_its_mistakes_are_told(stoker: Stoker, home, tmp_path: Path):
+def test_the_users_profile_overrides_and_its_errors_are_reported(stoker: Stoker, home, tmp_path: Path):
     file = own(tmp_path, "narval", "name: narval\nwhat: mine\n")
     assert stoker("site", "show", "narval", env=home, code=0).out == "name: narval\nwhat: mine\n"
     file.write_text("name: narval\nwhat: mine\nlimits: {time: 20, from: page}\n")
     wrong = stoker("site", "show", "narval", env=home, code=2).err
     assert f"{file}:3:16: limits.time: '20' has no unit (write 20s, 20m or 20h)\n" in wrong
-    assert "no source 'page'" in wrong
+    assert "unknown source 'page'" in wrong
     (site,) = [s for s in json.loads(stoker("site", "list", "--json", env=home).out)["sites"] if s["name"] == "narval"]
     assert site["damaged"]
 
 
-def test_a_site_that_is_not_there_is_told_with_what_was_meant(stoker: Stoker, home, tmp_path: Path):
+def test_a_missing_site_is_reported_with_a_suggestion(stoker: Stoker, home, tmp_path: Path):
     wrong = stoker("site", "show", "naval", env=home)
     assert wrong.code == 1
-    assert wrong.err == "site naval: there is no such profile; did you mean 'narval'?\n  try: stoker site list\n"
+    assert wrong.err == "site naval: unknown profile; did you mean 'narval'?\n  try: stoker site list\n"
     job(tmp_path, "site: naval\n")
     wrong = stoker("submit", "job.yaml", "--dry-run", env=home, code=2).err
-    assert wrong.startswith("job.yaml:3:7: site naval: there is no such profile; did you mean 'narval'?\n")
+    assert wrong.startswith("job.yaml:3:7: site naval: unknown profile; did you mean 'narval'?\n")
 
 
 @pytest.mark.needs("namespaces")
-def test_what_root_enforces_no_profile_of_ones_own_loosens(stoker: Stoker, home, tmp_path: Path):
+def test_a_users_profile_cannot_relax_enforced_limits(stoker: Stoker, home, tmp_path: Path):
     enforced = tmp_path / "site.yaml"
     enforced.write_text(
         "name: ours\nwhat: Ours\nsources: {rules: {url: intranet, date: 2026-11-01}}\n"
@@ -167,7 +167,7 @@ def test_what_root_enforces_no_profile_of_ones_own_loosens(stoker: Stoker, home,
         "ours",
         "name: ours\nwhat: free\nsources: {me: {url: me, date: 2026-11-01}}\nlimits: {time: 900h, from: me}\n",
     )
-    # /etc is ours alone in here.
+    # /etc is private to this test.
     script = f'mount -t tmpfs none /etc && mkdir /etc/stoker && cp {enforced} /etc/stoker/ && exec "$@"'
     for site in ("auto", "ours", "generic"):
         command = ["unshare", "-m", "sh", "-c", script, "-", stoker.path, "submit", "job.yaml", "--dry-run", "--set"]
@@ -180,19 +180,19 @@ def test_what_root_enforces_no_profile_of_ones_own_loosens(stoker: Stoker, home,
 
 
 @pytest.mark.needs("slurm")
-def test_a_cluster_that_nobody_has_described_describes_itself(lab: Lab, tmp_path: Path):
+def test_an_unknown_cluster_gets_a_generated_profile(lab: Lab, tmp_path: Path):
     home = {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": "", "SCRATCH": "/scratch/me"}
     shown = lab.stoker("site", "detect", "--dry-run", env=home).out
-    said = lab.stoker("site", "detect", env=home).out
+    output = lab.stoker("site", "detect", env=home).out
     file = tmp_path / f"home/.config/stoker/sites/{lab.name}.yaml"
-    assert said.startswith(f"this is {lab.name}: ")
+    assert output.startswith(f"this is {lab.name}: ")
     assert file.read_text() == shown
-    told = json.loads(lab.stoker("site", "show", "--json", env=home).out)
-    assert told["name"] == lab.name
-    assert told["limits"]["array"] == 1001
-    assert told["partitions"]["debug"]["time_s"] == 120
-    assert told["nodes"]["gpu"]["gpus"] == 2
-    assert told["storage"]["scratch"]["path"] == "$SCRATCH"
+    profile = json.loads(lab.stoker("site", "show", "--json", env=home).out)
+    assert profile["name"] == lab.name
+    assert profile["limits"]["array"] == 1001
+    assert profile["partitions"]["debug"]["time_s"] == 120
+    assert profile["nodes"]["gpu"]["gpus"] == 2
+    assert profile["storage"]["scratch"]["path"] == "$SCRATCH"
     assert lab.stoker("site", "detect", env=home).out.startswith(f"this is {lab.name}: ")
     (lab.shared / "job.yaml").write_text("run: sleep 1\nresources: {time: 10m}\nslurm: {partition: debug}\n")
     refused = lab.stoker("submit", "job.yaml", env=home, code=2).err

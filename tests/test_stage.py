@@ -1,4 +1,4 @@
-"""`stage:` in a job: what lies on the node's own disk before the ranks start, and what comes back."""
+"""`stage:` in a job: files on the node's local disk before the ranks start, and results that are copied back."""
 
 import fcntl
 import json
@@ -55,7 +55,7 @@ def staged_events(stoker) -> list[dict]:
     return [event for event in map(json.loads, lines) if event["kind"] == "staged"]
 
 
-def test_archives_and_folders_are_there_before_the_ranks(stoker, sources: Path):
+def test_archives_and_folders_are_staged_before_the_ranks_start(stoker, sources: Path):
     write_job(stoker, SHOW, "unpack: [src/a.tar, src/b.zip], copy: [src/c]")
     done = stoker("run", "job.yaml", code=0)
     assert sorted(done.out.replace("[1] ", "").splitlines()) == sorted(["1", "2", "3", "one", "755"] * 2)
@@ -65,14 +65,14 @@ def test_archives_and_folders_are_there_before_the_ranks(stoker, sources: Path):
     assert local(stoker) == []
 
 
-def test_ranks_of_a_node_find_one_folder_that_was_filled_once(stoker, sources: Path):
+def test_ranks_of_a_node_share_one_folder_that_is_staged_once(stoker, sources: Path):
     write_job(stoker, 'stat -c "%i" $STOKER_STAGE_DIR/c/three', "copy: [src/c]")
     done = stoker("run", "job.yaml", code=0)
     assert len(set(done.out.replace("[1] ", "").splitlines())) == 1
     assert len(staged_events(stoker)) == 1
 
 
-def test_a_run_is_done_once_its_results_are_back(stoker):
+def test_a_run_is_done_once_its_results_are_copied_back(stoker):
     write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK", "back: ['0', '1']")
     stoker("run", "job.yaml", code=0)
     lines = (attempt(stoker) / "events-node-0000.jsonl").read_text().splitlines()
@@ -81,7 +81,7 @@ def test_a_run_is_done_once_its_results_are_back(stoker):
     assert kinds[-2:] == ["staged", "attempt_ended"]
 
 
-def test_results_come_back_also_from_a_run_that_failed(stoker):
+def test_results_of_a_failed_run_are_copied_back(stoker):
     write_job(
         stoker,
         "mkdir -p $STOKER_STAGE_DIR/results; echo $RANK > $STOKER_STAGE_DIR/results/$RANK;"
@@ -91,13 +91,13 @@ def test_results_come_back_also_from_a_run_that_failed(stoker):
     failed = stoker("run", "job.yaml", code=3)
     back = attempt(stoker) / "back/node-0000/results"
     assert sorted(file.name for file in back.iterdir()) == ["0", "1"]
-    assert "models/ is not there, and not copied back\n" in failed.err
-    assert "copied back 2 files, 4 B in " in failed.err
+    assert "models/ does not exist and was not staged out\n" in failed.err
+    assert "staged out 2 files, 4 B in " in failed.err
     assert local(stoker) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_results_come_back_after_a_signal(stoker, number: int):
+def test_results_are_copied_back_after_a_signal(stoker, number: int):
     write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 600", "back: ['0', '1']")
     run = stoker.start("run", "job.yaml")
     folder = stoker.folder / "local"
@@ -110,7 +110,7 @@ def test_results_come_back_after_a_signal(stoker, number: int):
     assert local(stoker) == []
 
 
-def test_results_come_back_when_the_run_is_killed_outright(stoker):
+def test_results_are_copied_back_after_a_killed_run(stoker):
     write_job(stoker, "echo $RANK > $STOKER_STAGE_DIR/$RANK; sleep 600", "back: ['0']")
     run = stoker.start("run", "job.yaml")
     wait_for(lambda: [p.read_text() for p in (stoker.folder / "local").glob("*/0")])
@@ -122,7 +122,7 @@ def test_results_come_back_when_the_run_is_killed_outright(stoker):
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Whoever opens the file meanwhile waits (a lease, which the kernel takes away after 45 s)."""
+    """Blocks opening the file in the meantime (by a lease, which the kernel revokes after 45 s)."""
     before = signal.signal(signal.SIGIO, signal.SIG_IGN)
     file = os.open(path, os.O_RDWR)
     try:
@@ -133,8 +133,8 @@ def held(path: Path) -> Iterator[None]:
         signal.signal(signal.SIGIO, before)
 
 
-def test_what_a_killed_stager_left_is_not_taken_for_whole(stoker, sources: Path):
-    """kill -9 while things are brought: the next attempt begins anew, and takes away what was left."""
+def test_leftovers_of_a_killed_stager_do_not_count_as_complete(stoker, sources: Path):
+    """kill -9 during staging: the next attempt starts over and deletes the leftovers."""
     write_job(stoker, "ls $STOKER_STAGE_DIR", "unpack: [src/a.tar], copy: [src/c]")
     with held(sources / "c/three"):
         run = stoker.start("run", "job.yaml")
@@ -142,30 +142,30 @@ def test_what_a_killed_stager_left_is_not_taken_for_whole(stoker, sources: Path)
         found = subprocess.run(["pgrep", "-P", str(run.pid), "-f", " stage "], capture_output=True, text=True)
         (stager,) = found.stdout.split()
         os.kill(int(stager), signal.SIGKILL)
-        code, said = finish(run)
+        code, output = finish(run)
     assert code == 3
-    assert "staging: 0 of 1 nodes answered, then it ended (its words stand above)" in said
+    assert "staging: 0 of 1 nodes answered before it stopped (see its output above)" in output
     assert left.exists()
     again = stoker("resume", "last", code=0)
     assert sorted(again.out.replace("[1] ", "").split()) == ["a", "a", "c", "c"]
     assert local(stoker) == []
 
 
-def test_a_signal_while_things_are_brought_ends_the_run_before_its_ranks(stoker, sources: Path):
+def test_a_signal_during_staging_ends_the_run_before_its_ranks(stoker, sources: Path):
     write_job(stoker, "echo never", "copy: [src/c]")
     with held(sources / "c/three"):
         run = stoker.start("run", "job.yaml")
         wait_for(lambda: list((stoker.folder / "local").glob("stoker-*/.staging-*/c")))
         os.kill(run.pid, signal.SIGTERM)
-    code, said = finish(run)
+    code, output = finish(run)
     assert code == 128 + signal.SIGTERM
-    assert "interrupted by SIGTERM while data were brought to the nodes (stage)" in said
+    assert "interrupted by SIGTERM while staging in (stage)" in output
     wait_for(lambda: local(stoker) == [])
     (shown,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
     assert shown["state"] == "stopped"
 
 
-def test_a_source_that_is_not_there_is_told_before_anything_begins(stoker, sources: Path):
+def test_a_missing_source_is_reported_before_the_start(stoker, sources: Path):
     write_job(stoker, "echo never", "unpack: [src/none.tar]")
     refused = stoker("run", "job.yaml", code=1)
     assert refused.err.splitlines() == [f"stage.unpack: {sources}/none.tar: no such file or folder"]
@@ -174,38 +174,38 @@ def test_a_source_that_is_not_there_is_told_before_anything_begins(stoker, sourc
 
 @pytest.mark.parametrize("name", ["torn.tar", "text.tar"])
 def test_a_damaged_archive_ends_the_run_before_its_ranks(stoker, sources: Path, name: str):
-    said = f"{name}: "
+    prefix = f"{name}: "
     whole = (sources / "a.tar").read_bytes()
     (sources / "torn.tar").write_bytes(whole[:700])
     (sources / "text.tar").write_text("this is no archive at all\n" * 100)
     write_job(stoker, "echo never", f"unpack: [src/{name}]")
     refused = stoker("run", "job.yaml", code=1)
     assert refused.out == ""
-    assert said in refused.err
+    assert prefix in refused.err
     (run,) = json.loads(stoker("status", "--json", code=0).out)["runs"]
     assert (run["state"], run["exit_code"]) == ("failed", 1)
-    assert said in run["reason"]
+    assert prefix in run["reason"]
     assert local(stoker) == []
 
 
-def test_an_archive_that_leads_out_is_refused(stoker):
+def test_an_archive_with_members_outside_is_refused(stoker):
     with tarfile.open(stoker.folder / "evil.tar", "w") as tar:
         tar.addfile(tarfile.TarInfo("../evil"))
     write_job(stoker, "echo never", "unpack: [evil.tar]")
     refused = stoker("run", "job.yaml", code=2).err
-    assert "evil.tar: member '../evil' leads out of the folder it is unpacked into" in refused
+    assert "evil.tar: member '../evil' is outside the folder it is unpacked into" in refused
     assert not (stoker.folder / "evil").exists()
     assert not (stoker.folder / "local/evil").exists()
 
 
-def test_what_is_wanted_back_lies_below_the_folder(stoker):
+def test_results_must_be_below_the_folder(stoker):
     write_job(stoker, "true", "back: [../../etc]")
     refused = stoker("run", "job.yaml", code=2).err
-    assert "stage.back: '../../etc' is no name below STOKER_STAGE_DIR (as in results)" in refused
+    assert "stage.back: '../../etc' is not a path below STOKER_STAGE_DIR (such as results)" in refused
 
 
 @pytest.mark.needs("mount")
-def test_a_disk_that_is_too_small_is_told_before_anything_is_written(stoker, tmpfs):
+def test_a_full_disk_is_reported_before_anything_is_written(stoker, tmpfs):
     disk = tmpfs("1M")
     (stoker.folder / "big").write_bytes(os.urandom(3_000_000))
     with tarfile.open(stoker.folder / "big.tar", "w") as tar:
@@ -213,13 +213,13 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_written(stoker, tmp
     for stage in ("unpack: [big.tar]", "copy: [big]"):
         write_job(stoker, "echo never", stage, local=disk)
         refused = stoker("run", "job.yaml", code=1).err
-        assert "takes 3.00 MB, " in refused and f" are free in {disk}/stoker-" in refused
-        assert "\n  try: stage: {directory: DIR}, a folder of a disk that has room on every node\n" in refused
+        assert "needs 3.00 MB, but only " in refused and f" are free in {disk}/stoker-" in refused
+        assert "\n  try: stage: {directory: DIR}, a folder on a disk with enough space on every node\n" in refused
         assert os.listdir(disk) == []
 
 
 @pytest.mark.needs("mount")
-def test_results_that_find_a_full_disk_fail_the_run_and_stay_on_the_node(stoker, tmpfs):
+def test_results_that_do_not_fit_fail_the_run_and_stay_on_the_node(stoker, tmpfs):
     disk = tmpfs("1M")
     write_job(
         stoker,
@@ -228,9 +228,9 @@ def test_results_that_find_a_full_disk_fail_the_run_and_stay_on_the_node(stoker,
         f"record: {{directory: {disk}/runs}}\n",
     )
     failed = stoker("run", "job.yaml", code=1).err
-    assert "stage.back: " in failed and "best-0: takes 3.00 MB, " in failed
+    assert "stage.back: " in failed and "best-0: needs 3.00 MB, but only " in failed
     (kept,) = local(stoker)
-    assert kept.startswith("kept-stoker-") and f"stays there in {stoker.folder}/local/{kept}" in failed
+    assert kept.startswith("kept-stoker-") and f"(the output stays in {stoker.folder}/local/{kept})\n" in failed
     assert (stoker.folder / "local" / kept / "best-0").stat().st_size == 3_000_000
     (run,) = json.loads(stoker("status", "--runs", disk / "runs", "--json", code=0).out)["runs"]
     assert run["state"] == "failed"

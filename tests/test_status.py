@@ -1,4 +1,4 @@
-"""stoker status: what its table says of runs, word by word."""
+"""stoker status: the exact contents of its table of runs."""
 
 import json
 import re
@@ -12,7 +12,7 @@ def row_of(out: str, run: str) -> list[str]:
     return re.split(r"\s{2,}", line.strip())
 
 
-def test_a_run_that_is_done_shows_its_last_validation(stoker):
+def test_a_done_run_shows_its_last_validation(stoker):
     folder = run_folders.killed_and_resumed(stoker.folder / "runs")
     row = row_of(stoker("status", "last", code=0).out, folder.path.name)
     assert row[-1] == "top-1 61.2 %, attempt 2"
@@ -21,7 +21,7 @@ def test_a_run_that_is_done_shows_its_last_validation(stoker):
     assert (run["state"], run["attempts"], run["epoch"], run["step"]) == ("done", 2, 2, 294)
 
 
-def test_a_run_that_failed_shows_why_in_place_of_a_validation(stoker):
+def test_a_failed_run_shows_the_reason_instead_of_a_validation(stoker):
     folder = run_folders.RunFolder.create(stoker.folder / "runs")
     folder.started(1, run_folders.BEGIN)
     folder.steps(1, 0, 1, 130, run_folders.BEGIN)
@@ -33,7 +33,7 @@ def test_a_run_that_failed_shows_why_in_place_of_a_validation(stoker):
     assert (run["validation_top1"], run["exit_code"]) == (0.4412, 7)
 
 
-def test_a_run_that_never_validated_has_nothing_to_note(stoker):
+def test_a_run_without_validation_has_an_empty_note(stoker):
     folder = run_folders.RunFolder.create(stoker.folder / "runs")
     folder.started(1, run_folders.BEGIN)
     folder.steps(1, 0, 1, 20, run_folders.BEGIN)
@@ -44,8 +44,10 @@ def test_a_run_that_never_validated_has_nothing_to_note(stoker):
     assert "top-1" not in stoker("status", code=0).out
 
 
-def test_a_folder_of_runs_that_is_not_there_is_no_empty_one(stoker):
-    assert stoker("status", code=0).out == "no runs in runs/ (another folder: --runs DIR)\n"
+def test_a_missing_runs_folder_is_not_an_empty_one(stoker):
+    assert stoker("status", code=0).out == "no runs in runs/ (--runs DIR selects a different folder)\n"
     assert stoker("status", "--runs", "typo", code=1).err == "status: typo: no such folder (--runs)\n"
     (stoker.folder / "other").mkdir()
-    assert stoker("status", "--runs", "other", code=0).out == "no runs in other/ (another folder: --runs DIR)\n"
+    assert (
+        stoker("status", "--runs", "other", code=0).out == "no runs in other/ (--runs DIR selects a different folder)\n"
+    )

@@ -1,5 +1,5 @@
-"""status, wait, logs and cancel of jobs that no run of ours has, against programs in place of Slurm's: what they print,
-what they do when they are slow, garbled, down or missing."""
+"""status, wait, logs and cancel of jobs without a run, with fake Slurm programs: output, and behaviour if the programs are
+slow, garbled, down or missing."""
 
 import json
 import os
@@ -16,7 +16,7 @@ NO_ACCOUNTS = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
 
 
 class Cluster:
-    """Programs of Slurm's names, each a few lines of shell."""
+    """Fake Slurm programs, each a few lines of shell."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -31,7 +31,7 @@ class Cluster:
         file.chmod(0o755)
 
     def job(self, state: str, more: str = "", log: Path | None = None) -> None:
-        """One job, 7, as squeue and scontrol show it."""
+        """Job 7, in the formats of squeue and scontrol."""
         self.program("squeue", f"printf '{HEADER}\\n7|{state}|None|1795255200|1795258800|cpu|n1|ada|train\\n'")
         out = f" StdOut={log}" if log else ""
         self.program(
@@ -58,7 +58,7 @@ def status(stoker, cluster: Cluster, *words: str) -> dict:
     return json.loads(stoker("status", *words, "--json", env=cluster.env, code=0).out)
 
 
-def test_a_job_that_is_no_run_has_a_line(stoker, cluster: Cluster):
+def test_a_job_without_a_run_has_a_line(stoker, cluster: Cluster):
     cluster.job("FAILED", "ExitCode=7:0")
     out = stoker("status", "7", env=cluster.env, code=0).out.splitlines()
     assert out[0].split() == ["JOB", "STATE", "NAME", "USER", "NODES", "ELAPSED", "NOTE"]
@@ -71,7 +71,7 @@ ENDINGS = [
     ("COMPLETED", "ExitCode=0:0", 0, "job 7: done\n"),
     ("FAILED", "ExitCode=7:0", 7, "job 7: failed (exit code 7)\n"),
     ("FAILED", "ExitCode=0:9", 137, "job 7: failed (killed by signal 9 (SIGKILL))\n"),
-    ("TIMEOUT", "ExitCode=0:15", 124, "job 7: timeout (its time limit was over)\n"),
+    ("TIMEOUT", "ExitCode=0:15", 124, "job 7: timeout (reached its time limit)\n"),
     ("OUT_OF_MEMORY", "ExitCode=0:125", 137, "job 7: out of memory\n"),
     ("NODE_FAIL", "ExitCode=0:0", 3, "job 7: node failed\n"),
     ("PREEMPTED", "ExitCode=0:15", 3, "job 7: preempted\n"),
@@ -79,14 +79,14 @@ ENDINGS = [
 ]
 
 
-@pytest.mark.parametrize(("state", "more", "code", "said"), ENDINGS)
-def test_wait_tells_each_ending_by_word_and_exit_code(stoker, cluster: Cluster, state, more, code, said):
+@pytest.mark.parametrize(("state", "more", "code", "output"), ENDINGS)
+def test_wait_reports_each_result_as_text_and_exit_code(stoker, cluster: Cluster, state, more, code, output):
     cluster.job(state, more)
     ended = stoker("wait", "7", env=cluster.env)
-    assert (ended.code, ended.out) == (code, said)
+    assert (ended.code, ended.out) == (code, output)
 
 
-def test_a_completed_job_whose_log_tells_of_a_failure_says_so(stoker, cluster: Cluster, tmp_path: Path):
+def test_a_completed_job_with_a_failure_in_its_log_is_reported(stoker, cluster: Cluster, tmp_path: Path):
     log = tmp_path / "slurm-7.out"
     log.write_text("starting\n/var/spool/job7: line 3: trainer: command not found\ncleaning up\n")
     cluster.job("COMPLETED", "ExitCode=0:0", log)
@@ -94,30 +94,30 @@ def test_a_completed_job_whose_log_tells_of_a_failure_says_so(stoker, cluster: C
     ended = stoker("wait", "7", env=cluster.env, code=0)
     assert ended.out == f"job 7: done\n  but slurm-7.out:2: {doubt}\n"
     assert stoker("wait", "7", "--strict", env=cluster.env, code=1).out == ended.out
-    assert f"slurm-7.out:2 tells of a failure: {doubt}" in stoker("status", "7", env=cluster.env).out
+    assert f"slurm-7.out:2 contains a failure: {doubt}" in stoker("status", "7", env=cluster.env).out
     (job,) = status(stoker, cluster, "7")["jobs"]
     assert job["doubts"] == [{"file": str(log), "line": 2, "text": doubt}]
 
 
-def test_lack_of_memory_is_read_from_the_log_where_no_state_tells(stoker, cluster: Cluster, tmp_path: Path):
+def test_lack_of_memory_is_read_from_the_log_if_the_state_is_missing(stoker, cluster: Cluster, tmp_path: Path):
     log = tmp_path / "slurm-7.out"
     log.write_text("slurmstepd: error: StepId=7.0 exceeded memory limit (268435456 > 67108864), being killed\n")
     cluster.job("FAILED", "ExitCode=0:9", log)
     assert stoker("wait", "7", env=cluster.env, code=137).out == "job 7: out of memory (took 268 MB of 67.1 MB)\n"
 
 
-def test_what_accounting_knows_of_the_steps_is_told(stoker, cluster: Cluster):
+def test_failed_steps_in_accounting_are_reported(stoker, cluster: Cluster):
     cluster.job("COMPLETED", "ExitCode=0:0")
     cluster.program(
         "sacct",
         "printf 'JobID|State|ExitCode|DerivedExitCode\\n7|COMPLETED|0:0|2:0\\n7.batch|COMPLETED|0:0|\\n7.0|FAILED|2:0|\\n'",
     )
-    said = "job 7: done (its script ended with 0, but step 7.0: exit code 2)\n"
-    assert stoker("wait", "7", env=cluster.env, code=0).out == said
+    output = "job 7: done (its script exited with 0, but step 7.0: exit code 2)\n"
+    assert stoker("wait", "7", env=cluster.env, code=0).out == output
     assert cluster.calls() == ["squeue", "scontrol", "sacct"] * 2
 
 
-def test_logs_of_a_job_are_its_scripts(stoker, cluster: Cluster, tmp_path: Path):
+def test_logs_prints_the_log_of_the_batch_script(stoker, cluster: Cluster, tmp_path: Path):
     log = tmp_path / "slurm-7.out"
     log.write_text("epoch 1\nepoch 2\nthe end")
     cluster.job("COMPLETED", "ExitCode=0:0", log)
@@ -126,21 +126,21 @@ def test_logs_of_a_job_are_its_scripts(stoker, cluster: Cluster, tmp_path: Path)
     lines = json.loads(stoker("logs", "7", "--json", env=cluster.env, code=0).out)["lines"]
     assert [line["text"] for line in lines] == ["epoch 1", "epoch 2", "the end"]
     refused = stoker("logs", "7", "--rank", "0", env=cluster.env, code=2)
-    assert refused.err == "logs: --rank: job 7 is no run, it has one log\n"
+    assert refused.err == "logs: --rank: job 7 has no ranks, only one log\n"
     cluster.job("COMPLETED", "ExitCode=0:0")
-    forgotten = "job 7: where its log is only Slurm's controller knows, and it has forgotten the job\n"
+    forgotten = "job 7: unknown log path: Slurm's controller has forgotten the job\n"
     assert stoker("logs", "7", env=cluster.env, code=1).err == forgotten
 
 
-def test_cancelling_a_job_asks_slurm_once(stoker, cluster: Cluster):
+def test_cancel_calls_scancel_once(stoker, cluster: Cluster):
     cluster.job("RUNNING")
     cluster.program("scancel", "exit 0")
-    assert stoker("cancel", "7", "--dry-run", env=cluster.env, code=0).out == "would end job 7 (running)\n"
+    assert stoker("cancel", "7", "--dry-run", env=cluster.env, code=0).out == "would cancel job 7 (running)\n"
     assert "scancel" not in cluster.calls()
-    assert stoker("cancel", "7", env=cluster.env, code=0).out == "asked to end: job 7 (running)\n"
+    assert stoker("cancel", "7", env=cluster.env, code=0).out == "cancelling job 7 (running)\n"
     assert cluster.calls().count("scancel") == 1
     cluster.job("COMPLETED", "ExitCode=0:0")
-    assert stoker("cancel", "7", env=cluster.env, code=0).out == "job 7: is over already (done)\n"
+    assert stoker("cancel", "7", env=cluster.env, code=0).out == "job 7: has already ended (done)\n"
     cluster.job("RUNNING")
     cluster.program(
         "scancel", "echo 'scancel: error: Kill job error on job id 7: Access/permission denied' >&2; exit 1"
@@ -150,40 +150,38 @@ def test_cancelling_a_job_asks_slurm_once(stoker, cluster: Cluster):
 
 
 @pytest.mark.parametrize("verb", ["resume", "rerun"])
-def test_only_a_run_can_go_on(stoker, cluster: Cluster, verb: str):
+def test_only_a_run_can_be_resumed(stoker, cluster: Cluster, verb: str):
     cluster.job("FAILED", "ExitCode=7:0")
     refused = stoker(verb, "7", env=cluster.env, code=1).err
     assert refused == (
-        "job 7: no run in runs/ has it, and only a run can go on or be started again\n  try: stoker status 7\n"
+        "job 7: no run in runs/ has this job; only runs can be resumed or rerun\n  try: stoker status 7\n"
     )
 
 
-def test_a_job_that_nobody_knows(stoker, cluster: Cluster):
-    said = (
-        "job 7: Slurm's controller knows none of that id (any more), and sacct: Slurm accounting storage is disabled\n"
-    )
+def test_an_unknown_job(stoker, cluster: Cluster):
+    output = "job 7: not (or no longer) known to Slurm's controller, and sacct: Slurm accounting storage is disabled\n"
     for verb in ("status", "wait", "logs", "cancel"):
-        assert stoker(verb, "7", env=cluster.env, code=1).err == said
+        assert stoker(verb, "7", env=cluster.env, code=1).err == output
 
 
-def test_where_there_is_no_slurm_a_number_is_no_run(stoker, tmp_path: Path):
+def test_without_slurm_a_number_is_an_unknown_run(stoker, tmp_path: Path):
     (tmp_path / "bin").mkdir()
     missing = stoker("status", "7", env={"PATH": tmp_path / "bin"}, code=1).err
     assert missing == "run '7': no runs in runs\n  try: stoker run JOB\n"
 
 
-def test_a_controller_that_is_down_is_said_by_every_verb(stoker, cluster: Cluster):
+def test_every_verb_reports_a_controller_that_is_down(stoker, cluster: Cluster):
     cluster.program(
         "squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1"
     )
-    said = "squeue: Unable to contact slurm controller (connect failure)\n"
+    output = "squeue: Unable to contact slurm controller (connect failure)\n"
     for verb in ("status", "logs", "cancel"):
-        assert stoker(verb, "7", env=cluster.env, code=3).err == said
+        assert stoker(verb, "7", env=cluster.env, code=3).err == output
     given_up = stoker("wait", "7", "--timeout", "1s", env=cluster.env, code=1).err
-    assert given_up == f"job 7: not over yet ({said.strip()})\n"
+    assert given_up == f"job 7: has not ended yet ({output.strip()})\n"
 
 
-def test_garbled_output_is_no_answer(stoker, cluster: Cluster):
+def test_garbled_output_is_an_error(stoker, cluster: Cluster):
     cluster.program("squeue", "head -c 100000 /dev/urandom; echo; echo '7|RUNNING'")
     assert stoker("status", "7", env=cluster.env, code=1).err == "squeue: printed no table of jobs\n"
 
@@ -193,7 +191,7 @@ def test_a_slow_squeue_is_given_up_after_ten_seconds(stoker, cluster: Cluster):
     begin = time.monotonic()
     slow = stoker("status", "7", env=cluster.env, code=1)
     assert time.monotonic() - begin < 30
-    assert slow.err == ("squeue: no answer within 10 s\n  try: scontrol ping tells whether Slurm's controller is up\n")
+    assert slow.err == ("squeue: no answer within 10 s\n  try: scontrol ping shows whether Slurm's controller is up\n")
 
 
 def array(count: int, states: Callable[[int], str]) -> str:
@@ -211,7 +209,7 @@ def test_an_array_is_counted_and_its_failures_listed(stoker, cluster: Cluster):
     )
 
 
-def test_ten_thousand_tasks_are_one_question_and_less_than_a_second(stoker, cluster: Cluster):
+def test_ten_thousand_tasks_need_one_query_and_less_than_a_second(stoker, cluster: Cluster):
     cluster.program("squeue", array(10_000, lambda i: "FAILED" if i % 100 == 0 else "COMPLETED"))
     begin = time.monotonic()
     shown = status(stoker, cluster, "8")
@@ -222,7 +220,7 @@ def test_ten_thousand_tasks_are_one_question_and_less_than_a_second(stoker, clus
     assert lasted < 4  # 1 s on an idle machine: bench/status.py
     out = stoker("status", "8", env=cluster.env, code=0).out.splitlines()
     assert out[0] == "array 8 (10 000 tasks): 9 900 done, 100 failed"
-    assert out[-1] == "... and 80 more that are not done"
+    assert out[-1] == "... and 80 more not done"
 
 
 def test_a_job_on_a_thousand_nodes_is_shown_as_slurm_writes_it(stoker, cluster: Cluster):
@@ -231,7 +229,7 @@ def test_a_job_on_a_thousand_nodes_is_shown_as_slurm_writes_it(stoker, cluster: 
     assert job["nodes"] == "r[1-40]n[01-25]"
 
 
-def test_watching_ends_when_all_is_over(stoker, cluster: Cluster):
+def test_watch_ends_once_all_jobs_have_ended(stoker, cluster: Cluster):
     running = f"printf '{HEADER}\\n7|RUNNING|None|1795255200|N/A|cpu|n1|ada|train\\n'"
     done = f"printf '{HEADER}\\n7|COMPLETED|None|1795255200|1795258800|cpu|n1|ada|train\\n'"
     cluster.program("squeue", f"if [ $(grep -c squeue {cluster.folder}/calls) -gt 2 ]; then {done}; else {running}; fi")
@@ -239,17 +237,17 @@ def test_watching_ends_when_all_is_over(stoker, cluster: Cluster):
     # Not on a terminal: only what has changed.
     assert [line.split()[1] for line in watched.out.splitlines() if line.split()[0] == "7"] == ["running", "done"]
     refused = stoker("status", "--watch", "--json", env=cluster.env, code=2)
-    assert "status: --watch shows many states, --json prints one value" in refused.out
+    assert "status: --watch and --json exclude each other" in refused.out
 
 
-def test_questions_beyond_the_budget_wait_or_are_refused(stoker, cluster: Cluster, tmp_path: Path):
+def test_queries_over_the_rate_limit_wait_or_are_refused(stoker, cluster: Cluster, tmp_path: Path):
     cluster.job("RUNNING")
     env = cluster.env | {"STOKER_SLURM_CALLS_PER_S": "0.001", "XDG_RUNTIME_DIR": str(tmp_path)}
     left = [json.loads(stoker("status", "7", "--json", env=env, code=0).out)["scheduler"]["left"] for _ in range(15)]
     assert left == list(range(28, -1, -2))
     refused = stoker("status", "7", env=env, code=1)
     assert refused.err == (
-        "squeue: not asked: 30 questions of yours in a row are the limit, then 0.001 a second\n"
-        "  try: STOKER_SLURM_CALLS_PER_S=N in the environment allows more\n"
+        "squeue: rate limit: 30 requests in a row are allowed, then 0.001 a second\n"
+        "  try: STOKER_SLURM_CALLS_PER_S=N in the environment raises the limit\n"
     )
     assert len(cluster.calls()) == 30

@@ -24,8 +24,8 @@ SAVES = (
     "print('ready', flush=True)\n"
     "time.sleep(600)\n"
 )
-# What is said of ranks that leave with 75 where there is no checkpoint.
-SAID = "ranks 0, 1 left with exit code 75 (saved and stopped)"
+# The message about ranks that exit with 75 without a checkpoint.
+EXITED_WITH_75 = "ranks 0, 1 exited with code 75 (saved and stopped)"
 BUT = ", but there is no checkpoint (STOKER_CHECKPOINT_DIR)"
 
 
@@ -90,7 +90,7 @@ def test_stop_after_a_checkpoint_is_passed_on_and_understood(stoker, tmp_path):
     process.send_signal(signal.SIGUSR1)
     code, err = finish(process)
     assert code == 75
-    assert err[1:] == [SAID + BUT, "  no checkpoint yet", "  try: stoker resume last"]
+    assert err[1:] == [EXITED_WITH_75 + BUT, "  no checkpoint yet", "  try: stoker resume last"]
     assert json.loads(stoker("status", "last", "--json").out)["runs"][0]["state"] == "stopped"
 
 
@@ -99,7 +99,7 @@ def test_a_checkpoint_that_is_not_there_is_not_claimed(stoker, tmp_path):
     Job(tmp_path, "{shell: 'test $RANK = 0 && exit 75; exit 0'}")
     result = stoker("run", "job.yaml", code=75)
     assert result.err.splitlines()[1:] == [
-        "rank 0 left with exit code 75 (saved and stopped)" + BUT,
+        "rank 0 exited with code 75 (saved and stopped)" + BUT,
         "  no checkpoint yet",
         "  try: stoker resume last",
     ]
@@ -124,17 +124,17 @@ def test_another_programs_checkpoint_is_the_last_one(stoker, tmp_path):
     result = stoker("run", "job.yaml", code=75)
     assert result.err.splitlines()[1:] == [
         "stopped after a checkpoint",
-        "  last checkpoint: step=20.safetensors, whole",
+        "  last checkpoint: step=20.safetensors, complete",
         "  try: stoker resume last",
     ]
 
 
-def test_stop_after_a_checkpoint_is_told_to_each_rank_once(stoker, tmp_path):
+def test_each_rank_gets_the_checkpoint_signal_once(stoker, tmp_path):
     text = (
         "import signal, sys, time\n"
-        "told = []\n"
-        "signal.signal(signal.SIGUSR1, lambda *_: told.append(1))\n"
-        "signal.signal(signal.SIGUSR2, lambda *_: (print('told', len(told), flush=True), sys.exit(75)))\n"
+        "received = []\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: received.append(1))\n"
+        "signal.signal(signal.SIGUSR2, lambda *_: (print('received', len(received), flush=True), sys.exit(75)))\n"
         "print('ready', flush=True)\n"
         "while True: time.sleep(1)\n"
     )
@@ -145,7 +145,7 @@ def test_stop_after_a_checkpoint_is_told_to_each_rank_once(stoker, tmp_path):
         process.send_signal(number)
         time.sleep(0.3)  # signals of one kind that wait are one
     assert finish(process)[0] == 75
-    assert b"told 1\n" in job.log(0) and b"told 1\n" in job.log(1)
+    assert b"received 1\n" in job.log(0) and b"received 1\n" in job.log(1)
 
 
 def test_a_request_to_save_that_comes_too_early_leaves_the_next_one_alone(stoker, tmp_path):
@@ -180,20 +180,20 @@ def test_the_time_that_was_asked_for_ends_the_run(stoker, tmp_path):
     job = Job(tmp_path, "sleep 600")
     result = stoker("run", "job.yaml", "--set", "resources.time=2s", code=1)
     assert result.err.splitlines()[1:] == [
-        "time 2s is over (resources.time)",
+        "time limit 2s (resources.time)",
         "  ranks 0, 1 stopped; no checkpoint yet",
         "  try: stoker resume last",
     ]
     assert not job.processes()
     waited = json.loads(stoker("wait", "last", "--json", code=124).out)
     assert (waited["state"], waited["exit_code"]) == ("timeout", 124)
-    assert waited["reason"] == "time 2s is over (resources.time)"
+    assert waited["reason"] == "time limit 2s (resources.time)"
     (run,) = json.loads(stoker("status", "last", "--json", code=0).out)["runs"]
     assert run["state"] == "timeout"
-    assert ": timeout (time 2s is over (resources.time))\n" in stoker("wait", "last", code=124).out
+    assert ": timeout (time limit 2s (resources.time))\n" in stoker("wait", "last", code=124).out
 
 
-def test_json_says_timeout_as_status_does(stoker, tmp_path):
+def test_json_state_is_timeout_like_status(stoker, tmp_path):
     Job(tmp_path, "sleep 600", 1)
     result = json.loads(stoker("run", "job.yaml", "--json", "--set", "resources.time=1s", code=1).out)
     assert (result["state"], result["exit_code"]) == ("timeout", 1)
@@ -208,7 +208,7 @@ def test_an_interrupt_that_led_to_a_checkpoint_ends_with_75(stoker, tmp_path, nu
     code, err = finish(process)
     assert code == 75
     assert err[1:] == [
-        f"interrupted by {number.name}, {SAID}{BUT}",
+        f"interrupted by {number.name}, {EXITED_WITH_75}{BUT}",
         "  no checkpoint yet",
         "  try: stoker resume last",
     ]
@@ -224,7 +224,7 @@ def test_the_ranks_are_asked_to_save_before_the_time_is_over(stoker, tmp_path):
     assert 10 < time.monotonic() - start < 15
     assert b"got %d" % signal.SIGUSR1 in job.log(0) and b"got %d" % signal.SIGUSR1 in job.log(1)
     assert result.err.splitlines()[1:] == [
-        f"{SAID} before time 15s is over (resources.time){BUT}",
+        f"{EXITED_WITH_75} before time limit 15s (resources.time){BUT}",
         "  no checkpoint yet",
         "  try: stoker resume last",
     ]
@@ -236,7 +236,7 @@ def test_without_a_notice_the_time_ends_the_run_by_sigterm(stoker, tmp_path):
     settings = ["--set", "resources.time=3s", "--set", "checkpoint.before_end=0s"]
     result = stoker("run", "job.yaml", *settings, code=75)
     assert b"got %d" % signal.SIGTERM in job.log(0) and b"got %d" % signal.SIGTERM in job.log(1)
-    assert result.err.splitlines()[1] == f"time 3s is over (resources.time), {SAID}{BUT}"
+    assert result.err.splitlines()[1] == f"time limit 3s (resources.time), {EXITED_WITH_75}{BUT}"
 
 
 def test_a_run_that_saved_as_its_time_was_over_is_stopped_and_no_timeout(stoker, tmp_path):
@@ -244,7 +244,7 @@ def test_a_run_that_saved_as_its_time_was_over_is_stopped_and_no_timeout(stoker,
     Job(tmp_path, f"""{{shell: "trap '{saves}' TERM; sleep 600 & wait"}}""")
     settings = ["--set", "resources.time=2s", "--set", "checkpoint.before_end=0s"]
     result = stoker("run", "job.yaml", *settings, code=75)
-    assert result.err.splitlines()[1] == "time 2s is over (resources.time), stopped after a checkpoint"
+    assert result.err.splitlines()[1] == "time limit 2s (resources.time), stopped after a checkpoint"
     waited = json.loads(stoker("wait", "last", "--json", code=75).out)
     assert (waited["state"], waited["exit_code"]) == ("stopped", 75)
 
@@ -256,13 +256,13 @@ def test_a_rank_that_is_ended_from_outside_ends_the_run(stoker, tmp_path):
     code, err = finish(process)
     assert code == 143
     assert err[1:] == [
-        f"rank 1 ({HOST}) was ended from outside: killed by signal 15 (SIGTERM)",
+        f"rank 1 ({HOST}) was terminated externally: killed by signal 15 (SIGTERM)",
         "  rank 0 stopped; no checkpoint yet",
     ]
     assert not job.processes()
     found = json.loads(stoker("explain", "last", "--json", code=0).out)["diagnosis"]
     assert (found["rule"], found["rank"]) == ("rank-ended-outside", 1)
-    assert found["cause"] == f"somebody or something on {HOST} ended it: killed by signal 15 (SIGTERM)"
+    assert found["cause"] == f"it was killed from outside on {HOST}: killed by signal 15 (SIGTERM)"
 
 
 def test_ranks_that_save_when_they_are_ended_from_outside_stop_with_75(stoker, tmp_path):
@@ -275,7 +275,7 @@ def test_ranks_that_save_when_they_are_ended_from_outside_stop_with_75(stoker, t
         os.kill(pid, signal.SIGTERM)
     code, err = finish(process)
     assert code == 75
-    assert err[1] == SAID + BUT
+    assert err[1] == EXITED_WITH_75 + BUT
 
 
 def test_a_signal_that_came_to_the_ranks_first_leaves_them_their_time_to_save(stoker, tmp_path):
@@ -300,11 +300,11 @@ def test_a_signal_that_came_to_the_ranks_first_leaves_them_their_time_to_save(st
     code, err = finish(process)
     assert b"saved" in job.log(0)
     assert code == 75
-    assert err[1] == f"interrupted by SIGTERM, rank 0 left with exit code 75 (saved and stopped){BUT}"
+    assert err[1] == f"interrupted by SIGTERM, rank 0 exited with code 75 (saved and stopped){BUT}"
     assert not job.processes()
 
 
-def test_a_failure_before_the_interrupt_keeps_its_code_though_both_are_heard_at_once(stoker, tmp_path):
+def test_failure_before_the_interrupt_keeps_its_code(stoker, tmp_path):
     fails = "until test -e go; do sleep 0.02; done; exit 7"
     job = Job(tmp_path, f"{{shell: 'echo ready; test $RANK = 1 || exec sleep 600; {fails}'}}")
     process = stoker.start("run", "job.yaml")
@@ -317,7 +317,7 @@ def test_a_failure_before_the_interrupt_keeps_its_code_though_both_are_heard_at_
     process.send_signal(signal.SIGCONT)
     code, err = finish(process)
     assert code == 7
-    assert re.fullmatch(rf"rank 1 \({HOST}\) left after [\d.]+ m?s: exit code 7", err[1])
+    assert re.fullmatch(rf"rank 1 \({HOST}\) exited after [\d.]+ m?s: exit code 7", err[1])
     assert err[-1] == "  rank 0 stopped; no checkpoint yet"
 
 

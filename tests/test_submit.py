@@ -1,4 +1,4 @@
-"""What `stoker submit` says and leaves without a cluster: the script it would submit, and what it refuses."""
+"""`stoker submit` without a cluster: its script, its files and its refusals."""
 
 import json
 import subprocess
@@ -13,10 +13,10 @@ HOSTILE = """we"ird $(touch pwned) `touch pwned` 'é' %j #x;touch pwned"""
 def refused(stoker, text: str, code: int = 2, *words: str) -> str:
     """What submitting this job file is refused with; nothing may be left of it."""
     (stoker.folder / "job.yaml").write_text(text)
-    said = stoker("submit", "job.yaml", *words, code=code)
-    assert said.out == ""
+    output = stoker("submit", "job.yaml", *words, code=code)
+    assert output.out == ""
     assert not (stoker.folder / "runs").exists()
-    return said.err
+    return output.err
 
 
 @pytest.mark.parametrize(
@@ -30,29 +30,29 @@ def refused(stoker, text: str, code: int = 2, *words: str) -> str:
             "resources: {memory_per_node: 64}",
             "3:30: resources.memory_per_node: '64' has no unit (write 64GB, 64MiB, ...)",
         ),
-        ("slurm: {partition: [a, b]}", "3:20: slurm.partition: wants text, got a list"),
-        ("slurm: {partition: gpu cpu}", "3:20: slurm.partition: 'gpu cpu' is no name"),
-        ('slurm: {account: "a\\n#SBATCH --uid=0"}', "3:18: slurm.account: 'a\\x0a#SBATCH --uid=0' is no name"),
-        ("slurm: {qos: '-x'}", "3:14: slurm.qos: '-x' is no name"),
-        ("slurm: {reservation: ''}", "3:22: slurm.reservation: '' is no name"),
-        ("slurm: {extra: [--time=1]}", "3:16: slurm.extra: '--time=1': use resources.time in place of --time"),
+        ("slurm: {partition: [a, b]}", "3:20: slurm.partition: expected text, got a list"),
+        ("slurm: {partition: gpu cpu}", "3:20: slurm.partition: 'gpu cpu' is not a valid name"),
+        ('slurm: {account: "a\\n#SBATCH --uid=0"}', "3:18: slurm.account: 'a\\x0a#SBATCH --uid=0' is not a valid name"),
+        ("slurm: {qos: '-x'}", "3:14: slurm.qos: '-x' is not a valid name"),
+        ("slurm: {reservation: ''}", "3:22: slurm.reservation: '' is not a valid name"),
+        ("slurm: {extra: [--time=1]}", "3:16: slurm.extra: '--time=1': use resources.time instead of --time"),
         ("slurm: {extra: [--output=x]}", "3:16: slurm.extra: '--output=x': --output is set by Stoker"),
-        ("slurm: {extra: [gpu]}", "3:16: slurm.extra: 'gpu' is no option for sbatch (as in --constraint=v100)"),
+        ("slurm: {extra: [gpu]}", "3:16: slurm.extra: 'gpu' is not an sbatch option (such as --constraint=v100)"),
         (
             'slurm: {extra: ["--nice=1\\n#SBATCH --uid=0"]}',
-            "3:16: slurm.extra: '--nice=1\\x0a#SBATCH --uid=0' has a control character",
+            "3:16: slurm.extra: '--nice=1\\x0a#SBATCH --uid=0' contains a control character",
         ),
     ],
 )
 def test_a_mistake_in_the_job_file_is_shown_where_it_is(stoker, line: str, complaint: str):
-    said = refused(stoker, JOB + line + "\n").splitlines()
-    assert said[:2] == [f"job.yaml:{complaint}", f"    3 | {line}"]
-    assert said[2] == "      | " + " " * (int(complaint.split(":")[1]) - 1) + "^"
+    output = refused(stoker, JOB + line + "\n").splitlines()
+    assert output[:2] == [f"job.yaml:{complaint}", f"    3 | {line}"]
+    assert output[2] == "      | " + " " * (int(complaint.split(":")[1]) - 1) + "^"
 
 
 def test_a_name_that_no_folder_should_have_is_refused(stoker):
     assert refused(stoker, 'name: "a\\nb"\nrun: x\n').splitlines()[0] == (
-        "job.yaml:1:7: name: 'a\\x0ab' does not fit: letters, digits, '.', '_' and '-', at most 64, no '.' first"
+        "job.yaml:1:7: name: 'a\\x0ab' is not a valid name: letters, digits, '.', '_' and '-', at most 64, no leading '.'"
     )
 
 
@@ -73,7 +73,7 @@ def test_missing_folders_are_named_with_what_makes_them(stoker):
 
 def test_nodes_that_a_launcher_cannot_use_are_refused(stoker):
     assert refused(stoker, JOB + "resources: {nodes: 2}\nlauncher: single\n") == (
-        "resources.nodes: 2 asked for, but launcher: single starts ranks on one node only\n"
+        "resources.nodes: 2 requested, but launcher: single starts ranks on one node only\n"
         "  try: stoker submit --set launcher=srun\n"
     )
 
@@ -81,39 +81,39 @@ def test_nodes_that_a_launcher_cannot_use_are_refused(stoker):
 def test_a_path_that_sbatch_cannot_take_is_refused(stoker):
     (stoker.folder / "a\nb").mkdir()
     assert refused(stoker, JOB + 'working_directory: "a\\nb"\n') == (
-        f"{stoker.folder}/a\\x0ab: Slurm takes no control character in a path (working_directory, job.yaml:3:20)\n"
+        f"{stoker.folder}/a\\x0ab: Slurm allows no control characters in paths (working_directory, job.yaml:3:20)\n"
     )
     assert refused(stoker, JOB + "record: {directory: 'a\\b'}\n") == (
-        f"{stoker.folder}/a\\b: Slurm takes no backslash in the path of a log (record.directory, job.yaml:3:21)\n"
+        f"{stoker.folder}/a\\b: Slurm allows no backslash in log paths (record.directory, job.yaml:3:21)\n"
     )
 
 
-def test_without_sbatch_it_says_where_one_is_found(stoker):
+def test_without_sbatch_the_cure_names_one(stoker):
     (stoker.folder / "job.yaml").write_text(JOB)
-    said = stoker("submit", "job.yaml", code=3, env={"PATH": str(stoker.folder)})
-    assert said.err == (
-        "sbatch: no such program in PATH (is this a machine with Slurm?)\n"
-        "  try: module load slurm, or on a machine of your own: stoker run JOB\n"
+    output = stoker("submit", "job.yaml", code=3, env={"PATH": str(stoker.folder)})
+    assert output.err == (
+        "sbatch: program not found in PATH (is this a machine with Slurm?)\n"
+        "  try: module load slurm, or on a machine without Slurm: stoker run JOB\n"
     )
     (run,) = (stoker.folder / "runs").iterdir()
     assert stoker("status", "last", "--json", code=0).out.count('"failed"') == 1
     again = stoker("resume", "last", code=3, env={"PATH": str(stoker.folder)})
-    assert again.err == said.err
+    assert again.err == output.err
     assert sorted(attempt.name for attempt in (run / "attempts").iterdir()) == ["1", "2"]
 
 
 def test_a_folder_for_runs_that_cannot_be_written_is_refused(stoker, open_folder: Path):
     (open_folder / "job.yaml").write_text(JOB)
     open_folder.chmod(0o755)
-    said = stoker("submit", "job.yaml", code=2, cwd=open_folder, user=65534)
-    assert said.err == f"{open_folder}/runs: permission denied\n"
+    output = stoker("submit", "job.yaml", code=2, cwd=open_folder, user=65534)
+    assert output.err == f"{open_folder}/runs: permission denied\n"
     assert sorted(path.name for path in open_folder.iterdir()) == ["job.yaml"]
     (stoker.folder / "file").write_text("")
     assert refused(stoker, JOB + "record: {directory: file}\n", 1) == f"{stoker.folder}/file: not a directory\n"
 
 
 @pytest.mark.needs("mount")
-def test_a_full_disk_is_told_and_nothing_is_submitted(stoker, tmpfs):
+def test_full_disk_is_reported_and_nothing_is_submitted(stoker, tmpfs):
     disk = tmpfs("256k")
     (disk / "job.yaml").write_text(JOB)
     (disk / "filling").write_bytes(b"x" * 240 * 1024)
@@ -121,12 +121,12 @@ def test_a_full_disk_is_told_and_nothing_is_submitted(stoker, tmpfs):
     sbatch.parent.mkdir()
     sbatch.write_text("#!/bin/sh\ntouch /proc/self/cwd/called\n")
     sbatch.chmod(0o755)
-    said = stoker("submit", "job.yaml", code=1, cwd=disk, env={"PATH": f"{sbatch.parent}:/bin"})
-    assert said.err.endswith("no space left on device\n")
+    output = stoker("submit", "job.yaml", code=1, cwd=disk, env={"PATH": f"{sbatch.parent}:/bin"})
+    assert output.err.endswith("no space left on device\n")
     assert not (disk / "called").exists()
 
 
-def test_what_a_shell_would_run_stays_a_word_of_the_script(stoker):
+def test_shell_syntax_stays_an_argument_of_the_script(stoker):
     folder = stoker.folder / HOSTILE
     folder.mkdir()
     option = json.dumps(f"--mcs-label={HOSTILE}")
@@ -141,19 +141,19 @@ def test_what_a_shell_would_run_stays_a_word_of_the_script(stoker):
     log = quoted.replace("%", "%%")
     assert f'#SBATCH --output="{stoker.folder}/{log}/runs/RUN/attempts/1/slurm.log"' in lines
     # As bash reads the one command of the script.
-    told = subprocess.run(
+    done = subprocess.run(
         ["bash", "-c", script.replace("\nexec ", "\nprintf '%s|' ")], cwd=folder, capture_output=True, text=True
     )
-    assert told.stdout == f"{stoker.path}|run|{folder}/runs/RUN/attempts/1|"
-    assert told.stderr == ""
+    assert done.stdout == f"{stoker.path}|run|{folder}/runs/RUN/attempts/1|"
+    assert done.stderr == ""
     assert [path.name for path in folder.iterdir()] == ["job.yaml"]
     assert list(stoker.folder.rglob("pwned")) == []
 
 
-def test_a_dry_run_leaves_nothing_and_asks_nobody(stoker):
+def test_dry_run_writes_nothing_and_calls_nothing(stoker):
     (stoker.folder / "job.yaml").write_text(JOB)
     shown = stoker("submit", "job.yaml", "--dry-run", "--json", code=0, env={"PATH": str(stoker.folder)})
-    said = json.loads(shown.out)
-    assert (said["name"], said["resumes"]) == ("digits", None)
-    assert said["script"].startswith("#!/bin/bash\n# digits, attempt 1 of run RUN, written by stoker ")
+    output = json.loads(shown.out)
+    assert (output["name"], output["resumes"]) == ("digits", None)
+    assert output["script"].startswith("#!/bin/bash\n# digits, attempt 1 of run RUN, written by stoker ")
     assert [path.name for path in stoker.folder.iterdir()] == ["job.yaml"]

@@ -7,7 +7,7 @@ import run_folders
 from running import Job, wait_for
 
 
-def test_ranks_are_told_with_their_speed_and_shares(stoker):
+def test_ranks_are_shown_with_speed_and_time_split(stoker):
     folder = run_folders.RunFolder.create(stoker.folder / "runs")
     folder.started(1, run_folders.BEGIN)
     for rank in (0, 1):
@@ -25,7 +25,7 @@ def test_ranks_are_told_with_their_speed_and_shares(stoker):
     assert "\x1b" not in "\n".join(lines)
 
 
-def test_a_command_that_records_nothing_is_told_by_the_machine(stoker):
+def test_a_command_without_metrics_shows_machine_values(stoker):
     job = Job(stoker.folder, "sleep 600")
     stoker.start("run", "job.yaml")
 

@@ -1,4 +1,4 @@
-"""Zarr arrays, versions 2 and 3: what zarr-python writes is read, what is written is read by zarr-python."""
+"""Zarr arrays, versions 2 and 3, exchanged with zarr-python in both directions."""
 
 import json
 import subprocess
@@ -67,7 +67,7 @@ def test_version_2_of_every_compressor_is_read(tmp_path, compressor):
     same(arrays("zarr-read", tmp_path / "a", "", *rows), array[rows])
 
 
-def test_version_2_with_a_filter_and_the_other_separator_is_read(tmp_path):
+def test_version_2_with_a_filter_and_slash_separator_is_read(tmp_path):
     array = values("<i4", (40, 50))
     stored = zarr.create_array(
         tmp_path / "a",
@@ -86,7 +86,7 @@ def test_version_2_with_a_filter_and_the_other_separator_is_read(tmp_path):
 
 @pytest.mark.parametrize("compressor", [None, Zlib(1)], ids=str)
 @pytest.mark.parametrize("location", ["start", "end"])
-def test_version_2_with_a_checksum_on_either_side_is_read(stoker, tmp_path, location, compressor):
+def test_version_2_with_a_checksum_before_or_after_the_data_is_read(stoker, tmp_path, location, compressor):
     array = values("<i4", (40, 50))
     group = zarr.create_group(tmp_path / "hub/a.zarr", zarr_format=2)
     group.create_array(
@@ -98,7 +98,7 @@ def test_version_2_with_a_checksum_on_either_side_is_read(stoker, tmp_path, loca
         compressors=compressor,
     )[:] = array
     same(arrays("zarr-read", tmp_path / "hub/a.zarr", "x"), array)
-    stoker("data", "index", "hub", code=0)  # which holds how chunks are read
+    stoker("data", "index", "hub", code=0)  # the index stores the chunk coder
     stoker("data", "verify", "hub", "--full", code=0)
     stoker("data", "convert", "hub", "out", "--format", "hdf5", code=0)
     found = all_samples(tmp_path / "out")
@@ -106,7 +106,7 @@ def test_version_2_with_a_checksum_on_either_side_is_read(stoker, tmp_path, loca
 
 
 @pytest.mark.parametrize("place", [0, 4, -1])
-def test_a_flip_behind_a_checksum_that_stands_first_is_told(tmp_path, place):
+def test_a_flip_after_a_leading_checksum_is_detected(tmp_path, place):
     stored = zarr.create_array(
         tmp_path / "a",
         shape=(8,),
@@ -159,7 +159,7 @@ def test_version_3_of_every_type_is_read(tmp_path, dtype):
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("fill", [0, 1.5, float("nan"), float("-inf")])
-def test_what_was_never_written_reads_as_the_fill_value(tmp_path, zarr_format, fill):
+def test_missing_chunks_read_as_the_fill_value(tmp_path, zarr_format, fill):
     stored = zarr.create_array(
         tmp_path / "a", shape=(8, 3), chunks=(2, 3), dtype="<f4", fill_value=fill, zarr_format=zarr_format
     )
@@ -182,7 +182,7 @@ def test_a_hierarchy_is_listed_with_and_without_consolidated_metadata(tmp_path, 
 
 
 def metadata(version, dtype, codecs, **more):
-    """An array's metadata as a person would write it."""
+    """The metadata of an array."""
     if version == 2:
         order, compressor = more.get("order", "C"), codecs
         return {"zarr_format": 2, "shape": SHAPE, "chunks": [3, 2, 6], "dtype": dtype, "fill_value": 0, "order": order,
@@ -194,7 +194,7 @@ def metadata(version, dtype, codecs, **more):
     }  # fmt: skip
 
 
-def test_texts_behind_a_checksum_that_stands_first_are_read(stoker, tmp_path):
+def test_texts_after_a_leading_checksum_are_read(stoker, tmp_path):
     texts = numpy.array(["a", "", "€ä", "x" * 300, "e"])
     group = zarr.create_group(tmp_path / "hub/a.zarr")
     first = [numcodecs.Zlib(level=1), numcodecs.CRC32C(location="start")]
@@ -235,7 +235,7 @@ for place in ("start", "end"):
 
 
 @pytest.mark.parametrize("way", WRITTEN)
-def test_what_is_written_is_read_by_zarr_python(tmp_path, way):
+def test_zarr_python_reads_written_arrays(tmp_path, way):
     array = values("<f4")
     (tmp_path / "metadata.json").write_text(json.dumps(WRITTEN[way]))
     arrays("zarr-write", tmp_path / "a", tmp_path / "metadata.json", data=array.tobytes())
@@ -246,7 +246,7 @@ def test_what_is_written_is_read_by_zarr_python(tmp_path, way):
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_consolidated_metadata_that_is_written_is_used_by_zarr_python(tmp_path, version):
+def test_zarr_python_uses_written_consolidated_metadata(tmp_path, version):
     array = values("<f4")
     (tmp_path / "metadata.json").write_text(json.dumps(WRITTEN["2 plain" if version == 2 else "3 zstd"]))
     arrays("zarr-group", tmp_path / "s", version)
@@ -257,12 +257,12 @@ def test_consolidated_metadata_that_is_written_is_used_by_zarr_python(tmp_path, 
     numpy.testing.assert_array_equal(group["x"][:], array)
 
 
-def test_what_is_not_read_is_refused_by_name(tmp_path):
+def test_unsupported_features_are_refused_by_name(tmp_path):
     zarr.create_array(tmp_path / "a", shape=(3,), dtype="<i4", zarr_format=2)
     document = json.loads((tmp_path / "a/.zarray").read_text())
     document["compressor"] = {"id": "bz2", "level": 1}
     (tmp_path / "a/.zarray").write_text(json.dumps(document))
-    said = arrays("zarr-read", tmp_path / "a", "", code=1)
-    assert said == (
-        f"{tmp_path}/a/.zarray: codec: 'bz2' is not read (blosc, zstd, gzip, zlib, lz4, shuffle and crc32c are)\n"
+    result = arrays("zarr-read", tmp_path / "a", "", code=1)
+    assert result == (
+        f"{tmp_path}/a/.zarray: codec: 'bz2' is not supported (blosc, zstd, gzip, zlib, lz4, shuffle and crc32c are)\n"
     )

@@ -1,4 +1,4 @@
-"""zarr-python 2: its stores are read here, ours are read by it."""
+"""Stores exchanged with zarr-python 2 in both directions."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def arrays(*words: object, data: bytes | None = None) -> bytes:
     return done.stdout
 
 
-def test_what_it_writes_is_read(tmp_path):
+def test_its_arrays_are_read(tmp_path):
     zarr_2("write", tmp_path)
     cases = sorted(tmp_path.glob("*.elements"))
     assert len(cases) > 70
@@ -52,7 +52,7 @@ WRITTEN = [
 ]
 
 
-def test_what_is_written_is_read_by_it(tmp_path):
+def test_it_reads_written_arrays(tmp_path):
     expected = {}
     for number, of in enumerate(WRITTEN):
         array = numpy.arange(77).reshape(11, 7).astype(of["dtype"])
@@ -71,7 +71,7 @@ def test_what_is_written_is_read_by_it(tmp_path):
     assert json.loads(zarr_2("read", *expected)) == expected
 
 
-def test_packed_shards_are_read_by_it(stoker, tmp_path):
+def test_it_reads_packed_shards(stoker, tmp_path):
     animals = packing.make_animals(tmp_path / "animals")
     stoker("data", "pack", animals, "out", "--format", "zarr", "--zarr-version", "2", "--shards", "3", code=0)
     files = {(path.relative_to(animals).as_posix().split(".")[0], path.name.split(".", 1)[1]): path.read_bytes()

@@ -1,4 +1,4 @@
-"""A dataset's version and content as docs/formats/manifest.md has them, computed anew from manifest and index."""
+"""Computes a dataset's version and content from manifest and index (docs/formats/manifest.md)."""
 
 import hashlib
 import struct
@@ -61,7 +61,7 @@ def add_section(content, section: bytes) -> None:
 
 
 def without_content(manifest: dict) -> dict:
-    """The same as a stoker wrote it that did not know of content."""
+    """The manifest as written by a release without content hashes."""
     features = [feature for feature in manifest["incompatible_features"] if feature != "index-content"]
     index = {name: value for name, value in manifest["index"].items() if name != "content"}
     old = manifest | {"incompatible_features": features, "index": index}

@@ -1,8 +1,8 @@
-// A network of one's own, trained data parallel: train DATASET EPOCHS
+// Trains a custom network data parallel: train DATASET EPOCHS
 #include <cstdio>
 #include <cstdlib>
-#include <stoker/torch/optim/sgd.h>
-#include <stoker/torch/session.h>
+#include <stoker/session.h>
+#include <stoker/sgd.h>
 
 #include <ATen/Context.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -10,7 +10,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-using namespace stoker::torch;
+using namespace stoker::train;
 
 struct Net : torch::nn::Module {
   torch::nn::Conv2d conv{
@@ -20,30 +20,33 @@ struct Net : torch::nn::Module {
 };
 
 stoker::Result<int> train(const char* folder, std::uint64_t epochs) {
-  OK_OR_RETURN(session, Session::open({.name = "net", .checkpoints = "checkpoints", .save_every = 20}));
-  OK_OR_RETURN(dataset, stoker::data::Dataset::open(folder, "train"));
+  STOKER_ASSIGN_OR_RETURN(session,
+                          Session::open({.name = "net", .checkpoints = "checkpoints", .save_every = 20}));
+  STOKER_ASSIGN_OR_RETURN(dataset, stoker::dataset::Dataset::open(folder, "train"));
   at::manual_seed(1);
   Net net;
   const Rates rates{.lr = 0.02, .momentum = 0.9};
   const ModelState model = model_state(net);
   Sgd sgd(model.parameters, {.kind = Momentum::nesterov});
-  OK_OR_RETURN(parallel, session->begin(model, &sgd, rates));
-  OK_OR_RETURN(recipe, stoker::data::recipe("cifar-train"));
-  OK_OR_RETURN(loader, session->load(dataset, {.seed = 1, .batch = 20, .transform = {.operations = recipe}}));
+  STOKER_ASSIGN_OR_RETURN(parallel, session->begin(model, &sgd, rates));
+  STOKER_ASSIGN_OR_RETURN(recipe, stoker::image::recipe("cifar-train"));
+  STOKER_ASSIGN_OR_RETURN(
+      loader, session->make_loader(dataset, {.seed = 1, .batch = 20, .transform = {.operations = recipe}}));
   while (loader->state().epoch < epochs) {
-    OK_OR_RETURN(batch, loader->next(stoker::Deadline::after(std::chrono::minutes(5))));
+    STOKER_ASSIGN_OR_RETURN(batch, loader->next(stoker::Deadline::after(std::chrono::minutes(5))));
     if (!batch) continue;  // the epoch is over
     parallel->zero_grad();
-    OK_OR_RETURN(logits, parallel->forward([&] { return net.forward(image_tensor(*batch)); }));
+    STOKER_ASSIGN_OR_RETURN(logits, parallel->forward([&] { return net.forward(image_tensor(*batch)); }));
     const at::Tensor loss = at::cross_entropy_loss(logits, label_tensor(*batch));
-    RETURN_IF_ERROR(parallel->backward(loss));
+    STOKER_RETURN_IF_ERROR(parallel->backward(loss));
     sgd.step(rates);
-    OK_OR_RETURN(goes_on, session->stepped(*batch, {.loss = loss.item<double>(), .lr = rates.lr}));
+    STOKER_ASSIGN_OR_RETURN(should_continue,
+                            session->record_step(*batch, {.loss = loss.item<double>(), .lr = rates.lr}));
     if (session->rank().value == 0)
       std::printf("step %ld loss %.3f\n", session->steps(), loss.item<double>());
-    if (!goes_on) break;
+    if (!should_continue) break;
   }
-  RETURN_IF_ERROR(session->finish());
+  STOKER_RETURN_IF_ERROR(session->finish());
   return session->exit_code();
 }
 

@@ -1,10 +1,10 @@
 """Trains a small residual network on a folder of images with PyTorch's DistributedDataParallel.
 
-A script as people have it: it knows nothing of Stoker, only the variables that every launcher of PyTorch sets.
+An ordinary script: it does not depend on Stoker, only on the variables that every PyTorch launcher sets.
 
     python examples/pytorch/train.py --data images --epochs 2               one process
     torchrun --nproc-per-node 2 examples/pytorch/train.py --data images     two
-    stoker run examples/pytorch/job.yaml                                    two, recorded and watched over
+    stoker run examples/pytorch/job.yaml                                    two, recorded and supervised
 
 DATA holds train/<class>/*.jpg and test/<class>/*.jpg, 32x32 pixels each.
 """
@@ -90,7 +90,7 @@ def to_floats(images: torch.Tensor, augment: bool) -> torch.Tensor:
 
 @torch.no_grad()
 def accuracy(model: nn.Module, images: TensorDataset, rank: int, world: int) -> float:
-    """Part of the images that are recognised, each looked at by one rank."""
+    """Share of correctly classified images; each rank evaluates its part."""
     model.eval()
     counts = torch.zeros(2, dtype=torch.float64)
     for batch, labels in DataLoader(torch.utils.data.Subset(images, range(rank, len(images), world)), batch_size=250):
@@ -122,7 +122,7 @@ def main() -> None:
     sampler = DistributedSampler(train, seed=1)
     loader = DataLoader(train, batch_size=options.batch, sampler=sampler)
     model = nn.parallel.DistributedDataParallel(ResNet20(classes))
-    torch.manual_seed(1 + rank)  # each process augments its own images
+    torch.manual_seed(1 + rank)  # each rank augments differently
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=0.9, nesterov=True, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, options.lr, epochs=options.epochs, steps_per_epoch=len(loader)
@@ -155,7 +155,7 @@ def main() -> None:
             break
     if rank == 0 and options.save:
         torch.save(model.module.state_dict(), options.save)
-    dist.barrier()  # time for gloo's threads to let go of tensors: one that does so late would abort the process
+    dist.barrier()  # let gloo's threads release their tensors: a late release would abort the process
     dist.destroy_process_group()
 
 

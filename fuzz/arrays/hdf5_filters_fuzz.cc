@@ -1,12 +1,12 @@
-// A stored chunk behind any filters: four bytes say which, how large it was and which are skipped; the rest
-// is the chunk. Exactly so many bytes come out, or an error.
+// A stored chunk with any filters: four bytes select the filters, the decoded size and the skipped ones; the
+// rest is the chunk. The result has exactly that size, or is an error.
 #include <cstdint>
 #include <vector>
 
-#include "format/hdf5/filters.h"
+#include "arrays/hdf5/filters.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace stoker::formats::hdf5;
+  using namespace stoker::arrays::hdf5;
   constexpr std::uint32_t kIds[] = {1, 2, 3, 32000, 32001, 32015};
   if (size < 4) return 0;
   std::vector<Filter> filters;
@@ -17,6 +17,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t bytes = std::uint64_t{data[2]} * 16;
   const auto stored = std::as_bytes(std::span(data, size)).subspan(4);
   const auto found = undo_filters(filters, data[3], bytes, stored, "fuzz");
-  if (found.ok()) CHECK(found->bytes().size() == bytes);
+  if (found.ok()) STOKER_CHECK(found->bytes().size() == bytes);
   return 0;
 }

@@ -1,17 +1,17 @@
-// parse_condition and parse_tensor on any text; and a condition that is one, on rows of a table and on what
-// is said of them: a row that it takes must be in a group that may hold it.
+// parse_predicate and parse_tensor on any text; and a valid predicate on rows of a table and on their
+// statistics: a selected row must be in a group that may match.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
-#include "data/look/tables/row_filter.h"
-#include "data/look/tables/table_options.h"
+#include "sources/table_options.h"
+#include "sources/tables/filter/row_filter.h"
 
 namespace {
 
-using stoker::formats::ParquetLeaf;
-using stoker::formats::ParquetRange;
-using stoker::formats::ParquetValues;
+using stoker::parquet::ParquetLeaf;
+using stoker::parquet::ParquetRange;
+using stoker::parquet::ParquetValues;
 
 template <typename T>
 std::string bytes_of(T value) {
@@ -24,18 +24,17 @@ struct Column {
   ParquetRange range;
 };
 
-// Two rows, the second of which has no value.
+// Two rows; the second is null.
 template <typename T>
 Column column(std::string_view name, ParquetLeaf::Type type, T value, std::string_view logical = "") {
   Column made;
-  made.leaf = {
-      .name = std::string(name), .type = type, .logical = std::string(logical), .may_be_missing = true};
+  made.leaf = {.name = std::string(name), .type = type, .logical = std::string(logical), .is_nullable = true};
   const std::string number = bytes_of(value);
   made.values.rows = made.values.slots = 2;
   made.values.numbers.assign(2 * sizeof value, std::byte{0});
   made.values.present = {1, 0};
   std::memcpy(made.values.numbers.data(), number.data(), number.size());
-  made.range = {.least = number, .most = number, .missing = 1};
+  made.range = {.min = number, .max = number, .null_count = 1};
   return made;
 }
 
@@ -46,7 +45,7 @@ std::vector<Column> table() {
                                  column("d", ParquetLeaf::Type::int32, std::int32_t{20'000}, "date"),
                                  column("t", ParquetLeaf::Type::bytes, std::uint8_t{0}, "text")};
   columns[4].values.texts = {"apple", ""};
-  columns[4].range = {.least = "apple", .most = "apple", .missing = 1};
+  columns[4].range = {.min = "apple", .max = "apple", .null_count = 1};
   return columns;
 }
 
@@ -54,14 +53,14 @@ std::vector<Column> table() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto tensor = stoker::data::parse_tensor(text); tensor.ok() && tensor->columns.empty())
+  if (const auto tensor = stoker::sources::parse_tensor(text); tensor.ok() && tensor->columns.empty())
     std::abort();
-  const auto condition = stoker::data::parse_condition(text);
+  const auto condition = stoker::sources::parse_predicate(text);
   if (!condition.ok()) return 0;
   static const std::vector<Column> columns = table();
   std::vector<ParquetLeaf> leaves;
   for (const Column& column : columns) leaves.push_back(column.leaf);
-  const auto filter = stoker::data::RowFilter::create(*condition, leaves);
+  const auto filter = stoker::sources::RowFilter::create(*condition, leaves);
   if (!filter.ok()) return 0;
   std::vector<ParquetValues> values;
   std::vector<ParquetRange> ranges;
@@ -69,9 +68,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     values.push_back(columns[leaf].values);
     ranges.push_back(columns[leaf].range);
   }
-  const bool may_hold = filter->may_hold(ranges, 2);
+  const bool may_match = filter->may_match(ranges, 2);
   for (std::uint64_t row = 0; row < 2; ++row) {
-    if (filter->holds(values, row) && !may_hold) std::abort();
+    if (filter->matches(values, row) && !may_match) std::abort();
   }
   return 0;
 }

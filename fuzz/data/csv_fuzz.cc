@@ -1,15 +1,15 @@
-// CsvReader on any text: rows of fields that lie in the text, or an error, and an end. And the table behind
-// `array.over`, whose tasks have to fit a job file's layers.
+// CsvReader on any text: rows of fields inside the text, or an error, and an end. And the table of
+// `array.over`, whose tasks must fit a job file.
 #include <cstdint>
 #include <cstdlib>
 
-#include "data/pack/source/csv.h"
+#include "codec/csv.h"
 #include "job/tasks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const char separator : {',', '\t'}) {
-    stoker::data::CsvReader reader(text, separator, "fuzz");
+    stoker::codec::CsvReader reader(text, separator, "fuzz");
     std::size_t bytes = 0;
     std::uint64_t line = 0;
     for (;;) {

@@ -1,16 +1,17 @@
-// The side index on any bytes: refused, or every accessor answers within the bytes. A fuzzer does not guess
-// CRCs, so each input is tried as it is and as a section and a file whose CRCs are right.
+// The side index on any bytes: rejected, or every accessor stays within the bytes. A fuzzer does not guess
+// CRCs, so each input is also used as a section and as a file with correct CRCs.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "base/hash.h"
-#include "format/side_index.h"
+#include "dataset/side_index.h"
 
 namespace {
 
-using namespace stoker::formats;
+using namespace stoker::codec;
+using namespace stoker::dataset;
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
@@ -19,7 +20,8 @@ void use(const IndexSection& section) {
     if (section.component_count(i) == 0) std::abort();
     for (std::uint32_t c = 0; c < section.component_count(i); ++c) {
       const Component found = section.component(i, c);
-      if (found.length > section.reach() || found.offset > section.reach() - found.length) std::abort();
+      if (found.length > section.offset_limit() || found.offset > section.offset_limit() - found.length)
+        std::abort();
       if (found.name >= section.names().size()) std::abort();
     }
     if (section.has_labels()) (void)section.label(i);

@@ -1,10 +1,9 @@
-// Turning JPEGs of any bytes: a file of the same pixels that can be turned again into the same bytes, or an
-// error.
-#include "data/decode/decode.h"
-#include "data/pack/shard/jpeg_rewrite.h"
+// Rewrites JPEGs of any bytes: the result has the same pixels and rewrites to itself, or is an error.
+#include "image/decode/decode.h"
+#include "image/decode/jpeg_rewrite.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace stoker::data;
+  using namespace stoker::image;
   const auto bytes = std::as_bytes(std::span(data, size));
   constexpr DecodeLimits kLimits{.pixels = 1 << 16};  // larger ones take the fuzzer's time
   static Image before, after;
@@ -13,8 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto turned = rewrite_jpeg(bytes, markers);
     if (!turned.ok()) continue;
     const auto again = rewrite_jpeg(*turned, markers);
-    CHECK(again.ok() && *again == *turned);
-    CHECK(!is_image || (decode_image(*turned, after, kLimits).ok() && before.pixels == after.pixels));
+    STOKER_CHECK(again.ok() && *again == *turned);
+    STOKER_CHECK(!is_image || (decode_image(*turned, after, kLimits).ok() && before.pixels == after.pixels));
   }
   return 0;
 }

@@ -1,11 +1,11 @@
-// parse_manifest on any bytes: refused, or a manifest that writes itself and reads back the same.
+// parse_manifest on any bytes: rejected, or a manifest that survives a round trip.
 #include <cstdint>
 #include <cstdlib>
 
-#include "format/manifest.h"
+#include "dataset/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace stoker::formats;
+  using namespace stoker::dataset;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto manifest = parse_manifest(text, "fuzz");
   if (!manifest.ok()) return 0;

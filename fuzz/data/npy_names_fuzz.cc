@@ -1,5 +1,5 @@
-// npy_sets and npy_grids on any names of files, one a line: each .npy file in one shard at most, of arrays
-// that are told apart by their names, or an error. Archives would be opened, and are not among them.
+// npy_sets and npy_grids on any file names, one per line: each .npy file in at most one shard, with arrays of
+// different names, or an error. Without archives, which would be opened.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "base/text.h"
-#include "data/look/arrays/grid.h"
-#include "data/look/arrays/numpy/npy_sets.h"
-#include "data/look/shard_scan.h"
+#include "sources/arrays/grid.h"
+#include "sources/arrays/numpy/npy_sets.h"
+#include "sources/shard_scan.h"
+#include "stoker/text.h"
 
 namespace {
 
 using Names = std::vector<std::string>;
 
 void check_sets(const Names& names) {
-  const auto sets = stoker::data::npy_sets("/nowhere", names);
+  const auto sets = stoker::sources::npy_sets("/nowhere", names);
   if (!sets.ok()) return;
   std::set<std::string> seen;
   for (const auto& set : *sets) {
@@ -33,8 +33,8 @@ void check_sets(const Names& names) {
 }
 
 void check_grids(const Names& names, const Names& variables) {
-  for (const std::string& file : stoker::data::npy_grids(names, variables)) {
-    const std::string_view before = stoker::data::before_variable(file, variables);
+  for (const std::string& file : stoker::sources::npy_grids(names, variables)) {
+    const std::string_view before = stoker::sources::before_variable(file, variables);
     if (!file.starts_with(before) || std::find(names.begin(), names.end(), file) == names.end()) std::abort();
     if (!variables.empty() && file != std::string(before) + variables[0] + ".npy") std::abort();
   }
@@ -46,8 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Names names;
   for (const std::string_view line : stoker::split({reinterpret_cast<const char*>(data), size}, '\n')) {
     const std::string name(line);
-    // No two files of a folder are called the same.
-    if (name.empty() || stoker::data::is_npz(name) ||
+    // File names in a folder are unique.
+    if (name.empty() || stoker::sources::is_npz(name) ||
         std::find(names.begin(), names.end(), name) != names.end())
       continue;
     names.push_back(name);

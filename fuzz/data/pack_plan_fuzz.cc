@@ -1,29 +1,28 @@
-// What an interrupted packing left, as a disk may have damaged it: the plan and the facts of a shard are
-// refused, or read, written and read again they are the same. Behind a checksum that fits, too, which chance
-// would never find.
+// The state of an interrupted pack, as a disk may have damaged it: the plan and the facts of a shard are
+// rejected, or survive a round trip. Also behind a valid checksum, which a fuzzer would not find.
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/hash.h"
-#include "data/pack/outline.h"
-#include "data/pack/shard/shard_writer.h"
+#include "pack/dataset_plan.h"
+#include "pack/shard/shard_writer.h"
 
 namespace {
 
-using stoker::data::Outline;
-using stoker::data::ShardFacts;
+using stoker::pack::DatasetPlan;
+using stoker::pack::ShardFacts;
 
 void read_both(std::string_view text) {
-  if (const auto plan = Outline::decode(text, "fuzz"); plan.ok()) {
+  if (const auto plan = DatasetPlan::decode(text, "fuzz"); plan.ok()) {
     const std::string written = plan->encode();
-    const auto again = Outline::decode(written, "fuzz");
-    CHECK(again.ok() && again->encode() == written);
+    const auto again = DatasetPlan::decode(written, "fuzz");
+    STOKER_CHECK(again.ok() && again->encode() == written);
   }
   if (const auto facts = ShardFacts::decode(text, "plan", "fuzz"); facts.ok()) {
     const std::string written = facts->encode("plan");
     const auto again = ShardFacts::decode(written, "plan", "fuzz");
-    CHECK(again.ok() && again->encode("plan") == written && again->section == facts->section);
+    STOKER_CHECK(again.ok() && again->encode("plan") == written && again->section == facts->section);
   }
 }
 

@@ -1,33 +1,37 @@
-// Parquet files of any bytes: columns of as many values or places as there are rows, lists that add up, or an
-// error, in bounded memory; and every place lies in the file or its unpacked pages.
+// Parquet files of any bytes: columns with one value or range per row, consistent lists, or an error, in
+// bounded memory; and every range is inside the file or its decompressed pages.
 #include <cstring>
 
-#include "format/parquet/parquet.h"
+#include "parquet/parquet.h"
 
 namespace {
 
-using namespace stoker::formats;
+using namespace stoker::archive;
+using namespace stoker::codec;
+using namespace stoker::parquet;
 
-void check_places(std::span<const ParquetFile::Place> places, std::uint64_t rows, std::uint64_t size) {
-  CHECK(places.size() == rows);
-  for (const ParquetFile::Place& place : places)
-    CHECK(place.offset <= size && place.bytes <= size - place.offset);
+void check_places(std::span<const ParquetFile::ValueLocation> places, std::uint64_t rows,
+                  std::uint64_t size) {
+  STOKER_CHECK(places.size() == rows);
+  for (const ParquetFile::ValueLocation& place : places)
+    STOKER_CHECK(place.offset <= size && place.bytes <= size - place.offset);
 }
 
 // Slots are the items of the innermost lists, items of each level the lists of the next.
 void check_values(const ParquetLeaf& leaf, const ParquetValues& values, std::uint64_t rows) {
-  CHECK(values.rows == rows && values.lists.size() == leaf.lists);
-  CHECK(values.numbers.size() == values.slots * byte_width(leaf.type));
-  CHECK(values.texts.size() == (leaf.type == ParquetLeaf::Type::bytes ? values.slots : 0));
-  CHECK(values.present.empty() || values.present.size() == values.slots);
+  STOKER_CHECK(values.rows == rows && values.lists.size() == leaf.lists);
+  STOKER_CHECK(values.numbers.size() == values.slots * byte_width(leaf.type));
+  STOKER_CHECK(values.texts.size() == (leaf.type == ParquetLeaf::Type::bytes ? values.slots : 0));
+  STOKER_CHECK(values.present.empty() || values.present.size() == values.slots);
   std::uint64_t above = rows;
   for (const ParquetValues::List& list : values.lists) {
-    CHECK(list.offsets.size() == above + 1 && list.offsets.front() == 0);
-    CHECK(list.present.empty() || list.present.size() == above);
-    for (std::size_t i = 1; i < list.offsets.size(); ++i) CHECK(list.offsets[i - 1] <= list.offsets[i]);
+    STOKER_CHECK(list.offsets.size() == above + 1 && list.offsets.front() == 0);
+    STOKER_CHECK(list.present.empty() || list.present.size() == above);
+    for (std::size_t i = 1; i < list.offsets.size(); ++i)
+      STOKER_CHECK(list.offsets[i - 1] <= list.offsets[i]);
     above = list.offsets.back();
   }
-  CHECK(above == values.slots);
+  STOKER_CHECK(above == values.slots);
 }
 
 }  // namespace
@@ -36,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   const auto file = ParquetFile::open(
       [bytes](std::uint64_t at, std::span<std::byte> out) -> stoker::Status {
-        CHECK(at <= bytes.size() && out.size() <= bytes.size() - at);
+        STOKER_CHECK(at <= bytes.size() && out.size() <= bytes.size() - at);
         if (!out.empty()) std::memcpy(out.data(), bytes.data() + at, out.size());
         return {};
       },
@@ -50,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       (void)file->range_of(group, leaf);
       const auto pages = file->pages(group, leaf);
       for (const auto& page : pages.ok() ? *pages : std::vector<ParquetFile::PageRows>())
-        CHECK(page.rows.begin < page.rows.end && page.rows.end <= file->rows(group));
+        STOKER_CHECK(page.rows.begin < page.rows.end && page.rows.end <= file->rows(group));
       const RowRange some{0, 1};
       if (pages.ok() && pages->size() > 1 && file->rows(group) < kFewRows &&
           file->read_rows(group, leaf, std::span(&some, 1), values).ok())
@@ -59,10 +63,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_values(file->leaves()[leaf], values, file->rows(group));
     }
     const auto texts = file->read_texts(leaf, kLimits);
-    if (texts.ok()) CHECK(texts->size() == file->rows());
+    if (texts.ok()) STOKER_CHECK(texts->size() == file->rows());
     const auto packed = file->packed(leaf, kLimits);
-    if (packed.ok()) check_places(packed->places, file->rows(), packed->pages.shape[0]);
-    const auto places = file->places(leaf, kLimits);
+    if (packed.ok()) check_places(packed->value_locations, file->rows(), packed->pages.shape[0]);
+    const auto places = file->value_locations(leaf, kLimits);
     if (places.ok()) check_places(*places, file->rows(), size);
   }
   return 0;

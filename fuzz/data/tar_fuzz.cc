@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "format/tar.h"
+#include "archive/tar.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace stoker::formats;
+  using namespace stoker::archive;
   TarReader reader(
       [&](std::uint64_t offset, std::span<std::byte> out) -> stoker::Status {
         if (offset > size || out.size() > size - offset) std::abort();  // never beyond the end

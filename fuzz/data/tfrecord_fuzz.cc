@@ -1,17 +1,17 @@
-// Files of records: any bytes give samples that lie inside the file, or an error. The same bytes also as a
-// record's message, framed as it must be: no fuzzer finds a CRC.
+// TFRecord files: any bytes give samples inside the file, or an error. The same bytes also as a framed
+// record, because a fuzzer does not find CRCs.
 #include <cstring>
 #include <string>
 
+#include "archive/tfrecord.h"
 #include "base/hash.h"
-#include "format/tfrecord.h"
 
 namespace {
 
 void read_all(std::span<const std::byte> bytes) {
-  stoker::formats::TfRecordReader reader(
+  stoker::archive::TfRecordReader reader(
       [bytes](std::uint64_t at, std::span<std::byte> out) -> stoker::Status {
-        CHECK(at <= bytes.size() && out.size() <= bytes.size() - at);
+        STOKER_CHECK(at <= bytes.size() && out.size() <= bytes.size() - at);
         if (!out.empty()) std::memcpy(out.data(), bytes.data() + at, out.size());
         return {};
       },
@@ -19,10 +19,11 @@ void read_all(std::span<const std::byte> bytes) {
   for (std::uint64_t behind = 0;;) {
     const auto record = reader.next();
     if (!record.ok() || !record->has_value()) break;
-    CHECK((*record)->offset == behind && (*record)->bytes <= bytes.size() - behind);
+    STOKER_CHECK((*record)->offset == behind && (*record)->bytes <= bytes.size() - behind);
     behind += (*record)->bytes;
-    for (const stoker::formats::RecordFile& file : (*record)->files)
-      CHECK(file.offset >= (*record)->offset && file.offset <= behind && file.bytes <= behind - file.offset);
+    for (const stoker::archive::RecordFile& file : (*record)->files)
+      STOKER_CHECK(file.offset >= (*record)->offset && file.offset <= behind &&
+                   file.bytes <= behind - file.offset);
   }
 }
 
@@ -32,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_all(std::as_bytes(std::span(data, size)));
   const std::uint64_t length = size;
   std::string framed(reinterpret_cast<const char*>(&length), sizeof length);
-  const std::uint32_t crc = stoker::formats::masked_crc(stoker::crc32c(framed));
+  const std::uint32_t crc = stoker::archive::masked_crc(stoker::crc32c(framed));
   framed.append(reinterpret_cast<const char*>(&crc), sizeof crc);
   framed.append(reinterpret_cast<const char*>(data), size);
   framed.append("crc.");

@@ -1,15 +1,15 @@
-// A transform out of any bytes, applied to any image: a sample or an error.
+// Any transform, applied to any image: a sample or an error.
 #include <cstdint>
 #include <cstdlib>
 #include <fuzzer/FuzzedDataProvider.h>
 
-#include "data/transform/transform.h"
+#include "image/transform/transform.h"
 
 namespace {
 
 using stoker::DType;
-using stoker::data::Operation;
-using stoker::data::Parameter;
+using stoker::image::Parameter;
+using stoker::image::TransformOperation;
 
 constexpr const char* kNames[] = {"resize",
                                   "center_crop",
@@ -34,7 +34,7 @@ constexpr const char* kKeys[] = {"size",          "padding",    "fill",
                                  "reducing_gap"};
 constexpr const char* kFilters[] = {"nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"};
 
-// Sides stay small: what is measured in gigabytes is refused by the loader.
+// Sides stay small: the loader rejects sizes in gigabytes.
 double number(FuzzedDataProvider& data) {
   return data.ConsumeBool() ? data.ConsumeIntegralInRange(0, 70)
                             : data.ConsumeFloatingPointInRange(-2.0, 70.0);
@@ -60,25 +60,25 @@ Parameter parameter(FuzzedDataProvider& data) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   FuzzedDataProvider data(bytes, size);
-  stoker::data::TransformOptions options;
+  stoker::image::TransformOptions options;
   constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16, DType::u8, DType::i64};
   options.element = data.PickValueInArray(kTypes);
-  options.layout = data.ConsumeBool() ? stoker::data::Layout::nchw : stoker::data::Layout::nhwc;
+  options.layout = data.ConsumeBool() ? stoker::image::ImageLayout::nchw : stoker::image::ImageLayout::nhwc;
   const int count = data.ConsumeIntegralInRange(0, 6);
   for (int i = 0; i < count; ++i) {
-    Operation operation{data.PickValueInArray(kNames)};
+    TransformOperation operation{data.PickValueInArray(kNames)};
     const int keys = data.ConsumeIntegralInRange(0, 4);
     for (int k = 0; k < keys; ++k) operation.parameters[data.PickValueInArray(kKeys)] = parameter(data);
     options.operations.push_back(std::move(operation));
   }
-  const auto transform = stoker::data::Transform::create(options);
+  const auto transform = stoker::image::Transform::create(options);
   if (!transform.ok()) return 0;
-  stoker::data::Image image{data.ConsumeIntegralInRange(1u, 60u), data.ConsumeIntegralInRange(1u, 60u), {}};
+  stoker::image::Image image{data.ConsumeIntegralInRange(1u, 60u), data.ConsumeIntegralInRange(1u, 60u), {}};
   image.pixels.resize(std::size_t{3} * image.width * image.height, data.ConsumeIntegral<std::uint8_t>());
-  stoker::data::TransformScratch scratch;
+  stoker::image::TransformScratch scratch;
   std::vector<std::byte> out(transform->bytes());
-  const stoker::data::Occasion occasion{1, 2, data.ConsumeIntegral<std::uint64_t>()};
-  const bool done = transform->apply(image.view(), occasion, scratch, out).ok();
+  const stoker::image::SampleKey sample_key{1, 2, data.ConsumeIntegral<std::uint64_t>()};
+  const bool done = transform->apply(image.view(), sample_key, scratch, out).ok();
   if (done && out.size() != transform->elements() * stoker::size_of(transform->element())) std::abort();
   return 0;
 }

@@ -1,13 +1,14 @@
-// ZipReader on any bytes: members inside the archive or an error, and no more unpacked than was asked for.
+// ZipReader on any bytes: members inside the archive or an error, and never more decompressed bytes than
+// declared.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#include "format/zip.h"
+#include "archive/zip.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace stoker::formats;
+  using namespace stoker::archive;
   const auto zip = ZipReader::open(
       [&](std::uint64_t offset, std::span<std::byte> out) -> stoker::Status {
         if (offset > size || out.size() > size - offset) std::abort();  // never beyond the end

@@ -55,47 +55,48 @@ nb::str text(std::string_view bytes, const char* errors) {
 
 }  // namespace
 
-// In a fork's child a thread that is not there may hold the lock of the memory's pool for ever.
-Batch::~Batch() {
-  if (::getpid() != pid_) static_cast<void>(new data::Batch(std::move(batch_)));
+// In a forked child, the lock of the memory pool may be held for ever by a thread of the parent.
+PyBatch::~PyBatch() {
+  if (::getpid() != pid_) static_cast<void>(new loader::Batch(std::move(batch_)));
 }
 
-Array Batch::image(nb::handle self) { return array(batch_.image(), self); }
+Array PyBatch::image(nb::handle self) { return array(batch_.image(), self); }
 
-Array Batch::bytes(nb::handle self) {
+Array PyBatch::bytes(nb::handle self) {
   const std::span<std::byte> bytes = batch_.bytes();
   return array(reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size(), self);
 }
 
-Array Batch::offsets(nb::handle self) {
+Array PyBatch::offsets(nb::handle self) {
   return array(batch_.offsets().data(), batch_.offsets().size(), self);
 }
 
-Array Batch::label(nb::handle self) {
+Array PyBatch::label(nb::handle self) {
   const MutableTensorView soft = batch_.soft_labels();
   return soft.shape[1] > 0 ? array(soft, self) : array(batch_.labels().data(), count(), self);
 }
 
-Array Batch::index(nb::handle self) {
-  // Sample numbers are below 2^32; PyTorch knows no arithmetic on unsigned 64-bit integers.
+Array PyBatch::index(nb::handle self) {
+  // Sample numbers are below 2^32; PyTorch has no arithmetic on unsigned 64-bit integers.
   return array(reinterpret_cast<std::int64_t*>(batch_.samples().data()), count(), self);
 }
 
-nb::list Batch::key() const {
+nb::list PyBatch::key() const {
   const std::span<const std::uint64_t> samples = batch_.samples();
   nb::list keys = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(samples.size())));
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const std::string_view key = source_->samples().key(samples[i]);
-    // As Python gives names of files that are not UTF-8.
+    // Like Python's file names that are not UTF-8.
     PyList_SET_ITEM(keys.ptr(), static_cast<Py_ssize_t>(i), text(key, "surrogateescape").release().ptr());
   }
   return keys;
 }
 
-nb::object Batch::column(nb::handle self, std::size_t i) {
+nb::object PyBatch::column(nb::handle self, std::size_t i) {
   if (i >= kinds_.size()) throw nb::index_error();
-  if (kinds_[i] == data::FieldKind::number) return nb::cast(array(batch_.numbers(i).data(), count(), self));
-  if (kinds_[i] == data::FieldKind::integer) return nb::cast(array(batch_.integers(i).data(), count(), self));
+  if (kinds_[i] == loader::FieldKind::number) return nb::cast(array(batch_.numbers(i).data(), count(), self));
+  if (kinds_[i] == loader::FieldKind::integer)
+    return nb::cast(array(batch_.integers(i).data(), count(), self));
   nb::list texts;
   for (const std::string& value : batch_.texts(i)) texts.append(text(value, "replace"));
   return texts;

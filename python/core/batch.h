@@ -1,5 +1,5 @@
-// One batch as Python sees it: arrays over the loader's own memory, which goes back to the loader when the
-// last array is gone. Thread-compatible, under the GIL.
+// A batch for Python: arrays over the loader's memory, which is returned to the loader when the last array is
+// freed. Thread-compatible, under the GIL.
 #pragma once
 
 #include <memory>
@@ -8,32 +8,33 @@
 #include <unistd.h>
 #include <vector>
 
-#include "data/loader.h"
-#include "format/shard_source.h"
+#include "dataset/shard_source.h"
+#include "stoker/loader.h"
 
 namespace stoker::python {
 
-/// Speaks DLPack and the buffer protocol.
+/// Supports DLPack and the buffer protocol.
 using Array = nanobind::ndarray<nanobind::array_api>;
 
-/// The type as DLPack names it.
+/// The DLPack type.
 nanobind::dlpack::dtype dlpack_type(DType type);
 
-class Batch {
+class PyBatch {
  public:
-  /// `source` keeps the keys; `kinds` are those of LoaderOptions::fields.
-  Batch(data::Batch batch, std::shared_ptr<formats::ShardSource> source, std::vector<data::FieldKind> kinds)
+  /// `source` owns the keys; `kinds` belong to LoaderOptions::fields.
+  PyBatch(loader::Batch batch, std::shared_ptr<dataset::ShardSource> source,
+          std::vector<loader::FieldKind> kinds)
       : pid_(::getpid()), batch_(std::move(batch)), source_(std::move(source)), kinds_(std::move(kinds)) {}
-  ~Batch();
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
+  ~PyBatch();
+  PyBatch(const PyBatch&) = delete;
+  PyBatch& operator=(const PyBatch&) = delete;
 
   std::size_t count() const { return batch_.count(); }
-  // Arrays whose owner is `self`, this batch's Python object.
+  // Arrays owned by `self`, this batch's Python object.
   Array image(nanobind::handle self);
   Array bytes(nanobind::handle self);
   Array offsets(nanobind::handle self);
-  /// The classes; where samples are mixed, what each class counts for each sample.
+  /// The classes; with mixed samples, the weight of each class for each sample.
   Array label(nanobind::handle self);
   Array index(nanobind::handle self);
   nanobind::list key() const;
@@ -42,9 +43,9 @@ class Batch {
 
  private:
   const int pid_;
-  data::Batch batch_;
-  std::shared_ptr<formats::ShardSource> source_;  // shared with the feed, which may be gone before
-  std::vector<data::FieldKind> kinds_;
+  loader::Batch batch_;
+  std::shared_ptr<dataset::ShardSource> source_;  // shared with the feed, which may be destroyed earlier
+  std::vector<loader::FieldKind> kinds_;
 };
 
 }  // namespace stoker::python

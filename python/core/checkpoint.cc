@@ -9,13 +9,13 @@
 #include <nanobind/stl/vector.h>
 #include <thread>
 
+#include "archive/safetensors.h"
 #include "base/thread.h"
-#include "checkpoint/catalog.h"
 #include "checkpoint/foreign/latest.h"
+#include "checkpoint/read/catalog.h"
 #include "checkpoint/read/step_reader.h"
 #include "core/batch.h"
 #include "core/errors.h"
-#include "format/safetensors.h"
 
 namespace stoker::python {
 namespace nb = nanobind;
@@ -29,23 +29,23 @@ Deadline deadline_after(double timeout_s) {
 
 DType dtype_of(const std::string& name) {
   const std::optional<DType> dtype = dtype_named(name);
-  if (!dtype) raise(invalid("checkpoint: dtype '{}' is not known", printable(name)));
+  if (!dtype) raise(invalid("checkpoint: dtype '{}' is not supported", printable(name)));
   return *dtype;
 }
 
-// Ctrl-C while bytes are moved by another thread.
+// Handles Ctrl-C during I/O on a second thread.
 class Interrupt final : public Progress {
  public:
   void report(const ProgressState&) override {}
-  bool stop_requested() const override { return is_asked_.load(std::memory_order_relaxed); }
-  void ask() { is_asked_.store(true, std::memory_order_relaxed); }
+  bool stop_requested() const override { return is_requested_.load(std::memory_order_relaxed); }
+  void request_stop() { is_requested_.store(true, std::memory_order_relaxed); }
 
  private:
-  std::atomic<bool> is_asked_{false};
+  std::atomic<bool> is_requested_{false};
 };
 
-// Runs `work` on a thread, Python's signal handlers meanwhile; raises what either raises.
-void run_aside(const std::function<Status(Progress&)>& work) {
+// Runs `work` on a thread, and Python signal handlers meanwhile; raises the errors of both.
+void run_interruptible(const std::function<Status(Progress&)>& work) {
   Interrupt interrupt;
   Status status;
   Mutex mutex;
@@ -63,12 +63,12 @@ void run_aside(const std::function<Status(Progress&)>& work) {
     {
       const nb::gil_scoped_release released;
       const MutexLock lock(mutex);
-      if (!is_done) changed.wait(mutex, Deadline::after(kSignalSlice));
+      if (!is_done) changed.wait(mutex, Deadline::after(kSignalPollInterval));
       is_over = is_done;
     }
     if (!is_over && !is_interrupted && PyErr_CheckSignals() != 0) {
       is_interrupted = true;
-      interrupt.ask();
+      interrupt.request_stop();
     }
   }
   thread.join();
@@ -76,19 +76,19 @@ void run_aside(const std::function<Status(Progress&)>& work) {
   if (!status.ok()) raise(status);
 }
 
-checkpoint::Contents contents_of(const std::vector<SavedTensor>& tensors) {
-  checkpoint::Contents contents;
+checkpoint::StepContents contents_of(const std::vector<SavedTensor>& tensors) {
+  checkpoint::StepContents contents;
   for (const auto& [kind, name, dtype, shape, address, bytes, whole, first_row] : tensors) {
     const std::span data(reinterpret_cast<const std::byte*>(address), bytes);
     TensorView view{name, dtype_of(dtype), shape, data};
     const bool is_optimizer = (kind & kOptimizer) != 0;
-    const bool is_of_zero = (kind & kOfRankZero) != 0;
+    const bool is_rank0 = (kind & kRank0) != 0;
     if ((kind & kShard) != 0) {
       contents.shards.push_back({std::move(view), whole, first_row, is_optimizer});
     } else if (is_optimizer) {
-      (is_of_zero ? contents.optimizer_of_rank_zero : contents.optimizer).push_back(std::move(view));
+      (is_rank0 ? contents.rank0_optimizer : contents.optimizer).push_back(std::move(view));
     } else {
-      (is_of_zero ? contents.buffers : contents.parameters).push_back(std::move(view));
+      (is_rank0 ? contents.buffers : contents.parameters).push_back(std::move(view));
     }
   }
   return contents;
@@ -101,7 +101,7 @@ checkpoint::SaverOptions options_of(const nb::dict& dict) {
   options.world_size = WorldSize{nb::cast<int>(dict["world_size"])};
   options.run = nb::cast<std::string>(dict["run"]);
   options.writer = nb::cast<std::string>(dict["writer"]);
-  options.keep = nb::cast<int>(dict["keep"]);
+  options.keep_last = nb::cast<int>(dict["keep_last"]);
   options.keep_every = seconds(nb::cast<double>(dict["keep_every_s"]));
   options.keep_best = nb::cast<int>(dict["keep_best"]);
   options.metric = nb::cast<std::string>(dict["metric"]);
@@ -110,10 +110,10 @@ checkpoint::SaverOptions options_of(const nb::dict& dict) {
   return options;
 }
 
-// Memory of an object that speaks DLPack or the buffer protocol, kept as long as this lives.
-class Memory {
+// Memory of an object with DLPack or the buffer protocol, kept alive by this.
+class ArrayMemory {
  public:
-  explicit Memory(nb::ndarray<nb::ro, nb::device::cpu> array) : array_(std::move(array)) {
+  explicit ArrayMemory(nb::ndarray<nb::ro, nb::device::cpu> array) : array_(std::move(array)) {
     std::int64_t stride = 1;
     for (std::size_t i = array_.ndim(); i-- > 0;) {
       if (array_.shape(i) > 1 && array_.stride(i) != stride) is_contiguous_ = false;
@@ -129,7 +129,7 @@ class Memory {
       shape.push_back(static_cast<std::int64_t>(array_.shape(i)));
     return shape;
   }
-  // As safetensors names it, or nothing.
+  // Name in safetensors, or nullopt.
   std::optional<std::string> dtype() const {
     for (int i = 0; i <= static_cast<int>(DType::u64); ++i) {
       const DType dtype = static_cast<DType>(i);
@@ -143,13 +143,13 @@ class Memory {
   bool is_contiguous_ = true;
 };
 
-// Memory of our own for one tensor, and the address that a reader fills.
+// New memory for one tensor, and its address for a reader.
 std::pair<Array, std::uintptr_t> make_array(const std::string& dtype_name,
                                             const std::vector<std::int64_t>& shape) {
   const DType dtype = dtype_of(dtype_name);
-  const auto bytes = formats::tensor_bytes(dtype, shape);
+  const auto bytes = archive::tensor_bytes(dtype, shape);
   if (!bytes) raise(invalid("checkpoint: shape is negative or too large"));
-  auto* data = new std::vector<std::byte>(std::max<std::uint64_t>(*bytes, 1));  // the capsule owns it
+  auto* data = new std::vector<std::byte>(std::max<std::uint64_t>(*bytes, 1));  // owned by the capsule
   const nb::capsule owner(data, [](void* p) noexcept { delete static_cast<std::vector<std::byte>*>(p); });
   const std::vector<std::size_t> sizes(shape.begin(), shape.end());
   return {Array(data->data(), sizes.size(), sizes.data(), owner, nullptr, dlpack_type(dtype)),
@@ -158,9 +158,10 @@ std::pair<Array, std::uintptr_t> make_array(const std::string& dtype_name,
 
 nb::dict latest_checkpoint(const std::string& folder, const std::string& match, double settle_s) {
   checkpoint::Latest latest;
-  run_aside([&](Progress& progress) -> Status {
+  run_interruptible([&](Progress& progress) -> Status {
     RealClock clock;
-    OK_OR_RETURN(found, checkpoint::find_latest(folder, {match, seconds(settle_s)}, clock, progress));
+    STOKER_ASSIGN_OR_RETURN(found,
+                            checkpoint::find_latest(folder, {match, seconds(settle_s)}, clock, progress));
     latest = std::move(found);
     return {};
   });
@@ -178,15 +179,16 @@ nb::dict latest_checkpoint(const std::string& folder, const std::string& match, 
 
 }  // namespace
 
-Saver::Saver(const nb::dict& options) : saver_(take(checkpoint::Saver::create(options_of(options)))) {}
+PySaver::PySaver(const nb::dict& options)
+    : saver_(value_or_raise(checkpoint::Saver::create(options_of(options)))) {}
 
-checkpoint::Saver& Saver::saver() const {
-  if (!saver_) raise(invalid("checkpoint: this saver was made before a fork"));
+checkpoint::Saver& PySaver::saver() const {
+  if (!saver_) raise(invalid("checkpoint: the saver was created before a fork"));
   return *saver_;
 }
 
-void Saver::reserve(const std::vector<SavedTensor>& tensors) {
-  const checkpoint::Contents contents = contents_of(tensors);
+void PySaver::reserve(const std::vector<SavedTensor>& tensors) {
+  const checkpoint::StepContents contents = contents_of(tensors);
   Status status;
   {
     const nb::gil_scoped_release released;
@@ -195,54 +197,55 @@ void Saver::reserve(const std::vector<SavedTensor>& tensors) {
   if (!status.ok()) raise(status);
 }
 
-std::uint64_t Saver::save(std::int64_t step, const std::vector<SavedTensor>& tensors,
-                          const std::string& state, const std::string& rank_state,
-                          const std::string& hyper_parameters) {
-  checkpoint::Contents contents = contents_of(tensors);
+std::uint64_t PySaver::save(std::int64_t step, const std::vector<SavedTensor>& tensors,
+                            const std::string& state, const std::string& rank_state,
+                            const std::string& hyper_parameters) {
+  checkpoint::StepContents contents = contents_of(tensors);
   contents.step = Step{step};
-  contents.state = take(checkpoint::State::parse("state", state));
-  contents.rank_state = take(checkpoint::State::parse("rank_state", rank_state));
-  contents.hyper_parameters = take(checkpoint::State::parse("hyper_parameters", hyper_parameters));
+  contents.state = value_or_raise(checkpoint::StateValues::parse("state", state));
+  contents.rank_state = value_or_raise(checkpoint::StateValues::parse("rank_state", rank_state));
+  contents.hyper_parameters =
+      value_or_raise(checkpoint::StateValues::parse("hyper_parameters", hyper_parameters));
   checkpoint::Saver& own = saver();
-  const std::uint64_t turn = own.turns();
+  const std::uint64_t save_id = own.save_count();
   Status status;
   {
     const nb::gil_scoped_release released;
     status = own.save(contents);
   }
-  // An error of an earlier turn is its outcome; whoever holds its handle is told there.
-  if (own.turns() == turn) raise(status);
-  return turn;
+  // An error of an earlier save is reported through its own save id.
+  if (own.save_count() == save_id) raise(status);
+  return save_id;
 }
 
-void Saver::wait(std::uint64_t turn, double timeout_s) {
+void PySaver::wait(std::uint64_t save_id, double timeout_s) {
   const Deadline deadline = deadline_after(timeout_s);
   for (bool is_over = false; !is_over;) {
     {
       const nb::gil_scoped_release released;
-      is_over =
-          saver().wait_for_turn(turn, Deadline::after(std::min<Duration>(kSignalSlice, deadline.left())));
+      is_over = saver().wait_for_save(
+          save_id, Deadline::after(std::min<Duration>(kSignalPollInterval, deadline.left())));
     }
     if (is_over) break;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (deadline.passed())
       raise(timeout("checkpoint: still being written after {}", rounded_duration(seconds(timeout_s))));
   }
-  const std::optional<Status> outcome = saver().outcome(turn);
+  const std::optional<Status> outcome = saver().outcome(save_id);
   if (outcome && !outcome->ok()) raise(*outcome);
 }
 
-bool Saver::is_done(std::uint64_t turn) const {
-  return saver().wait_for_turn(turn, Deadline::after(Duration::zero()));
+bool PySaver::is_done(std::uint64_t save_id) const {
+  return saver().wait_for_save(save_id, Deadline::after(Duration::zero()));
 }
 
-std::optional<std::string> Saver::failure(std::uint64_t turn) const {
-  const std::optional<Status> outcome = saver().outcome(turn);
+std::optional<std::string> PySaver::failure(std::uint64_t save_id) const {
+  const std::optional<Status> outcome = saver().outcome(save_id);
   if (!outcome || outcome->ok()) return std::nullopt;
   return outcome->to_string();
 }
 
-std::optional<nb::dict> Saver::times() const {
+std::optional<nb::dict> PySaver::times() const {
   const auto times = saver().last_times();
   if (!times) return std::nullopt;
   nb::dict dict;
@@ -254,7 +257,7 @@ std::optional<nb::dict> Saver::times() const {
   return dict;
 }
 
-void Saver::finish(double timeout_s) {
+void PySaver::finish(double timeout_s) {
   Status status;
   {
     const nb::gil_scoped_release released;
@@ -264,49 +267,49 @@ void Saver::finish(double timeout_s) {
 }
 
 StepReader::StepReader(const std::string& folder)
-    : folder_(folder), manifest_(take(checkpoint::manifest_of_step(folder))) {}
+    : folder_(folder), manifest_(value_or_raise(checkpoint::read_step_manifest(folder))) {}
 
 std::vector<std::string> StepReader::rank_states() const {
   std::vector<std::string> states;
-  for (const checkpoint::State& state : manifest_.rank_states) states.push_back(state.to_json());
+  for (const checkpoint::StateValues& state : manifest_.rank_states) states.push_back(state.to_json());
   return states;
 }
 
 std::vector<std::tuple<bool, std::string, std::string, std::vector<std::int64_t>>> StepReader::tensors()
     const {
   std::vector<std::tuple<bool, std::string, std::string, std::vector<std::int64_t>>> all;
-  for (const checkpoint::Part part : checkpoint::kParts) {
-    for (const checkpoint::TensorInfo& tensor : manifest_.of(part)) {
-      all.emplace_back(part == checkpoint::Part::optimizer, tensor.name, std::string(to_text(tensor.dtype)),
-                       tensor.shape);
+  for (const checkpoint::StepPart part : checkpoint::kParts) {
+    for (const checkpoint::TensorInfo& tensor : manifest_.tensors_of(part)) {
+      all.emplace_back(part == checkpoint::StepPart::optimizer, tensor.name,
+                       std::string(to_text(tensor.dtype)), tensor.shape);
     }
   }
   return all;
 }
 
-void StepReader::read(const std::vector<WantedRows>& targets) const {
+void StepReader::read(const std::vector<RowsToRead>& targets) const {
   std::vector<checkpoint::RowTarget> rows;
   for (const auto& [is_optimizer, name, dtype_name, shape, first_row, address] : targets) {
     const DType dtype = dtype_of(dtype_name);
     const std::span data(reinterpret_cast<std::byte*>(address),
-                         formats::tensor_bytes(dtype, shape).value_or(0));
+                         archive::tensor_bytes(dtype, shape).value_or(0));
     rows.push_back({is_optimizer, {name, dtype, shape, data}, first_row});
   }
-  run_aside([&](Progress& progress) { return checkpoint::read_rows(folder_, rows, progress); });
+  run_interruptible([&](Progress& progress) { return checkpoint::read_rows(folder_, rows, progress); });
 }
 
 void define_checkpoint(nb::module_& m) {
-  nb::class_<Saver>(m, "CheckpointSaver")
+  nb::class_<PySaver>(m, "CheckpointSaver")
       .def(nb::init<const nb::dict&>(), nb::arg("options"))
-      .def("reserve", &Saver::reserve, nb::arg("tensors"))
-      .def("save", &Saver::save, nb::arg("step"), nb::arg("tensors"), nb::arg("state"), nb::arg("rank_state"),
-           nb::arg("hyper_parameters"))
-      .def("wait", &Saver::wait, nb::arg("turn"), nb::arg("timeout_s"))
-      .def("is_done", &Saver::is_done, nb::arg("turn"))
-      .def("failure", &Saver::failure, nb::arg("turn"))
-      .def("times", &Saver::times)
-      .def("finish", &Saver::finish, nb::arg("timeout_s"))
-      .def("forget", &Saver::forget);
+      .def("reserve", &PySaver::reserve, nb::arg("tensors"))
+      .def("save", &PySaver::save, nb::arg("step"), nb::arg("tensors"), nb::arg("state"),
+           nb::arg("rank_state"), nb::arg("hyper_parameters"))
+      .def("wait", &PySaver::wait, nb::arg("save_id"), nb::arg("timeout_s"))
+      .def("is_done", &PySaver::is_done, nb::arg("save_id"))
+      .def("failure", &PySaver::failure, nb::arg("save_id"))
+      .def("times", &PySaver::times)
+      .def("finish", &PySaver::finish, nb::arg("timeout_s"))
+      .def("forget", &PySaver::forget);
   nb::class_<StepReader>(m, "CheckpointStep")
       .def(nb::init<const std::string&>(), nb::arg("folder"))
       .def_prop_ro("step", &StepReader::step)
@@ -317,19 +320,20 @@ void define_checkpoint(nb::module_& m) {
       .def_prop_ro("rank_states", &StepReader::rank_states)
       .def_prop_ro("tensors", &StepReader::tensors)
       .def("read", &StepReader::read, nb::arg("targets"));
-  nb::class_<Memory>(m, "Memory")
+  nb::class_<ArrayMemory>(m, "Memory")
       .def(nb::init<nb::ndarray<nb::ro, nb::device::cpu>>(), nb::arg("array"))
-      .def_prop_ro("address", &Memory::address)
-      .def_prop_ro("bytes", &Memory::bytes)
-      .def_prop_ro("shape", &Memory::shape)
-      .def_prop_ro("dtype", &Memory::dtype)
-      .def_prop_ro("is_contiguous", &Memory::is_contiguous);
+      .def_prop_ro("address", &ArrayMemory::address)
+      .def_prop_ro("bytes", &ArrayMemory::bytes)
+      .def_prop_ro("shape", &ArrayMemory::shape)
+      .def_prop_ro("dtype", &ArrayMemory::dtype)
+      .def_prop_ro("is_contiguous", &ArrayMemory::is_contiguous);
   m.def("make_array", &make_array, nb::arg("dtype"), nb::arg("shape"));
   m.def(
       "checkpoint_steps",
       [](const std::string& directory) {
         std::vector<std::int64_t> steps;
-        for (const Step step : take(checkpoint::step_folders(directory))) steps.push_back(step.value);
+        for (const Step step : value_or_raise(checkpoint::step_folders(directory)))
+          steps.push_back(step.value);
         return steps;
       },
       nb::arg("directory"));

@@ -1,25 +1,24 @@
-// From Status to Python's exceptions (python/stoker/errors.py), and how long Python's signals wait. Callers
-// hold the GIL.
+// Converts Status to Python exceptions (python/stoker/errors.py). Callers hold the GIL.
 #pragma once
 
 #include <utility>
 
-#include "base/status.h"
-#include "base/time.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::python {
 
-/// Raises the exception of the status's code, with its text and cure. REQUIRES: !status.ok().
+/// Raises the exception for the status code, with message and cure. REQUIRES: !status.ok().
 [[noreturn]] void raise(const Status& status);
 
-/// The value, or the exception of its absence.
+/// The value, or raises the error.
 template <typename T>
-T take(Result<T> result) {
+T value_or_raise(Result<T> result) {
   if (!result.ok()) raise(result.status());
   return std::move(result).value();
 }
 
-/// How long a signal may wait for its handler while C++ works.
-constexpr auto kSignalSlice = std::chrono::milliseconds(50);
+/// Maximum delay of a Python signal handler during C++ calls.
+constexpr auto kSignalPollInterval = std::chrono::milliseconds(50);
 
 }  // namespace stoker::python

@@ -1,5 +1,5 @@
-// What python/stoker/loader.py is built on: one split of a dataset, and the loader over it, with Python's
-// exceptions, signals and lock. Any thread may call; one at a time waits in next().
+// C++ part of python/stoker/loader.py: one split of a dataset and its loader, with Python exceptions, signal
+// handling and the GIL. Callable from any thread; one at a time waits in next().
 #pragma once
 
 #include <memory>
@@ -10,24 +10,24 @@
 #include <tuple>
 
 #include "core/batch.h"
-#include "data/loader.h"
-#include "data/loader/advice.h"
-#include "format/shard_source.h"
+#include "dataset/shard_source.h"
+#include "loader/advice.h"
+#include "stoker/loader.h"
 
 namespace stoker::python {
 
-/// (seed, epoch, position, samples), as in data::OrderState.
+/// (seed, epoch, position, samples), as in loader::OrderState.
 using State = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
 
-/// What loader.py has made of the arguments of stoker.Loader.
+/// Arguments of stoker.Loader, converted by options.py.
 struct FeedOptions {
-  std::vector<std::string> paths;    ///< of more than one: what `weights` mixes
-  std::optional<std::string> split;  ///< none: the only one, else "train"
-  nanobind::object transform;        ///< as recipes.h reads it, or None
-  nanobind::object content;          ///< as recipes.h reads it
+  std::vector<std::string> paths;    ///< several are mixed by `weights`
+  std::optional<std::string> split;  ///< nullopt: the only one, otherwise "train"
+  nanobind::object transform;        ///< for operations_of(), or None
+  nanobind::object content;          ///< for read_content()
   std::string element;               ///< "float32", ...
-  data::Layout layout = data::Layout::nchw;
-  std::vector<data::MixOptions> mixing;
+  image::ImageLayout layout = image::ImageLayout::nchw;
+  std::vector<image::MixOptions> mixing;
   std::uint64_t seed = 0;
   std::string shuffle;  ///< "none", "every_epoch", "full", "by_shard" or "by_chunk"
   std::uint32_t window = 16;
@@ -37,24 +37,24 @@ struct FeedOptions {
   int rank = 0;
   int world = 1;
   std::string remainder;  ///< "pad", "drop" or "exact"
-  data::Wanted wanted;
+  loader::LoaderOverrides wanted;
   bool checks = true;
   bool skips = false;
-  std::uint64_t most_faults = 0;
+  std::uint64_t max_skipped = 0;
   std::uint64_t cache = 0;
-  std::uint64_t chunk_cache = 0;  ///< unpacked bytes of packed shards that are kept
+  std::uint64_t chunk_cache = 0;  ///< cache size for decompressed chunks in bytes
 };
 
 class Feed {
  public:
-  /// Opens the dataset and starts the threads. Raises what data::Loader::open says.
+  /// Opens the dataset and starts the threads. Raises the errors of loader::Loader::open.
   Feed(const FeedOptions& options, const std::optional<State>& resume);
   ~Feed() { close(); }
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  /// The next batch, or None at the end of an epoch. Waits without the GIL; Python's signal handlers run
-  /// meanwhile, so that Ctrl-C works at once. Raises TimeoutError after `timeout_s`; 0: waits for ever.
+  /// The next batch, or None at the end of an epoch. Waits without the GIL and runs Python signal handlers,
+  /// so that Ctrl-C works immediately. Raises TimeoutError after `timeout_s`; 0: no timeout.
   nanobind::object next(double timeout_s);
   void restart(const State& state);
   State state();
@@ -68,7 +68,7 @@ class Feed {
   nanobind::list skipped();
   std::string limiting_stage();
   const std::vector<std::string>& reasons() const { return advice_.reasons; }
-  /// Empty, or that less of packed chunks is kept than a sample needs.
+  /// Empty, or a warning that the chunk cache is smaller than one sample requires.
   const std::string& small_cache() const { return small_cache_; }
   nanobind::list classes() const;
   std::uint64_t samples() const { return source_->samples().size(); }
@@ -78,17 +78,17 @@ class Feed {
   std::uint32_t prefetch() const { return advice_.prefetch; }
 
  private:
-  data::Loader& loader();
-  Status open(const FeedOptions& options, data::LoaderOptions& o, const std::optional<State>& resume);
+  loader::Loader& loader();
+  Status open(const FeedOptions& options, loader::LoaderOptions& o, const std::optional<State>& resume);
 
   const int pid_;
-  std::shared_ptr<formats::ShardSource> source_;         // shared with the batches, for their keys
-  std::vector<const formats::LocalShardSource*> local_;  // what source_ is made of
-  data::Advice advice_;
+  std::shared_ptr<dataset::ShardSource> source_;         // shared with the batches, for their keys
+  std::vector<const dataset::LocalShardSource*> local_;  // parts of source_
+  loader::Advice advice_;
   std::string small_cache_;
-  std::vector<data::FieldKind> kinds_;  // of the batches' columns
-  std::mutex mutex_;                    // taken without the GIL; guards the calls of loader_
-  std::unique_ptr<data::Loader> loader_;
+  std::vector<loader::FieldKind> kinds_;  // of the batches' columns
+  std::mutex mutex_;                      // acquired without the GIL; guards calls of loader_
+  std::unique_ptr<loader::Loader> loader_;
 };
 
 }  // namespace stoker::python

@@ -1,4 +1,4 @@
-// stoker._core: what Python sees of the C++ rooms. Nothing here imports numpy or torch.
+// stoker._core: Python bindings of the C++ rooms. Imports neither numpy nor torch.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -12,9 +12,9 @@
 #include "core/feed.h"
 
 namespace nb = nanobind;
-using stoker::python::Batch;
 using stoker::python::Feed;
 using stoker::python::FeedOptions;
+using stoker::python::PyBatch;
 
 namespace {
 
@@ -24,7 +24,7 @@ std::optional<T> optional_of(const nb::dict& dict, const char* name) {
   return value.is_none() ? std::nullopt : std::optional<T>(nb::cast<T>(value));
 }
 
-// From the keywords that loader.py gives.
+// Reads the keywords of loader.py.
 FeedOptions options_of(const nb::dict& dict) {
   FeedOptions options;
   options.paths = nb::cast<std::vector<std::string>>(dict["paths"]);
@@ -33,11 +33,11 @@ FeedOptions options_of(const nb::dict& dict) {
   options.content = dict["content"];
   options.element = nb::cast<std::string>(dict["dtype"]);
   const bool is_last = nb::cast<bool>(dict["channels_last"]);
-  options.layout = is_last ? stoker::data::Layout::nhwc : stoker::data::Layout::nchw;
+  options.layout = is_last ? stoker::image::ImageLayout::nhwc : stoker::image::ImageLayout::nchw;
   if (const auto alpha = nb::cast<double>(dict["mixup"]); alpha != 0)
-    options.mixing.push_back({stoker::data::MixKind::mixup, alpha});
+    options.mixing.push_back({stoker::image::MixKind::mixup, alpha});
   if (const auto alpha = nb::cast<double>(dict["cutmix"]); alpha != 0)
-    options.mixing.push_back({stoker::data::MixKind::cutmix, alpha});
+    options.mixing.push_back({stoker::image::MixKind::cutmix, alpha});
   options.seed = nb::cast<std::uint64_t>(dict["seed"]);
   options.shuffle = nb::cast<std::string>(dict["shuffle"]);
   options.window = nb::cast<std::uint32_t>(dict["window"]);
@@ -53,29 +53,29 @@ FeedOptions options_of(const nb::dict& dict) {
     options.wanted.resident = {*resident};
   options.checks = nb::cast<bool>(dict["check"]);
   options.skips = nb::cast<bool>(dict["skip"]);
-  options.most_faults = nb::cast<std::uint64_t>(dict["most_skipped"]);
+  options.max_skipped = nb::cast<std::uint64_t>(dict["max_skipped"]);
   options.cache = nb::cast<std::uint64_t>(dict["cache"]);
   options.chunk_cache = nb::cast<std::uint64_t>(dict["chunk_cache"]);
   return options;
 }
 
-// A method of Batch that gives an array over its memory: the array keeps the batch alive.
+// A method of PyBatch that returns an array over its memory: the array keeps the batch alive.
 template <auto method>
 stoker::python::Array array_of(nb::handle self) {
-  return (nb::cast<Batch&>(self).*method)(self);
+  return (nb::cast<PyBatch&>(self).*method)(self);
 }
 
 void define_batch(nb::module_& m) {
-  nb::class_<Batch>(m, "Batch")
-      .def("__len__", &Batch::count)
-      .def_prop_ro("image", &array_of<&Batch::image>)
-      .def_prop_ro("data", &array_of<&Batch::bytes>)
-      .def_prop_ro("offset", &array_of<&Batch::offsets>)
-      .def_prop_ro("label", &array_of<&Batch::label>)
-      .def_prop_ro("index", &array_of<&Batch::index>)
-      .def_prop_ro("key", &Batch::key)
+  nb::class_<PyBatch>(m, "Batch")
+      .def("__len__", &PyBatch::count)
+      .def_prop_ro("image", &array_of<&PyBatch::image>)
+      .def_prop_ro("data", &array_of<&PyBatch::bytes>)
+      .def_prop_ro("offset", &array_of<&PyBatch::offsets>)
+      .def_prop_ro("label", &array_of<&PyBatch::label>)
+      .def_prop_ro("index", &array_of<&PyBatch::index>)
+      .def_prop_ro("key", &PyBatch::key)
       .def(
-          "column", [](nb::handle self, std::size_t i) { return nb::cast<Batch&>(self).column(self, i); },
+          "column", [](nb::handle self, std::size_t i) { return nb::cast<PyBatch&>(self).column(self, i); },
           nb::arg("number"));
 }
 
@@ -110,15 +110,15 @@ void define_feed(nb::module_& m) {
 }  // namespace
 
 NB_MODULE(_core, m) {
-  m.doc() = "The C++ part of stoker: use stoker itself.";
+  m.doc() = "The C++ part of stoker, for internal use.";
   m.attr("version") = std::string(stoker::version());
   m.def("advised_threads", [] {
-    const auto machine = stoker::data::this_machine("/", stoker::current_environment());
-    return stoker::data::advise(machine, {}, {}).threads;
+    const auto machine = stoker::loader::detect_machine("/", stoker::current_environment());
+    return stoker::loader::advise(machine, {}, {}).threads;
   });
   define_batch(m);
   define_feed(m);
   stoker::python::define_checkpoint(m);
-  // Loaders that live until the interpreter ends are closed by loader.py; what is then left is no leak.
+  // loader.py closes remaining loaders at interpreter exit; remaining objects are not leaks.
   nb::set_leak_warnings(false);
 }

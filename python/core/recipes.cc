@@ -13,7 +13,7 @@ namespace {
   raise(invalid("transform: {} is not {}", printable(nb::cast<std::string>(nb::repr(value))), expected));
 }
 
-data::Parameter parameter_of(nb::handle value) {
+image::Parameter parameter_of(nb::handle value) {
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
   if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
   if (nb::isinstance<nb::int_>(value) || nb::isinstance<nb::float_>(value)) return nb::cast<double>(value);
@@ -22,18 +22,18 @@ data::Parameter parameter_of(nb::handle value) {
   return numbers;
 }
 
-data::Operation operation_of(nb::handle value) {
+image::TransformOperation operation_of(nb::handle value) {
   if (nb::isinstance<nb::str>(value)) return {nb::cast<std::string>(value)};
   const bool is_pair = nb::isinstance<nb::sequence>(value) && nb::len(value) == 2;
   if (!is_pair || !nb::isinstance<nb::str>(value[0]) || !nb::isinstance<nb::dict>(value[1]))
     refuse(value, "an operation ('random_horizontal_flip' or ('resize', {'size': 256}))");
-  data::Operation operation{nb::cast<std::string>(value[0])};
+  image::TransformOperation operation{nb::cast<std::string>(value[0])};
   for (const auto& [name, parameter] : nb::cast<nb::dict>(value[1]))
     operation.parameters.emplace(nb::cast<std::string>(nb::str(name)), parameter_of(parameter));
   return operation;
 }
 
-// By numpy's names.
+// numpy's names.
 DType number_type(const std::string& name) {
   static constexpr std::pair<std::string_view, DType> kTypes[] = {
       {"bool", DType::boolean}, {"uint8", DType::u8},    {"int8", DType::i8},       {"int16", DType::i16},
@@ -43,33 +43,34 @@ DType number_type(const std::string& name) {
   for (const auto& [known, type] : kTypes) {
     if (name == known) return type;
   }
-  raise(invalid("loader: '{}' is no type of numbers (float32, int64, ...)", printable(name)));
+  raise(invalid("loader: '{}' is not a numeric type (float32, int64, ...)", printable(name)));
 }
 
 }  // namespace
 
-std::vector<data::Operation> operations_of(nb::handle value) {
+std::vector<image::TransformOperation> operations_of(nb::handle value) {
   if (nb::isinstance<nb::str>(value)) {
-    Result<std::vector<data::Operation>> found = data::recipe(nb::cast<std::string>(value));
+    Result<std::vector<image::TransformOperation>> found = image::recipe(nb::cast<std::string>(value));
     if (!found.ok()) raise(found.error());
     return std::move(*found);
   }
   if (!nb::isinstance<nb::sequence>(value)) refuse(value, "a recipe's name or a list of operations");
-  std::vector<data::Operation> operations;
+  std::vector<image::TransformOperation> operations;
   for (const nb::handle operation : value) operations.push_back(operation_of(operation));
   return operations;
 }
 
-void read_content(nb::handle value, data::LoaderOptions& options) {
+void read_content(nb::handle value, loader::LoaderOptions& options) {
   const auto given = nb::cast<nb::dict>(value);
   const auto kind = nb::cast<std::string>(given["kind"]);
-  options.content = kind == "images"   ? data::Content::images
-                    : kind == "bytes"  ? data::Content::bytes
-                    : kind == "arrays" ? data::Content::arrays
-                                       : data::Content::tokens;
+  options.content = kind == "images"   ? loader::Content::images
+                    : kind == "bytes"  ? loader::Content::bytes
+                    : kind == "arrays" ? loader::Content::arrays
+                                       : loader::Content::tokens;
   options.component = nb::cast<std::string>(given["component"]);
   if (const nb::object array = given["array"]; !array.is_none()) {
-    options.array = data::ArrayForm{number_type(nb::cast<std::string>(array[0])), nb::cast<Shape>(array[1])};
+    options.array =
+        loader::ArrayForm{number_type(nb::cast<std::string>(array[0])), nb::cast<Shape>(array[1])};
   }
   if (const nb::object tokens = given["tokens"]; !tokens.is_none()) {
     options.tokens = {nb::cast<std::uint32_t>(tokens["length"]), nb::cast<std::uint32_t>(tokens["ahead"]),
@@ -79,9 +80,9 @@ void read_content(nb::handle value, data::LoaderOptions& options) {
   for (const nb::handle column : nb::cast<nb::list>(given["columns"])) {
     const auto type = nb::cast<std::string>(column[2]);
     options.fields.push_back({nb::cast<std::string>(column[0]), nb::cast<std::string>(column[1]),
-                              type == "float" ? data::FieldKind::number
-                              : type == "int" ? data::FieldKind::integer
-                                              : data::FieldKind::text});
+                              type == "float" ? loader::FieldKind::number
+                              : type == "int" ? loader::FieldKind::integer
+                                              : loader::FieldKind::text});
   }
 }
 

@@ -1,7 +1,7 @@
-"""Feeds a training from sharded datasets: read ahead, checked, decoded and transformed by C++ threads, in an order that
-is a function of (seed, epoch, position), so that a run resumes exactly and on any number of processes; saves and loads the checkpoints of any training loop; submits functions to Slurm.
+"""Data loading from sharded datasets, checkpoints for any training loop, and submission of functions to Slurm.
 
-Importing this module imports neither numpy nor torch."""
+C++ threads read, verify, decode and transform the samples. Their order is a function of (seed, epoch, position), so a
+run resumes exactly, on any number of processes. Importing this module imports neither numpy nor torch."""
 
 from typing import TYPE_CHECKING
 
@@ -49,8 +49,8 @@ __all__ = [
     "submit",
 ]
 
-# Their imports (multiprocessing, subprocess, threading) are not paid for by those who do not use them.
-_LATER = {
+# Loaded on first use: they import multiprocessing, subprocess and threading.
+_LAZY = {
     "DataLoader": "data_loader",
     "FailedRunError": "futures",
     "Future": "futures",
@@ -64,8 +64,8 @@ _LATER = {
 def __getattr__(name: str) -> object:
     import importlib
 
-    if name in _LATER:
-        return getattr(importlib.import_module(f"stoker.{_LATER[name]}"), name)
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"stoker.{_LAZY[name]}"), name)
     if name == "checkpoint":
         return importlib.import_module("stoker.checkpoint")
     raise AttributeError(f"module 'stoker' has no attribute {name!r}")

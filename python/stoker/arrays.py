@@ -1,5 +1,5 @@
-"""From the loader's memory to the caller's kind of array, without copying: DLPack for torch, the buffer protocol for
-numpy. Neither is imported unless the caller has done so, or asks for it by name."""
+"""Converts the loader's memory to the caller's kind of array without a copy: DLPack for torch, the buffer protocol for numpy.
+Neither is imported unless the caller has done so or requests it by name."""
 
 import sys
 from collections.abc import Callable
@@ -18,12 +18,12 @@ def _as_is(array: Any) -> Any:
 def _to_torch() -> Convert:
     from torch.utils.dlpack import from_dlpack
 
-    # An unversioned capsule: the versioned protocol asks more questions and costs twice the time.
+    # An unversioned capsule: the versioned protocol takes twice the time.
     return lambda array: from_dlpack(array.__dlpack__())
 
 
-def no_bfloat16() -> InvalidError:
-    """For arrays that numpy has no type for."""
+def bfloat16_error() -> InvalidError:
+    """The error for arrays without a numpy type."""
     return InvalidError(
         "loader: tensors: numpy has no bfloat16 (dtype)\n  try: tensors='torch', or dtype='float16' or 'float32'"
     )
@@ -34,16 +34,16 @@ def _to_numpy() -> Convert:
 
     def convert(array: Any) -> Any:
         made = asarray(array)
-        if made.dtype.hasobject:  # what numpy makes of something that has no buffer
-            raise no_bfloat16()
+        if made.dtype.hasobject:  # numpy's result for an object without a buffer
+            raise bfloat16_error()
         return made
 
     return convert
 
 
 def converter(kind: Kind) -> Convert:
-    """What makes that kind of array of one of the loader's. `auto`: torch if it has been imported, else numpy if that
-    has, else the loader's own arrays, which speak DLPack and the buffer protocol."""
+    """A function that converts the loader's arrays. `auto`: torch if it has been imported, otherwise numpy if imported,
+    otherwise the loader's own arrays, which support DLPack and the buffer protocol."""
     if kind == "auto":
         kind = "torch" if "torch" in sys.modules else "numpy" if "numpy" in sys.modules else "dlpack"
     if kind == "torch":

@@ -1,6 +1,6 @@
-"""`python -m stoker.bench MODULE:FUNCTION DATASET`: torch's DataLoader and stoker.DataLoader over the dataset that the
-function returns, with several settings, each in a process of its own. `stoker data bench --python` runs it and shows the
-table; the rows are those of docs/formats/trials.md."""
+"""`python -m stoker.bench MODULE:FUNCTION DATASET` measures torch's DataLoader and stoker.DataLoader over the dataset returned
+by the function, with several settings, each in a separate process. `stoker data bench --python` runs it and prints the table.
+The rows are described in docs/formats/trials.md."""
 
 import importlib
 import json
@@ -36,14 +36,14 @@ def line_of(trial: dict[str, Any]) -> str:
 
 
 def append(path: str, trial: dict[str, Any]) -> None:
-    """Adds a trial to a trials file, which is made if need be."""
+    """Appends a trial to a trials file, created if missing."""
     header = "" if os.path.exists(path) else ",".join(COLUMNS) + "\n"
     with open(path, "a") as file:
         file.write(header + line_of(trial))
 
 
 def settings(workers: int, has_gpu: bool) -> Iterator[dict[str, Any]]:
-    """What is tried: first the number of workers, then each other argument alone, with all workers."""
+    """Settings of the trials: first the number of workers, then each other argument alone, with all workers."""
     base = {
         "loader": "torch",
         "num_workers": workers,
@@ -66,7 +66,7 @@ def settings(workers: int, has_gpu: bool) -> Iterator[dict[str, Any]]:
 
 
 def _open(dataset: Any, batch: int, trial: dict[str, Any]) -> tuple[Any, str]:
-    """The loader, and why it works as it does."""
+    """The loader and its plan."""
     common = {"batch_size": batch, "shuffle": True, "num_workers": trial["num_workers"]}
     common |= {name: trial[name] for name in ("pin_memory", "drop_last")}
     if trial["loader"] == "torch":
@@ -81,7 +81,7 @@ def _open(dataset: Any, batch: int, trial: dict[str, Any]) -> tuple[Any, str]:
 
 
 def memory_of_processes() -> int:
-    """Bytes that this process and its children take, shared pages shared out among those that share them."""
+    """Memory of this process and its children in bytes (PSS: shared pages are divided among their processes)."""
     total, pids = 0, [str(os.getpid())]
     while pids:
         pid = pids.pop()
@@ -96,7 +96,7 @@ def memory_of_processes() -> int:
 
 
 def _count(batch: Any) -> int:
-    """Samples in what default_collate has made."""
+    """Number of samples in a batch of default_collate."""
     if isinstance(batch, dict):
         return max(map(_count, batch.values()), default=0)
     if isinstance(batch, (list, tuple)) and batch and not isinstance(batch[0], (str, bytes)):
@@ -104,18 +104,18 @@ def _count(batch: Any) -> int:
     return len(batch)
 
 
-def _moved(batch: Any, device: str | None, non_blocking: bool) -> Any:
+def _to_device(batch: Any, device: str | None, non_blocking: bool) -> Any:
     if device is None:
         return batch
     if isinstance(batch, dict):
-        return {name: _moved(value, device, non_blocking) for name, value in batch.items()}
+        return {name: _to_device(value, device, non_blocking) for name, value in batch.items()}
     if isinstance(batch, (list, tuple)):
-        return [_moved(value, device, non_blocking) for value in batch]
+        return [_to_device(value, device, non_blocking) for value in batch]
     return batch.to(device, non_blocking=non_blocking) if hasattr(batch, "to") else batch
 
 
 def measure(dataset: Any, batch: int, seconds: float, trial: dict[str, Any]) -> dict[str, Any]:
-    """Epochs until the time is over; the first batch apart."""
+    """Loads epochs for the given time; the first batch is measured separately."""
     import torch
 
     device = "cuda" if torch.cuda.is_available() else None
@@ -125,7 +125,7 @@ def measure(dataset: Any, batch: int, seconds: float, trial: dict[str, Any]) -> 
     begun, memory = started, 0
     while True:
         for got in loader:
-            got = _moved(got, device, trial["non_blocking"])
+            got = _to_device(got, device, trial["non_blocking"])
             if not first:
                 first, begun = time.perf_counter() - started, time.perf_counter()
                 continue
@@ -140,8 +140,8 @@ def measure(dataset: Any, batch: int, seconds: float, trial: dict[str, Any]) -> 
     return trial | found | {"cpu_memory": memory, "samples_per_s": f"{samples / elapsed:.1f}", "limit": why}
 
 
-def in_a_process(function: Any, *arguments: Any) -> dict[str, Any]:
-    """What `function` returns, from a forked child: what it leaves in memory is not the next trial's."""
+def run_in_process(function: Any, *arguments: Any) -> dict[str, Any]:
+    """The result of `function`, called in a forked child, so that its memory does not affect the next trial."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -165,7 +165,7 @@ def in_a_process(function: Any, *arguments: Any) -> dict[str, Any]:
 
 
 def load(name: str, dataset: str) -> Any:
-    """What MODULE:FUNCTION returns for that dataset."""
+    """The dataset returned by MODULE:FUNCTION."""
     module, _, function = name.partition(":")
     if not module or not function:
         raise SystemExit(f"stoker.bench: '{name}' is not MODULE:FUNCTION")
@@ -181,11 +181,11 @@ def load(name: str, dataset: str) -> Any:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Writes the trials, each as it ends, into the file of --trials, else to standard output."""
+    """Writes each finished trial to the file of --trials, otherwise to standard output."""
     import argparse
 
     parser = argparse.ArgumentParser(
-        prog="python -m stoker.bench", description="Tries DataLoader settings on a dataset."
+        prog="python -m stoker.bench", description="Measure DataLoader settings on a dataset."
     )
     parser.add_argument("function", metavar="MODULE:FUNCTION")
     parser.add_argument("dataset")
@@ -200,10 +200,10 @@ def main(words: list[str] | None = None) -> None:
 
     dataset = load(given.function, given.dataset)
     known = {"jobid": given.job, "dataset": given.function, "batch": given.batch}
-    # Initialised in the children only: CUDA does not survive a fork.
+    # CUDA is initialized only in the children: it does not survive a fork.
     has_gpu = torch.cuda.device_count() > 0
     for trial in settings(cores(), has_gpu):
-        found = in_a_process(measure, dataset, given.batch, given.seconds, known | trial)
+        found = run_in_process(measure, dataset, given.batch, given.seconds, known | trial)
         if given.trials:
             append(given.trials, found)
         else:

@@ -1,11 +1,11 @@
-"""A function and its arguments on their way to another process, and their result on the way back.
+"""Sends a function with its arguments to a remote process, and returns the result.
 
-A call is one file: a header, then the function with its arguments, pickled. Each rank answers with one file, written beside
-and renamed, so that it is whole or absent; a task of an array with a line of its record, where the answer is small.
-`python -m stoker.call FILE` is the other side: it runs the call as a rank or task.
+A call is one file: a header, then the pickled function with its arguments. Each rank answers with one file, written atomically
+by a rename. A task of an array answers with a line of its record if the answer is small. `python -m stoker.call FILE` runs the
+call as a rank or task.
 
-What is pickled by name is imported there: modules by the same sys.path, and a script's own functions by running the script
-as "__mp_main__", as multiprocessing does. cloudpickle, where it is installed, sends these and lambdas by value."""
+Objects pickled by name are imported in the remote process: modules with the same sys.path, functions of a script by running
+the script as "__mp_main__", like multiprocessing. If cloudpickle is installed, it sends these and lambdas by value."""
 
 import base64
 import importlib.util
@@ -27,17 +27,17 @@ from stoker.errors import InvalidError, NotFoundError, StokerError
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 _VERSION = 1
-_VALUE, _ERROR = b"v", b"e"  # what an answer begins with
+_VALUE, _ERROR = b"v", b"e"  # first byte of an answer
 _INSIDE = "STOKER_IN_CALL"
 _MAIN = "__mp_main__"
-# A shared filesystem may take so long to show what another node has renamed.
-_PATIENCE_S = 10.0
-# Of a task's answer, for which it gets a file of its own.
+# Delay until a shared filesystem shows a rename on a different node.
+_TIMEOUT_S = 10.0
+# Larger answers of a task get a separate file.
 _LARGE = 64 * 1024
 
 
 class RemoteError(StokerError, RuntimeError):
-    """An exception of another process that cannot be brought here; its text says which."""
+    """A remote exception that cannot be unpickled here; the message contains its type."""
 
 
 class _TracebackError(Exception):
@@ -49,7 +49,7 @@ class _TracebackError(Exception):
 
 
 def is_inside() -> bool:
-    """Whether this process is importing a script for the sake of a call."""
+    """Whether this process is importing a script for a call."""
     return bool(os.environ.get(_INSIDE))
 
 
@@ -58,7 +58,7 @@ def _sends_by_value() -> bool:
 
 
 def dump(what: Any) -> bytes:
-    """Pickles it, by cloudpickle where that is installed."""
+    """Pickles an object, with cloudpickle if installed."""
     if _sends_by_value():
         import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -67,7 +67,7 @@ def dump(what: Any) -> bytes:
 
 
 def write_call(file: Path, function: Callable[..., Any], arguments: list[Arguments]) -> None:
-    """Writes a function with the arguments of one or more calls of it. InvalidError for what cannot be sent."""
+    """Writes a function with the arguments of one or more calls. InvalidError if it cannot be pickled."""
     name = getattr(function, "__qualname__", repr(function))
     main = sys.modules.get("__main__")
     header: dict[str, Any] = {"version": _VERSION, "path": list(sys.path), "by_value": _sends_by_value()}
@@ -79,18 +79,16 @@ def write_call(file: Path, function: Callable[..., Any], arguments: list[Argumen
     try:
         content = dump((function, arguments))
     except Exception as error:  # pickle raises many kinds
-        raise InvalidError(f"submit: {name} cannot be sent: {error}\n  try: pip install cloudpickle") from error
+        raise InvalidError(f"submit: {name} cannot be pickled: {error}\n  try: pip install cloudpickle") from error
     is_by_name = getattr(function, "__module__", "") == "__main__" and b"__main__" in content
     has_source = "main_module" in header or "main_file" in header
     if is_by_name and not has_source and not header["by_value"]:
-        raise InvalidError(
-            f"submit: {name} is defined in no file that another process could import\n  try: pip install cloudpickle"
-        )
+        raise InvalidError(f"submit: {name} is not defined in an importable file\n  try: pip install cloudpickle")
     file.write_bytes(pickle.dumps(header) + content)
 
 
 def _become_main(header: dict[str, Any]) -> None:
-    """Makes the names of the caller's script importable as `__main__`, without running what is behind its guard."""
+    """Makes the names of the caller's script importable as `__main__`, without running its guarded main part."""
     os.environ[_INSIDE] = "1"
     try:
         if "main_module" in header:
@@ -107,11 +105,13 @@ def _become_main(header: dict[str, Any]) -> None:
 
 
 def read_call(content: bytes, number: int = 0) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """The function and the arguments of one of its calls; imports what they need."""
+    """The function and the arguments of one of its calls; imports required modules."""
     stream = io.BytesIO(content)
     header = pickle.load(stream)
     if header["version"] != _VERSION:
-        raise InvalidError(f"call: version {header['version']}, and this stoker reads {_VERSION}")
+        raise InvalidError(
+            f"call: version {header['version']} is not supported (this Stoker version reads version {_VERSION})"
+        )
     sys.path[:] = header["path"] + [place for place in sys.path if place not in header["path"]]
     rest = content[stream.tell() :]
     if b"__main__" in rest and not header["by_value"]:
@@ -121,8 +121,8 @@ def read_call(content: bytes, number: int = 0) -> tuple[Callable[..., Any], tupl
 
 
 def _find(file: Path, folder: Path) -> bytes:
-    """The call's bytes: it moves from where it was written into the run's folder."""
-    deadline = time.monotonic() + _PATIENCE_S
+    """The call's bytes: the file is moved from where it was written to the run's folder."""
+    deadline = time.monotonic() + _TIMEOUT_S
     while True:
         for place in (folder / "call.pkl", file):
             try:
@@ -135,13 +135,13 @@ def _find(file: Path, folder: Path) -> bytes:
 
 
 def _dump_error(error: BaseException) -> bytes:
-    told = "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(error))
     short = "".join(traceback.format_exception_only(error)).strip()
     try:
-        content = dump((error, short, told))
-        pickle.loads(content)  # some can be pickled and not be made again
+        content = dump((error, short, text))
+        pickle.loads(content)  # some exceptions cannot be unpickled
     except Exception:
-        content = pickle.dumps((None, short, told))
+        content = pickle.dumps((None, short, text))
     return _ERROR + content
 
 
@@ -155,12 +155,12 @@ def write_answer(file: Path, content: bytes) -> None:
 
 
 def _task_files(folder: Path, task: int) -> tuple[Path, Path]:
-    """The record of an array's task, and where an answer is that is too large for it."""
+    """The record of an array's task, and the file of a large answer."""
     return folder / f"tasks/{task:05}.jsonl", folder / f"tasks/{task:05}.pkl"
 
 
 def write_task_answer(folder: Path, task: int, content: bytes) -> None:
-    """Nobody else writes to the record while the task runs; a record is one write, its end last."""
+    """Appends to the record, which has no other writer while the task runs. A record is one write."""
     record, large = _task_files(folder, task)
     if len(content) > _LARGE:
         return write_answer(large, content)
@@ -170,7 +170,7 @@ def write_task_answer(folder: Path, task: int, content: bytes) -> None:
 
 
 def find_task_answer(folder: Path, task: int) -> tuple[bytes | None, str | None]:
-    """The answer of an array's task, and why it ended without one. Both are None before."""
+    """The answer of an array's task, and the reason if it ended without one. Both are None before its end."""
     record, large = _task_files(folder, task)
     answer: bytes | None = None
     why: str | None = None
@@ -182,7 +182,7 @@ def find_task_answer(folder: Path, task: int) -> tuple[bytes | None, str | None]
         try:
             event = json.loads(line)
         except ValueError:
-            continue  # a torn record
+            continue  # a truncated record
         if event["kind"] == "task_started":
             answer, why = None, None
         elif event["kind"] == "answer":
@@ -195,13 +195,13 @@ def find_task_answer(folder: Path, task: int) -> tuple[bytes | None, str | None]
 
 
 def read_answer(content: bytes) -> Any:
-    """The value that the call gave; raises the exception that it raised, with its traceback as the cause."""
-    sys.modules.setdefault(_MAIN, sys.modules["__main__"])  # where classes of the caller's script were there
+    """The return value of the call, or raises its exception with the remote traceback as the cause."""
+    sys.modules.setdefault(_MAIN, sys.modules["__main__"])  # the module of the caller's classes in the remote process
     answer = pickle.loads(content[1:])
     if content[:1] == _VALUE:
         return answer
-    error, short, told = answer
-    raise (error if isinstance(error, BaseException) else RemoteError(short)) from _TracebackError(told)
+    error, short, text = answer
+    raise (error if isinstance(error, BaseException) else RemoteError(short)) from _TracebackError(text)
 
 
 def is_failure(file: Path) -> bool:
@@ -210,13 +210,13 @@ def is_failure(file: Path) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """Runs the call of a file as a rank of a run, or one of its calls as a task of an array: the answer goes into the run's
+    """Runs the call of a file as a rank of a run, or one of its calls as a task of an array. Writes the answer to the run's
     folder."""
     file = Path(words[0])
     folder = Path(os.environ["STOKER_RUN_DIR"])
     task = int(os.environ.get("STOKER_TASK") or 0)
     own = folder / f"result-{int(os.environ['RANK']):04}.pkl" if task == 0 else _task_files(folder, task)[1]
-    own.unlink(missing_ok=True)  # of an attempt before this one
+    own.unlink(missing_ok=True)  # of an earlier attempt
 
     def answer(content: bytes) -> None:
         if task == 0:
@@ -236,7 +236,7 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # As a module with its own name, so that exceptions raised here are the caller's classes.
+    # Imported under its real name, so that exceptions raised here have the caller's classes.
     from stoker.call import main as run_call
 
     sys.exit(run_call(sys.argv[1:]))

@@ -1,9 +1,9 @@
-"""Checkpoints for any training loop: saved whole or not at all, every byte checked when they are loaded, no pickle.
+"""Checkpoints for any training loop: saved atomically, every byte verified when loaded, no pickle.
 
     stoker.checkpoint.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, "ckpt", step=300)
     state = stoker.checkpoint.load("ckpt")
 
-docs/python.md describes the arguments, docs/formats/checkpoint.md what is on disk."""
+docs/python.md describes the arguments, docs/formats/checkpoint.md the format."""
 
 import atexit
 import json
@@ -17,12 +17,12 @@ from typing import Any
 from stoker import _core, checkpoint_tree
 from stoker import checkpoint_tensors as tensors_of
 from stoker.checkpoint_latest import Latest, latest
-from stoker.checkpoint_reading import Loaded, load
+from stoker.checkpoint_load import Loaded, load
 from stoker.checkpoint_tree import OPTIMIZER
 from stoker.checkpoint_world import World, world
 from stoker.errors import InvalidError, StokerError
 
-__all__ = ["Latest", "Loaded", "Saving", "close", "latest", "load", "reserve", "save", "save_async"]
+__all__ = ["Latest", "Loaded", "SaveFuture", "async_save", "close", "latest", "load", "reserve", "save"]
 
 Folder = str | os.PathLike[str]
 Values = Mapping[str, "bool | int | float | str | bytes"]
@@ -30,7 +30,7 @@ Values = Mapping[str, "bool | int | float | str | bytes"]
 
 @dataclass(frozen=True)
 class _Options:
-    keep: int
+    keep_last: int
     keep_every: float
     keep_best: int
     metric: str
@@ -38,42 +38,42 @@ class _Options:
     run: str | None
 
 
-class Saving:
-    """A step that is being written in the background."""
+class SaveFuture:
+    """A step being written in the background."""
 
-    def __init__(self, saver: "_Saver", turn: int, step: int) -> None:
-        self._saver, self._turn = saver, turn
+    def __init__(self, saver: "_Saver", save_id: int, step: int) -> None:
+        self._saver, self._save_id = saver, save_id
         self.step = step
         self.folder = saver.folder / f"step-{step}"
-        self._is_told = False
+        self._is_reported = False
 
     def wait(self, timeout: float | None = None) -> Path:
-        """Until the step is safe on disk, on all ranks; its folder. Raises why it could not be written, or
+        """Waits until the step is on disk on all ranks and returns its folder. Raises the error of the save, or
         stoker.WaitTimeoutError after `timeout` seconds."""
         try:
-            self._saver.core.wait(self._turn, timeout or 0)
+            self._saver.core.wait(self._save_id, timeout or 0)
         finally:
-            self._is_told = self.done()
+            self._is_reported = self.done()
         return self.folder
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
-        return bool(self._saver.core.is_done(self._turn))
+        """Whether the save has ended, successfully or not."""
+        return bool(self._saver.core.is_done(self._save_id))
 
     def warn(self) -> None:
-        """Says that the step failed when nobody has waited for it."""
-        failure = None if self._is_told or not self.done() else self._saver.core.failure(self._turn)
+        """Warns about a failed step that was not waited for."""
+        failure = None if self._is_reported or not self.done() else self._saver.core.failure(self._save_id)
         if failure is not None:
-            self._is_told = True
+            self._is_reported = True
             warnings.warn(f"{self.folder}: not saved: {failure}", RuntimeWarning, stacklevel=4)
 
 
 class _Saver:
-    """The writer of one folder in this process."""
+    """Writes to one folder in this process."""
 
     def __init__(self, folder: Path, place: World, options: _Options, generation: int) -> None:
         self.folder, self.place, self.options, self.generation = folder, place, options, generation
-        self._pending: list[Saving] = []
+        self._pending: list[SaveFuture] = []
         self.core = _core.CheckpointSaver(
             {
                 "directory": os.fspath(folder),
@@ -81,7 +81,7 @@ class _Saver:
                 "world_size": place.size,
                 "run": options.run or _run_of(folder),
                 "writer": f"{place.writer}-{generation}",
-                "keep": options.keep,
+                "keep_last": options.keep_last,
                 "keep_every_s": options.keep_every,
                 "keep_best": options.keep_best,
                 "metric": options.metric,
@@ -89,17 +89,19 @@ class _Saver:
             }
         )
 
-    def save(self, flat: checkpoint_tree.Flat, step: int, state: str, rank_state: str, hyper_parameters: str) -> Saving:
+    def save(
+        self, flat: checkpoint_tree.Flat, step: int, state: str, rank_state: str, hyper_parameters: str
+    ) -> SaveFuture:
         for pending in self._pending:
             pending.warn()
         self._pending = [pending for pending in self._pending if not pending.done()]
-        # After this line the memories are held until the C++ part has copied them.
+        # From here on the memory is kept alive until the C++ part has copied it.
         memories, rows = _memories(flat)
-        turn = self.core.save(step, rows, state, rank_state, hyper_parameters)
+        save_id = self.core.save(step, rows, state, rank_state, hyper_parameters)
         del memories
-        saving = Saving(self, turn, step)
-        self._pending.append(saving)
-        return saving
+        future = SaveFuture(self, save_id, step)
+        self._pending.append(future)
+        return future
 
     def reserve(self, flat: checkpoint_tree.Flat) -> None:
         _, rows = _memories(flat)
@@ -128,7 +130,7 @@ def _memories(flat: checkpoint_tree.Flat) -> tuple[list[Any], list[tuple[Any, ..
 
 
 def _run_of(folder: Path) -> str:
-    """The run whose checkpoints lie there, else a name for them: who names a folder owns it."""
+    """The run of existing checkpoints in the folder, otherwise a name derived from the folder."""
     for step in reversed(_core.checkpoint_steps(os.fspath(folder))):
         try:
             return str(_core.CheckpointStep(os.fspath(folder / f"step-{step}")).run)
@@ -139,7 +141,7 @@ def _run_of(folder: Path) -> str:
 
 
 def _saver(folder: Folder, rank: int | None, world_size: int | None, writer: str | None, options: _Options) -> _Saver:
-    """The one of that folder; another one when it is asked for other options."""
+    """The saver of the folder; a new one if options change."""
     at = Path(os.path.abspath(folder))
     place = world(rank, world_size, writer)
     old = _savers.get(at)
@@ -153,21 +155,25 @@ def _saver(folder: Folder, rank: int | None, world_size: int | None, writer: str
     return _savers[at]
 
 
-def _options(keep: int, keep_every: float, keep_best: int, metric: str, timeout: float, run: str | None) -> _Options:
-    for name, value in (("keep", keep), ("keep_every", keep_every), ("keep_best", keep_best)):
+def _options(
+    keep_last: int, keep_every: float, keep_best: int, metric: str, timeout: float, run: str | None
+) -> _Options:
+    for name, value in (("keep_last", keep_last), ("keep_every", keep_every), ("keep_best", keep_best)):
         if value < 0:
-            raise InvalidError(f"checkpoint: {name}: {value} is less than 0")
-    if (keep_every or keep_best) and not keep:
-        raise InvalidError("checkpoint: keep_every and keep_best: without keep all steps stay")
+            raise InvalidError(f"checkpoint: {name}: {value} is negative")
+    if (keep_every or keep_best) and not keep_last:
+        raise InvalidError("checkpoint: keep_every and keep_best require keep_last: without it all steps are kept")
     if bool(keep_best) != bool(metric):
-        raise InvalidError("checkpoint: keep_best and metric: give both or none")
-    return _Options(keep, keep_every, keep_best, metric, timeout, run)
+        raise InvalidError("checkpoint: keep_best and metric: set both or neither")
+    return _Options(keep_last, keep_every, keep_best, metric, timeout, run)
 
 
 def _values(name: str, values: Values | None) -> str:
     for key, value in (values or {}).items():
         if not isinstance(key, str) or not isinstance(value, (bool, int, float, str, bytes)):
-            raise InvalidError(f"checkpoint: {name}: '{key}' is {type(value).__name__}, not a number, text or bytes")
+            raise InvalidError(
+                f"checkpoint: {name}: '{key}' is {type(value).__name__}, expected a number, str or bytes"
+            )
     return json.dumps({key: checkpoint_tree.stored_value(value) for key, value in (values or {}).items()})
 
 
@@ -175,12 +181,12 @@ def _flatten(state: Any) -> checkpoint_tree.Flat:
     return checkpoint_tree.flatten(state, tensors_of.is_tensor, tensors_of.describe)
 
 
-def save_async(
+def async_save(
     state: Any,
     folder: Folder,
     *,
     step: int,
-    keep: int = 0,
+    keep_last: int = 0,
     keep_every: float = 0,
     keep_best: int = 0,
     metric: str = "",
@@ -191,15 +197,15 @@ def save_async(
     run: str | None = None,
     writer: str | None = None,
     timeout: float = 600,
-) -> Saving:
-    """Copies this rank's share of `state` and returns; a thread without Python's lock writes it. Otherwise as save().
-    At most two steps are in flight: a third waits for the first. A step that failed and was not waited for is told as a
-    RuntimeWarning by the next one."""
+) -> SaveFuture:
+    """Copies this rank's share of `state` and returns; a thread without the GIL writes it. Arguments as for save(). At
+    most two steps are in flight: a third save waits for the first. If a step fails and is not waited for, the next save
+    emits a RuntimeWarning."""
     if not isinstance(state, Mapping):
         raise InvalidError(f"checkpoint: state is {type(state).__name__}, expected a dict such as {{'model': ...}}")
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise InvalidError(f"checkpoint: step: {step!r} is not a whole number from 0 on")
-    options = _options(keep, keep_every, keep_best, metric, timeout, run)
+        raise InvalidError(f"checkpoint: step: {step!r} is not a whole number of at least 0")
+    options = _options(keep_last, keep_every, keep_best, metric, timeout, run)
     saver = _saver(folder, rank, world_size, writer, options)
     flat = _flatten(state)
     values = checkpoint_tree.top_level(state) | {"python": checkpoint_tree.to_text(flat.tree)}
@@ -213,7 +219,7 @@ def save(
     folder: Folder,
     *,
     step: int,
-    keep: int = 0,
+    keep_last: int = 0,
     keep_every: float = 0,
     keep_best: int = 0,
     metric: str = "",
@@ -225,19 +231,19 @@ def save(
     writer: str | None = None,
     timeout: float = 600,
 ) -> Path:
-    """Writes `state` as `folder`/step-<step>, which appears at once when all of it is on disk. Returns that folder.
+    """Writes `state` to `folder`/step-<step>, which appears atomically when everything is on disk. Returns that folder.
 
-    `state`: dicts, lists, tuples, numbers, text, bytes, tensors. With several processes (torchrun, `stoker run`: RANK
-    and WORLD_SIZE) every rank calls it with its own state; tensors are then shared among the ranks by bytes, and the
-    small ones and all other values are rank 0's. What differs between ranks goes into `rank_state`. `keep`: the newest
-    so many steps stay, 0: all; beside them the first of every `keep_every` seconds, and the `keep_best` best by the
-    number `metric` on top of the state (of a loss or an error the least). `run`: a folder with steps of another run is
-    refused. `timeout`: seconds that the ranks may wait for each other."""
-    saving = save_async(
+    `state`: dicts, lists, tuples, numbers, str, bytes and tensors. With several processes (torchrun, `stoker run`: RANK
+    and WORLD_SIZE) every rank calls it with its state. Large tensors are divided among the ranks; small tensors and all
+    other values are rank 0's. Values that differ between ranks belong in `rank_state`. `keep_last`: number of newest
+    steps to keep, 0: all. Additionally kept are the first step of every `keep_every` seconds and the `keep_best` best
+    steps by `metric`, a number at the top level of the state (lower is better for a loss or an error). `run`: a folder
+    with steps of a different run is an error. `timeout`: seconds that the ranks wait for each other."""
+    future = async_save(
         state,
         folder,
         step=step,
-        keep=keep,
+        keep_last=keep_last,
         keep_every=keep_every,
         keep_best=keep_best,
         metric=metric,
@@ -249,14 +255,14 @@ def save(
         writer=writer,
         timeout=timeout,
     )
-    return saving.wait()
+    return future.wait()
 
 
 def reserve(
     state: Any,
     folder: Folder,
     *,
-    keep: int = 0,
+    keep_last: int = 0,
     keep_every: float = 0,
     keep_best: int = 0,
     metric: str = "",
@@ -266,15 +272,15 @@ def reserve(
     writer: str | None = None,
     timeout: float = 600,
 ) -> None:
-    """Takes the memory that saves of such a state will take, so that the first one is as quick as the others. The other
-    arguments are those of the saves."""
-    options = _options(keep, keep_every, keep_best, metric, timeout, run)
+    """Allocates the memory for saves of such a state, so that the first save is as fast as later ones. The remaining
+    arguments must match the saves."""
+    options = _options(keep_last, keep_every, keep_best, metric, timeout, run)
     _saver(folder, rank, world_size, writer, options).reserve(_flatten(state))
 
 
 def close(folder: Folder | None = None) -> None:
-    """Waits for what is being written into `folder`, or anywhere, and gives the memory back. Done at the interpreter's
-    end, too."""
+    """Waits for saves in flight to `folder` (default: all folders) and frees their memory. Also called at interpreter
+    exit."""
     chosen = list(_savers) if folder is None else [Path(os.path.abspath(folder))]
     for at in chosen:
         saver = _savers.pop(at, None)

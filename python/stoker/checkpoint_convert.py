@@ -1,5 +1,5 @@
-"""`stoker checkpoint convert` from and to torch.save's files: python3 -m stoker.checkpoint_convert SOURCE TARGET. Reads them
-with weights_only, so that no code in them is run. Prints {"tensors", "files", "bytes"}; ends with 3 where torch is missing."""
+"""Implements `stoker checkpoint convert` for torch.save's files: python3 -m stoker.checkpoint_convert SOURCE TARGET. Reads with
+weights_only, so that no code in the file runs. Prints {"tensors", "files", "bytes"}; exit code 3 without torch."""
 
 import json
 import os
@@ -20,14 +20,14 @@ def _to_step(source: Path, target: Path) -> None:
 
     named = re.fullmatch(r"step-(0|[1-9]\d*)", target.name)
     if named is None:
-        raise InvalidError(f"{target}: is not the name of a step\n  try: {target}/step-0")
+        raise InvalidError(f"{target}: is not a valid step folder name\n  try: {target}/step-0")
     if target.exists():
-        raise ExistsError(f"{target}: is there already")
+        raise ExistsError(f"{target}: already exists")
     try:
         state = torch.load(source, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds
         why = str(error).strip().partition("\n")[0]
-        raise InvalidError(f"{source}: torch does not load it with weights_only: {why}") from None
+        raise InvalidError(f"{source}: torch.load() with weights_only failed: {why}") from None
     if isinstance(state, torch.Tensor):
         state = {"model": {"_": state}}
     checkpoint.save(state, target.parent, step=int(named[1]), rank=0, world_size=1)
@@ -39,7 +39,7 @@ def _to_pickled(source: Path, target: Path) -> None:
     from stoker import checkpoint
 
     if target.exists():
-        raise ExistsError(f"{target}: is there already")
+        raise ExistsError(f"{target}: already exists")
     state = dict(checkpoint.load(source, rank=0, world_size=1))
     part = target.with_name(target.name + ".part")
     with part.open("wb") as file:

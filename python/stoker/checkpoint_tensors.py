@@ -1,5 +1,5 @@
-"""Tensors of torch, of numpy and of whatever speaks DLPack, as addresses for the C++ part. Neither is imported here: who
-saves one of theirs has done so."""
+"""Tensors of torch, numpy and DLPack libraries as memory addresses for the C++ part. Imports neither torch nor numpy: a caller
+with such a tensor has imported its library."""
 
 import sys
 from collections.abc import Callable
@@ -12,20 +12,20 @@ from stoker.errors import InvalidError
 Kind = Literal["auto", "torch", "numpy", "dlpack"]
 Shape = tuple[int, ...]
 
-# What safetensors names, and both libraries.
+# Type names of both libraries, with their safetensors names.
 _NAMES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "float16": "F16", "bfloat16": "BF16",
     "int32": "I32", "uint32": "U32", "float32": "F32", "float64": "F64", "int64": "I64", "uint64": "U64",
 }  # fmt: skip
 _LIBRARY_NAMES = {stored: name for name, stored in _NAMES.items()}
-# Stored as another type: two numbers each, or one byte.
+# Types stored as pairs of numbers.
 _PAIRS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
-_BELOW = 64 << 10  # as kWholeBelow: not split between ranks, so that rank 0's counts
+_BELOW = 64 << 10  # as kWholeBelow: not split between ranks, so that rank 0's is saved
 
 
 @dataclass
 class Memory:
-    """What is saved of one tensor, or where a loaded one goes. `holder` keeps the memory."""
+    """Memory of a tensor to save or to load into. `holder` keeps it alive."""
 
     dtype: str
     shape: Shape
@@ -34,7 +34,7 @@ class Memory:
     holder: Any
     whole: Shape | None = None  # of a shard
     first_row: int = 0
-    is_writer: bool = True  # else another replica of the shard writes these rows
+    is_writer: bool = True  # False: a different replica of the shard writes these rows
 
     @property
     def is_small(self) -> bool:
@@ -59,7 +59,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def describe(value: Any) -> list[str]:
-    """The library a tensor is of and its type where it is stored as another one, as the tree holds them."""
+    """The library of a tensor, and its type if it is stored as a different one, for the tree."""
     torch, numpy = _torch(), _numpy()
     if torch is not None and isinstance(value, torch.Tensor):
         name = str(value.dtype).removeprefix("torch.")
@@ -71,7 +71,7 @@ def describe(value: Any) -> list[str]:
 
 
 def memory(value: Any, path: str) -> Memory:
-    """The memory of a tensor, made contiguous and brought to the CPU where it is not. InvalidError names `path`."""
+    """The memory of a tensor, copied if it is not contiguous or not on the CPU. InvalidError names `path`."""
     torch, numpy = _torch(), _numpy()
     if torch is not None and isinstance(value, torch.Tensor):
         return _of_torch(torch, value, path)
@@ -80,9 +80,9 @@ def memory(value: Any, path: str) -> Memory:
     try:
         found = _core.Memory(value)
     except TypeError:
-        raise _unknown(path, "is not in the CPU's memory") from None
+        raise _unknown(path, "is not in CPU memory") from None
     if found.dtype is None or not found.is_contiguous:
-        raise _unknown(path, "is of a type, or strided in a way, that DLPack has and checkpoints do not")
+        raise _unknown(path, "has a type or strides that are not supported")
     return Memory(found.dtype, tuple(found.shape), found.address, found.bytes, found)
 
 
@@ -96,7 +96,7 @@ def _of_numpy(numpy: Any, value: Any, path: str) -> Memory:
     if name in _PAIRS:
         shape, name = (*shape, 2), _PAIRS[name]
     if name not in _NAMES:
-        raise _unknown(path, f"is of numpy's type {name}, which a checkpoint does not hold")
+        raise _unknown(path, f"has numpy type {name}, which is not supported")
     return Memory(_NAMES[name], shape, array.__array_interface__["data"][0], array.nbytes, array)
 
 
@@ -106,10 +106,10 @@ def _of_torch(torch: Any, value: Any, path: str) -> Memory:
         return _of_distributed(torch, tensor, path)
     if type(value).__name__ == "ShardedTensor":
         raise _unknown(
-            path, "is a ShardedTensor of FSDP1 (save DTensors, as fully_shard() gives, or a full state dict)"
+            path, "is a ShardedTensor of FSDP1 (save DTensors, as returned by fully_shard(), or a full state dict)"
         )
     if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise _unknown(path, "is sparse or quantized, which a checkpoint does not hold")
+        raise _unknown(path, "is sparse or quantized, which is not supported")
     if tensor.device.type == "meta":
         raise _unknown(path, "is on the device 'meta', which has no values")
     if tensor.device.type != "cpu":
@@ -125,16 +125,16 @@ def _of_torch(torch: Any, value: Any, path: str) -> Memory:
 
 
 def _as_stored(torch: Any, tensor: Any, name: str, path: str) -> Any:
-    """The same memory as a type that checkpoints have."""
+    """The same memory as a supported type."""
     if name in _PAIRS:
         return torch.view_as_real(tensor)
     if tensor.element_size() == 1 and name.startswith("float8"):
         return tensor.view(torch.uint8)
-    raise _unknown(path, f"is of torch's type {name}, which a checkpoint does not hold")
+    raise _unknown(path, f"has torch type {name}, which is not supported")
 
 
 def _of_distributed(torch: Any, tensor: Any, path: str) -> Memory:
-    """A DTensor: this rank's rows where it is sharded on dimension 0, as FSDP2 does; what is replicated as a whole."""
+    """A DTensor: this rank's rows if it is sharded on dimension 0, as in FSDP2; the whole tensor if it is replicated."""
     sharded = [axis for axis, placement in enumerate(tensor.placements) if not placement.is_replicate()]
     local = _of_torch(torch, tensor.to_local(), path)
     if not sharded:
@@ -145,7 +145,7 @@ def _of_distributed(torch: Any, tensor: Any, path: str) -> Memory:
     if not is_rows or type(tensor.placements[sharded[0]]).__name__ != "Shard" or tensor.is_complex():
         raise _unknown(
             path,
-            f"is distributed as ({placements}); checkpoints hold rows of one mesh axis: Shard(0), others replicated\n"
+            f"is distributed as ({placements}); only Shard(0) on one mesh axis is supported, with the rest replicated\n"
             "  try: torch.distributed.checkpoint.state_dict.get_model_state_dict with full_state_dict=True",
         )
     axis = sharded[0]
@@ -160,19 +160,19 @@ def _of_distributed(torch: Any, tensor: Any, path: str) -> Memory:
 
 
 def saved(memory: Memory, name: str, is_optimizer: bool) -> tuple[Any, ...]:
-    """As _core.CheckpointSaver takes it."""
+    """The argument of _core.CheckpointSaver."""
     kind = 1 if is_optimizer else 0
     if memory.whole is not None:
         is_writer = memory.is_writer
         shape, size = (memory.shape, memory.bytes) if is_writer else ((0, *memory.shape[1:]), 0)
         return (kind + 4, name, memory.dtype, shape, memory.address, size, memory.whole, memory.first_row)
-    # Which rank's copy of a small tensor counts is then never a question: batch-norm statistics differ between ranks.
+    # A small tensor is always saved from rank 0: batch-norm statistics differ between ranks.
     kind += 2 if memory.is_small else 0
     return (kind, name, memory.dtype, memory.shape, memory.address, memory.bytes, (), 0)
 
 
 def library(kind: Kind, saved_as: str, dtype: str) -> str:
-    """What a loaded tensor becomes: what it was where that library is there, else what is."""
+    """Library of a loaded tensor: the original one if it is imported, otherwise an available one."""
     if kind not in ("auto", "torch", "numpy", "dlpack"):
         raise InvalidError(f"checkpoint: tensors: unknown kind '{kind}' (one of: auto, torch, numpy, dlpack)")
     if kind != "auto":
@@ -185,7 +185,7 @@ def library(kind: Kind, saved_as: str, dtype: str) -> str:
 
 
 def empty(library: str, dtype: str, shape: Shape, path: str) -> Memory:
-    """Memory for a tensor that is to be loaded; its `holder` is the tensor."""
+    """Memory for a tensor to load; its `holder` is the tensor."""
     if library == "torch":
         import torch
 
@@ -203,7 +203,7 @@ def empty(library: str, dtype: str, shape: Shape, path: str) -> Memory:
 
 
 def finished(memory: Memory, library: str, real_type: str | None) -> Any:
-    """The loaded tensor, as the type that it was stored in place of."""
+    """The loaded tensor, converted to its original type."""
     tensor = memory.holder
     if real_type is None or library == "dlpack":
         return tensor
@@ -215,8 +215,7 @@ def finished(memory: Memory, library: str, real_type: str | None) -> Any:
 
 
 def into(value: Any, path: str) -> tuple[Memory, Callable[[], None]]:
-    """The memory of a tensor that is to be filled, and what is to be done when it is: nothing, or a copy to where it
-    really lies."""
+    """The memory of a tensor to fill, and a function to call afterwards: it does nothing, or copies to the real tensor."""
     torch = _torch()
     if torch is not None and isinstance(value, torch.Tensor):
         target = value.detach()
@@ -225,7 +224,7 @@ def into(value: Any, path: str) -> tuple[Memory, Callable[[], None]]:
         filled = _of_torch(torch, value, path)
         if filled.address == target.data_ptr() or filled.bytes == 0:
             return filled, lambda: None
-        # Made for this purpose: contiguous and on the CPU.
+        # A temporary: contiguous and on the CPU.
         source = filled.holder
 
         def copy() -> None:
@@ -238,4 +237,4 @@ def into(value: Any, path: str) -> tuple[Memory, Callable[[], None]]:
         if filled.address == value.__array_interface__["data"][0]:
             return filled, lambda: None
         return filled, lambda: numpy.copyto(value, filled.holder)
-    raise _unknown(path, f"is {type(value).__name__}; only tensors of torch and arrays of numpy can be filled")
+    raise _unknown(path, f"is {type(value).__name__}; only torch tensors and numpy arrays can be filled")

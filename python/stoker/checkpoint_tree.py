@@ -1,5 +1,5 @@
-"""A nested state as JSON with names in place of its tensors, and back. What JSON has no word for is an object of one
-member: {"dict": {...}}, {"tuple": [...]}, {"items": [[key, value], ...]}, {"bytes": "00ff"}, {"number": "nan"},
+"""Converts a nested state to JSON, with names in place of its tensors, and back. Types without JSON equivalent are objects
+with one member: {"dict": {...}}, {"tuple": [...]}, {"items": [[key, value], ...]}, {"bytes": "00ff"}, {"number": "nan"},
 {"tensor": [part, name, library, type]}. docs/formats/checkpoint.md lists them. Nothing is pickled."""
 
 import json
@@ -18,11 +18,11 @@ Place = tuple[str, str]  # part and name, as stored
 
 @dataclass
 class Flat:
-    """A state taken apart: `tree` has the names of `tensors`, by (part, name) in the order in which they were met."""
+    """A flattened state: `tree` contains the names of `tensors`, which are keyed by (part, name) in visiting order."""
 
     tree: Any
     tensors: dict[Place, Any] = field(default_factory=dict)
-    paths: dict[Place, str] = field(default_factory=dict)  # how the caller names them
+    paths: dict[Place, str] = field(default_factory=dict)  # paths in the caller's state
 
 
 def _join(path: str, key: object) -> str:
@@ -30,7 +30,7 @@ def _join(path: str, key: object) -> str:
 
 
 class _Flattener:
-    """`is_tensor` says of which objects the values are kept aside; `describe` gives the tree's words about one."""
+    """`is_tensor` selects the objects stored as tensors; `describe` returns their description for the tree."""
 
     def __init__(self, has_model: bool, is_tensor: Callable[[Any], bool], describe: Callable[[Any], list[str]]):
         self._has_model = has_model
@@ -39,7 +39,7 @@ class _Flattener:
         self.flat = Flat(None)
 
     def _place(self, path: str) -> Place:
-        """Part `model` is the model and nothing else, so that it opens as one; names in `optimizer` are PyTorch's."""
+        """Part `model` contains only the model, so that it can be opened as one; names in `optimizer` are PyTorch's."""
         part, name = MODEL, path
         if self._has_model:
             top, _, below = path.partition(".")
@@ -74,8 +74,8 @@ class _Flattener:
         if type(value).__module__ == "numpy" and hasattr(value, "item"):
             return self.value(value.item(), path)  # a scalar
         raise InvalidError(
-            f"checkpoint: '{path}' is {_article(type(value).__name__)}, which a checkpoint does not hold\n"
-            "  try: dicts, lists, tuples, numbers, text, bytes and tensors, e.g. its state_dict() or vars() of it"
+            f"checkpoint: '{path}' is {_article(type(value).__name__)}, which is not supported\n"
+            "  try: dicts, lists, tuples, numbers, str, bytes and tensors, such as its state_dict() or vars()"
         )
 
     def _container(self, value: Any, path: str) -> Any:
@@ -116,7 +116,7 @@ def _text(text: str) -> Any:
 
 
 def flatten(state: Any, is_tensor: Callable[[Any], bool], describe: Callable[[Any], list[str]]) -> Flat:
-    """Takes a state apart. Raises InvalidError for what no checkpoint holds, naming where it is."""
+    """Flattens a state. Raises InvalidError with the path of an unsupported value."""
     has_model = isinstance(state, Mapping) and MODEL in state and isinstance(state[MODEL], Mapping)
     flattener = _Flattener(has_model, is_tensor, describe)
     flattener.flat.tree = flattener.value(state, "")
@@ -124,7 +124,7 @@ def flatten(state: Any, is_tensor: Callable[[Any], bool], describe: Callable[[An
 
 
 def top_level(state: Any) -> dict[str, Any]:
-    """The plain values on top, for people and `stoker checkpoint diff`."""
+    """The plain values of the top level, for display and `stoker checkpoint diff`."""
     if not isinstance(state, Mapping):
         return {}
     shown = {}
@@ -136,7 +136,7 @@ def top_level(state: Any) -> dict[str, Any]:
 
 
 def stored_value(value: Any) -> Any:
-    """A value as checkpoint::State writes it."""
+    """A value in the form of checkpoint::StateValues."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"}
     if isinstance(value, bytes):
@@ -147,7 +147,7 @@ def stored_value(value: Any) -> Any:
 
 
 def read_value(value: Any) -> Any:
-    """What stored_value was given."""
+    """The inverse of stored_value()."""
     if not isinstance(value, dict):
         return value
     if "number" in value:
@@ -165,17 +165,17 @@ def _restored(made: Callable[..., Any], value: Any) -> Any:
     try:
         return made(value)
     except (TypeError, ValueError):
-        raise CorruptError(f"checkpoint: its tree holds {str(value)[:80]!r}, which stoker does not write") from None
+        raise CorruptError(f"checkpoint: its tree contains {str(value)[:80]!r}, which is not valid") from None
 
 
 def unflatten(tree: Any, tensor: Callable[[list[str]], Any]) -> Any:
-    """The state of a tree; `tensor` is asked for each of its tensors."""
+    """The state of a tree; `tensor` returns each of its tensors."""
     if isinstance(tree, list):
         return [unflatten(item, tensor) for item in tree]
     if not isinstance(tree, dict):
         return tree
     if len(tree) != 1:
-        raise CorruptError(f"checkpoint: its tree holds {str(tree)[:80]!r}, which stoker does not write")
+        raise CorruptError(f"checkpoint: its tree contains {str(tree)[:80]!r}, which is not valid")
     ((kind, value),) = tree.items()
     match kind, value:
         case "tensor", [str(), str(), *_]:
@@ -198,7 +198,7 @@ def unflatten(tree: Any, tensor: Callable[[list[str]], Any]) -> Any:
             return _restored(bytearray.fromhex, value)
         case "text", str():
             return _restored(bytes.fromhex, value).decode("utf-8", "surrogatepass")
-    raise CorruptError(f"checkpoint: its tree holds {str(tree)[:80]!r}, which stoker does not write")
+    raise CorruptError(f"checkpoint: its tree contains {str(tree)[:80]!r}, which is not valid")
 
 
 def parse(text: str) -> Any:
@@ -209,7 +209,7 @@ def parse(text: str) -> Any:
 
 
 def select(tree: Any, patterns: list[str], path: str = "") -> Any:
-    """The parts of a tree that a pattern names: `model`, `model.backbone`, `*.bias`. What has no such part is left out."""
+    """The parts of a tree that match a pattern: `model`, `model.backbone`, `*.bias`. The rest is removed."""
     if path and any(is_below(path, pattern) for pattern in patterns):
         return tree
     if isinstance(tree, dict):
@@ -233,7 +233,7 @@ def is_below(path: str, pattern: str) -> bool:
 
 
 def tensors_of(tree: Any, path: str = "") -> Iterator[tuple[str, list[str]]]:
-    """(path, what the tree says) of each tensor."""
+    """(path, description) of each tensor."""
     if isinstance(tree, list):
         for number, item in enumerate(tree):
             yield from tensors_of(item, _join(path, number))

@@ -1,4 +1,4 @@
-"""Which rank of how many saves, and a name that all of them have in common and no earlier attempt had."""
+"""Rank and world size of a save, and a writer name shared by all ranks and unique to the attempt."""
 
 import hashlib
 import os
@@ -11,15 +11,15 @@ from typing import Any
 from stoker.errors import InvalidError
 from stoker.options import rank_and_world_size
 
-# What launchers set: the same on all ranks, another value for every attempt where they can restart.
+# Set by launchers: identical on all ranks, different for every attempt if the launcher can restart.
 _ATTEMPTS = (
     ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"),
     ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"),
 )
 _KEY = "stoker/checkpoint/writer"
-# By process: a fork is another writer.
+# By process: a forked child is a different writer.
 _own: dict[int, str] = {}
-_told: dict[int, str] = {}
+_shared_names: dict[int, str] = {}
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,18 @@ class World:
 
 
 def rank_and_size(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """The given ones; else as stoker.Loader finds them."""
+    """The given values; otherwise determined as in stoker.Loader."""
     try:
         at, size = rank_and_world_size(rank, world_size)
     except InvalidError as error:
         raise InvalidError(str(error).replace("loader:", "checkpoint:", 1)) from None
     if not 0 <= at < size:
-        raise InvalidError(f"checkpoint: rank {at} of {size} does not exist")
+        raise InvalidError(f"checkpoint: rank {at} is outside a world of {size}")
     return at, size
 
 
 def world(rank: int | None, world_size: int | None, writer: str | None) -> World:
-    """Who saves. Raises InvalidError where the ranks have no name in common."""
+    """The saving rank. Raises InvalidError if the ranks have no shared writer name."""
     at, size = rank_and_size(rank, world_size)
     if writer is not None:
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", writer):
@@ -60,29 +60,30 @@ def _common_name(rank: int) -> str:
     attempt = os.environ.get("STOKER_ATTEMPT_DIR")
     if attempt:
         return f"a{re.sub('[^A-Za-z0-9]', '', os.path.basename(attempt))}"
-    told = _by_torch(rank)
-    if told is not None:
-        return told
+    shared_name = _by_torch(rank)
+    if shared_name is not None:
+        return shared_name
     for names in _ATTEMPTS:
         if names[0] in os.environ:
             values = "\0".join(os.environ.get(name, "") for name in names)
             return f"e{hashlib.sha256(values.encode()).hexdigest()[:16]}"
     raise InvalidError(
         "checkpoint: the ranks have no common name for this attempt of the run (writer)\n"
-        "  try: writer=... the same on all ranks and another one each time, or torch.distributed.init_process_group"
+        "  try: set writer=... to a value shared by all ranks and unique per attempt, or call "
+        "torch.distributed.init_process_group"
     )
 
 
 def _by_torch(rank: int) -> str | None:
-    """Rank 0 tells it through the key-value store of torch.distributed: no collective, so that nothing can hang when
-    other ranks do not save."""
+    """Rank 0 publishes a name in the key-value store of torch.distributed. Not a collective, so that ranks that do not save
+    cannot cause a hang."""
     distributed: Any = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
-    if os.getpid() in _told:
-        return _told[os.getpid()]
+    if os.getpid() in _shared_names:
+        return _shared_names[os.getpid()]
     store = distributed.distributed_c10d._get_default_store()
     if rank == 0:
         store.set(_KEY, f"t{os.urandom(8).hex()}")
     store.wait([_KEY], timedelta(seconds=60))
-    return _told.setdefault(os.getpid(), store.get(_KEY).decode())
+    return _shared_names.setdefault(os.getpid(), store.get(_KEY).decode())

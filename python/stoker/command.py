@@ -1,4 +1,4 @@
-"""The `stoker` command, for what goes through it: found where a shell or this module's own build has it, asked for JSON."""
+"""Runs the `stoker` command with --json."""
 
 import json
 import os
@@ -12,16 +12,16 @@ from stoker.errors import InternalError, StokerError, UnavailableError, make
 
 
 def find() -> str:
-    """The command's path: of PATH, beside the interpreter, or of the build tree that the module is in."""
+    """Path of the command: in PATH, next to the interpreter, or in the build tree of this module."""
     built = Path(__file__).absolute().parents[2] / "bin/stoker"
     for place in (shutil.which("stoker"), Path(sys.executable).parent / "stoker", built):
         if place is not None and os.access(place, os.X_OK) and not Path(place).is_dir():
             return str(place)
-    raise UnavailableError("stoker: no such command in PATH\n  try: script/build, then put build/release/bin on PATH")
+    raise UnavailableError("stoker: command not found in PATH\n  try: script/build, then put build/release/bin on PATH")
 
 
-def ask(*words: str, cwd: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """What the command says with --json. Raises the exception of what it complains of."""
+def run_json(*words: str, cwd: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """The command's JSON output. Raises its error as an exception."""
     done = subprocess.run([find(), *words, "--json"], cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     try:
         answer = json.loads(done.stdout)
@@ -34,6 +34,6 @@ def ask(*words: str, cwd: str | os.PathLike[str] | None = None) -> dict[str, Any
     return answer
 
 
-def _error(told: dict[str, str]) -> StokerError:
-    cure = f"\n  try: {told['cure']}" if told.get("cure") else ""
-    return make(told["code"].replace(" ", "_"), told["message"] + cure)
+def _error(error: dict[str, str]) -> StokerError:
+    cure = f"\n  try: {error['cure']}" if error.get("cure") else ""
+    return make(error["code"].replace(" ", "_"), error["message"] + cure)

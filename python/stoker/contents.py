@@ -1,4 +1,4 @@
-"""What a batch holds: from stoker.Loader's arguments to what the C++ part wants to know, and to the batch's fields."""
+"""Contents of a batch: converts the arguments of stoker.Loader to options of the C++ part and to the batch's fields."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from stoker import arguments
 from stoker.errors import InvalidError
 
-# A recipe's name, or operations by torchvision's names: "RandomHorizontalFlip", ("Resize", {"size": 256}).
+# The name of a recipe, or operations with torchvision's names: "RandomHorizontalFlip", ("Resize", {"size": 256}).
 Transform = str | Sequence[str | tuple[str, Mapping[str, Any]]]
-# float, int or str; with the file it is in, if that is not the sample's json, and its name there, if that is another.
+# float, int or str; optionally with the sample's file (default: json) and the name in that file.
 Column = type | tuple[str, str, type]
 
-_OF_KIND = {"images": ("image",), "bytes": ("data", "offset"), "arrays": ("array",), "tokens": ("tokens",)}
+_KIND_FIELDS = {"images": ("image",), "bytes": ("data", "offset"), "arrays": ("array",), "tokens": ("tokens",)}
 _NEEDS = {
     "image": "a transform",
     "data": "transform=None",
@@ -40,23 +40,23 @@ def _tokens(given: Any) -> dict[str, Any]:
     chosen = _TOKENS | chosen
     lengths = (("length", 1), ("ahead", 0))
     counts = {
-        name: arguments.whole(f"tokens: {name}", chosen[name], least, arguments.MOST_32) for name, least in lengths
+        name: arguments.integer(f"tokens: {name}", chosen[name], least, arguments.MAX_UINT32) for name, least in lengths
     }
-    return counts | {name: arguments.element(chosen[name]) for name in ("stored", "dtype")}
+    return counts | {name: arguments.dtype_name(chosen[name]) for name in ("stored", "dtype")}
 
 
 def _array(given: Any) -> tuple[str, list[int]] | None:
-    """The type and shape, or None: as the samples' headers say."""
+    """Type and shape, or None to use the samples' headers."""
     if not isinstance(given, tuple):
         return None
     if len(given) != 2 or not isinstance(given[1], Sequence) or isinstance(given[1], str):
-        raise arguments.refusal("array", given, "neither True nor (type, shape): ('float32', (3, 2))")
-    return arguments.element(given[0]), [arguments.whole("array: shape", side) for side in given[1]]
+        raise arguments.invalid_argument("array", given, "neither True nor (type, shape): ('float32', (3, 2))")
+    return arguments.dtype_name(given[0]), [arguments.integer("array: shape", side) for side in given[1]]
 
 
 def _columns(given: Any) -> list[tuple[str, str, str]]:
     if not isinstance(given, Mapping):
-        raise arguments.refusal("columns", given, "no dict: {'age': float}")
+        raise arguments.invalid_argument("columns", given, "not a dict: {'age': float}")
     return [_column(name, kind) for name, kind in given.items()]
 
 
@@ -67,10 +67,10 @@ def content(
     tokens: int | Mapping[str, Any] | None,
     columns: Mapping[str, Column] | None,
 ) -> dict[str, Any]:
-    """As recipes.h reads it. `array` and `tokens` come before `transform`, which has a default."""
-    has_array = isinstance(array, tuple) or (array is not None and arguments.switch("array", array))
+    """The input of recipes.h. `array` and `tokens` take precedence over `transform`, which has a default."""
+    has_array = isinstance(array, tuple) or (array is not None and arguments.boolean("array", array))
     if has_array and tokens is not None:
-        raise InvalidError("loader: array and tokens: a batch holds one of them")
+        raise InvalidError("loader: array and tokens: set only one of them")
     kind = "tokens" if tokens is not None else "arrays" if has_array else "images" if transform is not None else "bytes"
     return {
         "kind": kind,
@@ -82,30 +82,30 @@ def content(
 
 
 def fields(chosen: Sequence[str] | None, kind: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """The batch's fields, in the order in which they were asked for; by default all that are of use."""
-    own = _OF_KIND[kind]
-    beside = ("index",) if kind == "tokens" else ("label", "key", "index")  # a sequence is of many samples
+    """The batch's fields in the requested order; by default all useful ones."""
+    own = _KIND_FIELDS[kind]
+    beside = ("index",) if kind == "tokens" else ("label", "key", "index")  # a sequence spans many samples
     for name in columns:
         if name in (*own, "key"):
-            raise InvalidError(f"loader: columns: '{name}' is a field of every batch{_RENAMED}")
+            raise InvalidError(f"loader: columns: '{name}' is already a field of the batch{_RENAMED}")
     known = (*own, *beside, *columns)
     if chosen is None:
         return (*own, *(name for name in beside if name != "index"), *columns)
     if isinstance(chosen, str) or not isinstance(chosen, Iterable):
-        raise arguments.refusal("fields", chosen, "no list of fields")
+        raise arguments.invalid_argument("fields", chosen, "not a list of fields")
     chosen = tuple(chosen)
     for name in chosen:
         if name in known:
             continue
         if name in _NEEDS:
-            raise InvalidError(f"loader: fields: '{name}' needs {_NEEDS[name]}")
+            raise InvalidError(f"loader: fields: '{name}' requires {_NEEDS[name]}")
         raise InvalidError(f"loader: fields: unknown field '{name}' (one of: {', '.join(known)})")
     return chosen
 
 
 def shuffle(given: Any) -> str:
-    """The name of the order."""
-    if arguments.is_switch(given):
+    """Name of the order."""
+    if arguments.is_boolean(given):
         return "every_epoch" if given else "none"
     if not isinstance(given, str) or given not in ("full", "by_shard", "by_chunk"):
         raise InvalidError(f"loader: shuffle: unknown value '{given}' (one of: True, False, full, by_shard, by_chunk)")

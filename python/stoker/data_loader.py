@@ -1,5 +1,5 @@
-"""stoker.DataLoader: torch's DataLoader over somebody's own map-style Dataset, with threads, or with processes where
-threads do not help."""
+"""stoker.DataLoader: a replacement for torch's DataLoader over a map-style Dataset, with threads, or with processes where
+threads are not faster."""
 
 import os
 import sys
@@ -17,20 +17,20 @@ _PREFETCH_FACTOR = 2  # torch's
 
 
 def _is_fork(context: Any) -> bool:
-    """Of a multiprocessing_context: None, a name, or what multiprocessing.get_context() returns."""
+    """`context`: None, a name, or a context of multiprocessing.get_context()."""
     start_method = getattr(context, "get_start_method", None)
     return context in (None, "fork") or (callable(start_method) and start_method() == "fork")
 
 
 def cores() -> int:
-    """What this process may use, shared among the ranks of the machine."""
+    """Number of cores for this process, when divided among the ranks of the machine."""
     from stoker import _core
 
     return int(_core.advised_threads())
 
 
 class _Source:
-    """What workers need to make a batch, or with `is_batched` unset (batch_size=None) a sample by itself."""
+    """Makes batches in workers, or single samples with `is_batched` unset (batch_size=None)."""
 
     def __init__(
         self, dataset: Any, collate_fn: Callable[[Any], Any] | None, worker_init_fn: Any, is_batched: bool
@@ -48,7 +48,7 @@ class _Source:
         return (collate or self._collate)(self._samples(indices))
 
     def make_or_fail(self, indices: Any) -> Any:
-        """The batch, or the Failure that there was."""
+        """The batch, or a Failure."""
         try:
             return self.make(indices)
         except Exception as error:
@@ -61,7 +61,7 @@ class _Source:
         try:
             return get(indices)
         except Exception as error:
-            error.add_note(f"in one of the samples {errors.few(indices)} of {type(self.dataset).__name__}")
+            error.add_note(f"in one of the samples {errors.sample_names(indices)} of {type(self.dataset).__name__}")
             raise
 
     def _sample(self, index: Any) -> Any:
@@ -73,18 +73,18 @@ class _Source:
 
 
 class DataLoader:
-    """`torch.utils.data.DataLoader` for a map-style dataset, with its arguments and their meaning, but:
+    """`torch.utils.data.DataLoader` for a map-style dataset, with the same arguments, except:
 
-    - `num_workers="auto"` (default) is the cores of this process; 0 makes batches in the caller, as there;
-    - `worker_init_fn` is for processes; with `mode="threads"` each thread of an iteration calls it with its number;
-    - `mode="auto"` (default) measures, on a few samples, whether threads run the dataset's code in parallel. Where it holds
-      Python's lock, or keeps a file open, processes are forked instead. The choice is said once on standard error (`quiet=True`: not),
-      and by `plan()`;
-    - batches come back in memory that is shared once, not per batch;
-    - with processes, Python's, numpy's and torch's random numbers are seeded for each batch, so that they do not depend on
-      the number of processes.
+    - `num_workers="auto"` (default) uses the cores of this process; 0 loads in the caller, as in torch
+    - `worker_init_fn` is meant for processes; with `mode="threads"` each thread of an iteration calls it with its number
+    - `mode="auto"` (default) measures on a few samples whether threads run the dataset's code in parallel. If the code
+      holds the GIL or keeps a file open, processes are forked instead. The choice is printed once to standard error
+      (unless `quiet=True`) and returned by `plan()`
+    - processes return batches in memory that is shared once, not per batch
+    - with processes, Python's, numpy's and torch's random generators are seeded for each batch, so that random numbers do
+      not depend on the number of processes
 
-    Batches come in the order of the sampler, which is torch's own. With `batch_size=None` samples come one by one, as there."""
+    Batches have the order of the sampler, which is torch's. With `batch_size=None` samples are returned one by one."""
 
     def __init__(
         self,
@@ -115,27 +115,29 @@ class DataLoader:
             raise InvalidError(f"loader: mode: unknown value '{mode}' (one of: {', '.join(_MODES)})")
         if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__getitem__"):
             raise InvalidError(
-                f"loader: {type(dataset).__name__} is no map-style dataset (it needs __getitem__ and __len__)"
+                f"loader: {type(dataset).__name__} is not a map-style dataset (it needs __getitem__ and __len__)"
             )
         workers = arguments.workers(num_workers)
         if not _is_fork(multiprocessing_context):
-            raise InvalidError("loader: multiprocessing_context: batches come back in memory that only a fork shares")
+            raise InvalidError(
+                "loader: multiprocessing_context: only 'fork' is supported: workers share memory with the caller"
+            )
         if worker_init_fn is not None and not callable(worker_init_fn):
-            raise arguments.refusal("worker_init_fn", worker_init_fn, "no function")
-        # torch's DataLoader knows how the arguments about sampling exclude each other, and makes the samplers.
-        theirs = torch.utils.data.DataLoader(
+            raise arguments.invalid_argument("worker_init_fn", worker_init_fn, "not a function")
+        # torch's DataLoader checks the sampling arguments and creates the samplers.
+        torch_loader = torch.utils.data.DataLoader(
             dataset, batch_size, shuffle, sampler, batch_sampler, 0, generator=generator, drop_last=drop_last
         )
         self.dataset, self.generator = dataset, generator
-        self.batch_size, self.sampler = theirs.batch_size, theirs.sampler
-        self.batch_sampler: Any = theirs.batch_sampler
-        self.collate_fn, self.worker_init_fn = collate_fn or theirs.collate_fn, worker_init_fn
+        self.batch_size, self.sampler = torch_loader.batch_size, torch_loader.sampler
+        self.batch_sampler: Any = torch_loader.batch_sampler
+        self.collate_fn, self.worker_init_fn = collate_fn or torch_loader.collate_fn, worker_init_fn
         self.drop_last, self.pin_memory, self.pin_memory_device = drop_last, pin_memory, pin_memory_device
-        self.in_order = in_order  # batches come in order even where they need not
+        self.in_order = in_order  # no effect: batches are always in order
         self.timeout = arguments.seconds("timeout", timeout)
         self.num_workers = cores() if workers is None else workers
         ahead = _PREFETCH_FACTOR if prefetch_factor is None else prefetch_factor
-        self.prefetch_factor = arguments.whole("prefetch_factor", ahead, 1)
+        self.prefetch_factor = arguments.integer("prefetch_factor", ahead, 1)
         self.persistent_workers = persistent_workers
         self._source = _Source(dataset, collate_fn, worker_init_fn, self.batch_sampler is not None)
         self._mode, self._quiet = mode, quiet
@@ -143,28 +145,28 @@ class DataLoader:
         self._processes: Any = None
 
     @property
-    def _drawn(self) -> Any:
-        """What gives the indices of each batch, or with batch_size=None that of each sample."""
+    def _index_source(self) -> Any:
+        """The sampler of batch indices, or of sample indices with batch_size=None."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def __len__(self) -> int:
-        count: int = len(self._drawn)
+        count: int = len(self._index_source)
         return count
 
     def plan(self) -> str:
-        """How batches are made, and why: "2 processes: 2 threads are 1.04 times as fast as one: ..."."""
-        return str(self._chosen())
+        """The kind of workers, with the reason: "2 processes: 2 threads are 1.04 times as fast as one: ..."."""
+        return str(self._get_choice())
 
     def set_epoch(self, epoch: int) -> None:
-        """Passed on to the sampler, where it has one: DistributedSampler."""
+        """Calls the sampler's set_epoch() if it has one, such as DistributedSampler."""
         if hasattr(self.sampler, "set_epoch"):
             self.sampler.set_epoch(epoch)
 
-    def _chosen(self) -> gil.Choice:
+    def _get_choice(self) -> gil.Choice:
         if self._choice is None:
             self._choice = self._choose()
-            is_worth_saying = self.num_workers > 1 or self._choice.mode == "processes"
-            if not self._quiet and self._mode == "auto" and is_worth_saying:
+            is_relevant = self.num_workers > 1 or self._choice.mode == "processes"
+            if not self._quiet and self._mode == "auto" and is_relevant:
                 print(f"stoker.DataLoader: {self._choice}", file=sys.stderr)
         return self._choice
 
@@ -172,22 +174,22 @@ class DataLoader:
         if self.num_workers == 0:
             return gil.Choice("threads", 0, "num_workers=0")
         if self._mode == "auto" and self._source.worker_init_fn is not None:
-            return gil.Choice("processes", self.num_workers, "worker_init_fn is called in each")
+            return gil.Choice("processes", self.num_workers, "worker_init_fn is set")
         if self._mode == "threads" or (self._mode == "auto" and self.num_workers == 1):
-            return gil.Choice("threads", self.num_workers, "as asked")
+            return gil.Choice("threads", self.num_workers, "as requested")
         if self._mode == "processes":
-            return gil.Choice("processes", self.num_workers, "as asked")
+            return gil.Choice("processes", self.num_workers, "as requested")
         return gil.choose(self.dataset, self.batch_size or 64, self.num_workers)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_processes": None}  # a copy has its own
+        return self.__dict__ | {"_processes": None}  # a copy starts new processes
 
     def __iter__(self) -> Iterator[Any]:
-        choice = self._chosen()
-        # As torch does: one draw per epoch, so that a seeded program stays the same.
+        choice = self._get_choice()
+        # One draw per epoch, as in torch, so that seeded programs stay reproducible.
         torch = sys.modules["torch"]
         seed = int(torch.empty((), dtype=torch.int64).random_(generator=self.generator).item())
-        batches = iter(self._drawn)
+        batches = iter(self._index_source)
         made: Iterator[Any]
         if choice.workers == 0:
             made = map(self._source.make_or_fail, batches)
@@ -196,16 +198,16 @@ class DataLoader:
             source = self._source
             made = ThreadWorkers(source.make, choice.workers, ahead, source.worker_init_fn).run(batches, self.timeout)
         else:
-            made = self._of_processes(choice.workers, batches, seed)
-        return Iteration(made, self, self._pinned if self.pin_memory and torch.cuda.is_available() else None)
+            made = self._iterate_processes(choice.workers, batches, seed)
+        return Iteration(made, self, self._pin if self.pin_memory and torch.cuda.is_available() else None)
 
-    def _of_processes(self, count: int, batches: Iterator[Any], seed: int) -> Iterator[Any]:
+    def _iterate_processes(self, count: int, batches: Iterator[Any], seed: int) -> Iterator[Any]:
         from stoker.process_workers import ProcessWorkers
 
-        # An iteration within another one, or in another thread, has processes of its own, as with torch.
+        # A nested iteration, or one in a second thread, gets separate processes, as in torch.
         kept = self._processes
         if kept is not None and kept.pid != os.getpid():
-            kept = None  # a fork's child shares neither its parent's processes nor their memory
+            kept = None  # after a fork: the processes and their memory belong to the parent
         workers = kept
         if workers is None or not workers.claim():
             workers = ProcessWorkers(self._source, count, self.prefetch_factor * count)
@@ -220,12 +222,12 @@ class DataLoader:
             if workers is not self._processes or not self.persistent_workers:
                 workers.close()
 
-    def _pinned(self, batch: Any) -> Any:
+    def _pin(self, batch: Any) -> Any:
         from torch.utils.data._utils.pin_memory import pin_memory
 
         return pin_memory(batch, self.pin_memory_device or None)  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
-        """Ends the worker processes; a later iteration starts others."""
+        """Ends the worker processes; a later iteration starts new ones."""
         if self._processes is not None:
             self._processes.close()

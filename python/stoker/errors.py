@@ -1,40 +1,40 @@
-"""Stoker's exceptions: one per kind of failure, each also the builtin exception that fits. Their text names what failed
-(the sample and the shard where there is one) and, on a second line, what cures it."""
+"""Stoker's exceptions: one per kind of failure, each derived from the matching builtin exception. The message names the cause
+(sample and shard if any) and, on a second line, the cure."""
 
 import itertools
 from typing import Any
 
 
 class StokerError(Exception):
-    """What all of them are."""
+    """Base class."""
 
 
 class InvalidError(StokerError, ValueError):
-    """An argument, or what the dataset is, does not fit."""
+    """An argument or the dataset is not suitable."""
 
 
 class NotFoundError(StokerError, FileNotFoundError):
-    """What was named does not exist."""
+    """A named file, dataset or checkpoint does not exist."""
 
 
 class ExistsError(StokerError, FileExistsError):
-    """What was to be made is there already."""
+    """A file or checkpoint already exists."""
 
 
 class UnavailableError(StokerError, OSError):
-    """A file, device or service cannot be used now; trying again may help."""
+    """A file, device or service is temporarily unavailable; a retry may help."""
 
 
 class WaitTimeoutError(StokerError, TimeoutError):
-    """A wait took longer than it was allowed to."""
+    """A wait exceeded its timeout."""
 
 
 class CancelledError(StokerError, RuntimeError):
-    """What was asked was closed before."""
+    """The object was closed or the run cancelled."""
 
 
 class CorruptError(StokerError, ValueError):
-    """Stored bytes are not what was written."""
+    """Stored bytes differ from the written ones."""
 
 
 class NoSpaceError(StokerError, OSError):
@@ -42,7 +42,7 @@ class NoSpaceError(StokerError, OSError):
 
 
 class InternalError(StokerError, RuntimeError):
-    """A bug of Stoker's."""
+    """A bug in Stoker."""
 
 
 _BY_CODE = {
@@ -58,16 +58,16 @@ _BY_CODE = {
 
 
 def after_fork(made_by: int, used_by: int) -> InvalidError:
-    """For what threads, pipes or shared memory keep a child from using."""
-    said = f"made by process {made_by}, used by {used_by}"
+    """The error for objects with threads, pipes or shared memory that are used in a forked child."""
+    text = f"created by process {made_by}, used by {used_by}"
     return InvalidError(
-        f"loader: it was made before a fork, which copies no threads ({said})\n"
-        "  try: make the loader in the process that iterates over it"
+        f"loader: created before a fork, which does not copy threads ({text})\n"
+        "  try: create the loader in the process that iterates over it"
     )
 
 
-def few(indices: Any) -> str:
-    """Samples of a batch, to name it by; of one without batches its only one."""
+def sample_names(indices: Any) -> str:
+    """The first samples of a batch, for a message; `indices` may be a single sample."""
     is_one = isinstance(indices, (str, bytes)) or getattr(indices, "ndim", 1) == 0 or not hasattr(indices, "__iter__")
     shown = [indices] if is_one else list(itertools.islice(indices, 5))
     numbers = [index.item() if getattr(index, "ndim", 1) == 0 else index for index in shown]
@@ -75,10 +75,10 @@ def few(indices: Any) -> str:
 
 
 def code_of(error: StokerError) -> str:
-    """The code of which it is the exception."""
+    """The code of an exception."""
     return next((code for code, kind in _BY_CODE.items() if isinstance(error, kind)), "internal")
 
 
 def make(code: str, text: str) -> StokerError:
-    """The exception of that code; called by the C++ part."""
+    """The exception for a code; called by the C++ part."""
     return _BY_CODE.get(code, InternalError)(text)

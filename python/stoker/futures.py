@@ -1,5 +1,5 @@
-"""Python functions in the queue of a Slurm cluster: stoker.submit(fn, *args, nodes=2) and what becomes of it. Everything
-goes through `stoker submit`, so that such a run is one like all others: status, logs, cancel, resume and report know it."""
+"""Python functions as Slurm jobs: stoker.submit(fn, *args, nodes=2) and its future. Uses `stoker submit`, so that status, logs,
+cancel, resume and report work as for every run."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from stoker import call as calls
 from stoker import command
 from stoker.errors import CancelledError, InvalidError, StokerError, WaitTimeoutError
 
-# The job file's keys, by the names that submit's keywords have.
+# Keys of the job file, by keyword of submit().
 _KEYS = {
     "name": ("name",),
     "working_directory": ("working_directory",),
@@ -37,13 +37,13 @@ _KEYS = {
     "variables": ("environment", "variables"),
 }
 _ENDED = {"done", "failed", "stopped", "cancelled", "timeout", "out of memory", "node failed", "preempted", "lost"}
-_FIRST_QUESTION_S, _LONGEST_PAUSE_S = 1.0, 15.0
-# What a node has written a shared filesystem may show so much later.
-_SETTLES_S = 5.0
+_FIRST_POLL_S, _MAX_POLL_INTERVAL_S = 1.0, 15.0
+# Delay until a shared filesystem shows a node's last writes.
+_SETTLE_S = 5.0
 
 
 class Settings(TypedDict, total=False):
-    """The keywords of submit: keys of the job file."""
+    """Keywords of submit(): keys of the job file."""
 
     name: str
     working_directory: str | os.PathLike[str]
@@ -66,11 +66,11 @@ class Settings(TypedDict, total=False):
 
 
 class FailedRunError(StokerError, RuntimeError):
-    """The run ended without an answer: a signal, no memory, no time, a lost node."""
+    """The run ended without a result: a signal, out of memory, a time limit, a lost node."""
 
 
-class _Watch:
-    """What is asked about a run, for all futures that belong to it: ever more seldom."""
+class _RunPoller:
+    """Polls the status of a run for all its futures, with growing intervals."""
 
     def __init__(self, run: str, folder: Path):
         self.run = run
@@ -78,30 +78,30 @@ class _Watch:
         self.state = ""
         self.reason = ""
         self.over_since: float | None = None
-        self._next = time.monotonic() + _FIRST_QUESTION_S
-        self._pause = _FIRST_QUESTION_S
+        self._next = time.monotonic() + _FIRST_POLL_S
+        self._pause = _FIRST_POLL_S
 
-    def ask(self) -> str:
-        (run,) = command.ask("status", str(self.folder))["runs"]
+    def poll(self) -> str:
+        (run,) = command.run_json("status", str(self.folder))["runs"]
         self.state, self.reason = run["state"], run["reason"] or ""
         if self.state in _ENDED:
             self.over_since = self.over_since or time.monotonic()
         return self.state
 
     def is_over(self) -> bool:
-        """As far as was asked: a question comes after a pause that grows."""
+        """Whether the run has ended, according to the last poll. Polls after a growing interval."""
         if self.over_since is None and time.monotonic() >= self._next:
-            self.ask()
+            self.poll()
             self._next = time.monotonic() + self._pause
-            self._pause = min(1.5 * self._pause, _LONGEST_PAUSE_S)
+            self._pause = min(1.5 * self._pause, _MAX_POLL_INTERVAL_S)
         return self.over_since is not None
 
-    def has_settled(self) -> bool:
-        """It is over, and what its nodes have written last is seen."""
-        settles = _SETTLES_S if self.state == "done" else _SETTLES_S / 10
+    def is_settled(self) -> bool:
+        """Whether the run has ended and the last writes of its nodes are visible."""
+        settles = _SETTLE_S if self.state == "done" else _SETTLE_S / 10
         return self.is_over() and time.monotonic() - (self.over_since or 0) > settles
 
-    def hurry(self) -> None:
+    def poll_now(self) -> None:
         self._next = 0
 
     @property
@@ -110,12 +110,12 @@ class _Watch:
 
 
 class Future:
-    """A call that was submitted. Waiting looks at the run's own files, and asks Slurm ever more seldom."""
+    """A submitted call. Waiting checks the run's files, and polls Slurm with growing intervals."""
 
-    def __init__(self, watch: _Watch, job: str, world_size: int = 1):
-        self._watch = watch
-        self.run = watch.run
-        self.folder = watch.folder
+    def __init__(self, poller: _RunPoller, job: str, world_size: int = 1):
+        self._poller = poller
+        self.run = poller.run
+        self.folder = poller.folder
         self.job = job
         self.world_size = world_size
 
@@ -123,38 +123,39 @@ class Future:
         return f"<stoker.Future {self.run} job {self.job}>"
 
     def state(self) -> str:
-        """As `stoker status` says it now: "queued", "running", "done", "failed", ..."""
-        return self._watch.ask()
+        """The current state as in `stoker status`: "queued", "running", "done", "failed", ..."""
+        return self._poller.poll()
 
     def done(self) -> bool:
-        """Whether there is an answer, or will be none. Slurm is asked at most once a second, later more seldom."""
-        return self._answers() is not None or self._why_none() is not None or self._watch.is_over()
+        """Whether the call has ended, with or without a result. Polls Slurm at most once per second, later less often."""
+        return self._answers() is not None or self._failure_reason() is not None or self._poller.is_over()
 
     def running(self) -> bool:
         return not self.done() and self.state() == "running"
 
     def cancel(self) -> bool:
-        """Ends it, in the queue or while it runs; False when it was over before."""
+        """Cancels the queued or running call; False if it has already ended."""
         if self.done():
             return False
-        command.ask("cancel", str(self.folder))
-        self._watch.hurry()
+        command.run_json("cancel", str(self.folder))
+        self._poller.poll_now()
         return True
 
     def cancelled(self) -> bool:
-        return self._answers() is None and self._watch.is_over() and self._watch.state == "cancelled"
+        return self._answers() is None and self._poller.is_over() and self._poller.state == "cancelled"
 
     def result(self, timeout: float | None = None) -> Any:
-        """What the function gave, on rank 0 where there are several. Raises what it raised, with the traceback of the other
-        process as its cause; FailedRunError when it left no answer, CancelledError, and WaitTimeoutError after `timeout` s."""
+        """The function's return value, of rank 0 if there are several. Raises the function's exception, with the remote
+        traceback as its cause; FailedRunError without a result, CancelledError, or WaitTimeoutError after `timeout`
+        seconds."""
         return self.results(timeout)[0]
 
     def results(self, timeout: float | None = None) -> list[Any]:
-        """What the function gave on every rank, in their order; raises as `result` does."""
+        """Return values of all ranks, in rank order. Raises like result()."""
         return [calls.read_answer(answer) for answer in self._wait(timeout)]
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What `result` would raise, or None. A timeout is raised."""
+        """The exception that result() would raise, or None. A timeout is raised."""
         try:
             self.result(timeout)
         except WaitTimeoutError:
@@ -164,14 +165,14 @@ class Future:
         return None
 
     def log(self, rank: int = 0) -> str:
-        """What that rank has printed so far in the last attempt that began; empty before there is a log."""
+        """The rank's output so far in the latest attempt; empty without a log."""
         logs = sorted(
             self.folder.glob(f"attempts/*/rank-{rank:04}.log"), key=lambda log: int(log.parent.name), reverse=True
         )
         return logs[0].read_text(errors="replace") if logs else ""
 
     def _answers(self) -> list[bytes] | None:
-        """Of all ranks, or of the one that failed first; None while some are missing and none failed."""
+        """Answers of all ranks, or only of the first failed one; None while some are missing and none has failed."""
         files = [self.folder / f"result-{rank:04}.pkl" for rank in range(self.world_size)]
         there = [file for file in files if file.exists()]
         failed = [file for file in there if calls.is_failure(file)]
@@ -179,49 +180,49 @@ class Future:
             return [min(failed, key=lambda file: file.stat().st_mtime_ns).read_bytes()]
         return [file.read_bytes() for file in files] if len(there) == len(files) else None
 
-    def _why_none(self) -> str | None:
-        """Why there will be no answer, where the call's own records tell."""
+    def _failure_reason(self) -> str | None:
+        """The reason for a missing answer, if recorded."""
         return None
 
     def _wait(self, timeout: float | None) -> list[bytes]:
         end = None if timeout is None else time.monotonic() + timeout
         while (answers := self._answers()) is None:
-            if self._why_none() is not None or self._watch.has_settled():
+            if self._failure_reason() is not None or self._poller.is_settled():
                 raise self._failure()
             if end is not None and time.monotonic() >= end:
-                said = self._watch.state or "submitted"
-                raise WaitTimeoutError(f"{self._name()}: no result within {timeout:g} s ({said})")
-            time.sleep(self._watch.pause_s)
+                text = self._poller.state or "submitted"
+                raise WaitTimeoutError(f"{self._name()}: no result within {timeout:g} s ({text})")
+            time.sleep(self._poller.pause_s)
         return answers
 
     def _name(self) -> str:
         return f"run {self.run}"
 
     def _failure(self) -> StokerError:
-        why = self._why_none() or self._watch.reason
-        state = "failed" if self._why_none() else self._watch.state
-        said = f"{self._name()}: {state}" + (f" ({why})" if why else "")
+        why = self._failure_reason() or self._poller.reason
+        state = "failed" if self._failure_reason() else self._poller.state
+        text = f"{self._name()}: {state}" + (f" ({why})" if why else "")
         if state == "cancelled":
-            return CancelledError(said)
-        return FailedRunError(f"{said}\n  try: stoker logs {self.run}")
+            return CancelledError(text)
+        return FailedRunError(f"{text}\n  try: stoker logs {self.run}")
 
 
 class TaskFuture(Future):
-    """One call of map_array: a task of the array, whose own record says how it ended."""
+    """One call of map_array(): a task of the array, with its own record."""
 
-    def __init__(self, watch: _Watch, job: str, task: int):
-        super().__init__(watch, job)
+    def __init__(self, poller: _RunPoller, job: str, task: int):
+        super().__init__(poller, job)
         self.task = task
 
     def __repr__(self) -> str:
         return f"<stoker.TaskFuture {self.run} task {self.task}>"
 
     def cancel(self) -> bool:
-        """Tasks end together: cancels the whole array. False when it was over before."""
+        """Cancels the whole array; False if it has already ended."""
         return super().cancel()
 
     def log(self, rank: int = 0) -> str:
-        """What the task has printed so far; empty before there is a log."""
+        """The task's output so far; empty without a log."""
         file = self.folder / f"tasks/{self.task:05}.log"
         return file.read_text(errors="replace") if file.exists() else ""
 
@@ -229,7 +230,7 @@ class TaskFuture(Future):
         answer, _ = calls.find_task_answer(self.folder, self.task)
         return None if answer is None else [answer]
 
-    def _why_none(self) -> str | None:
+    def _failure_reason(self) -> str | None:
         answer, why = calls.find_task_answer(self.folder, self.task)
         return why if answer is None else None
 
@@ -246,8 +247,8 @@ def map_array(
     job: Mapping[str, Any] | None = None,
     **settings: Unpack[Settings],
 ) -> list[TaskFuture]:
-    """Puts `function(item)` into the queue for each item, as tasks of one array of which at most `at_once` run at a time; a
-    future for each, in the order of the items. One process each; the other keywords are those of submit."""
+    """Submits `function(item)` for each item as tasks of one job array; at most `at_once` run at the same time. Returns a
+    future for each, in the order of the items. Each task is one process; the other keywords are as in submit()."""
     arguments: list[calls.Arguments] = [((item,), {}) for item in items]
     if not arguments:
         return []
@@ -255,8 +256,8 @@ def map_array(
     array = described.setdefault("array", {})
     if at_once is not None:
         array["at_once"] = at_once
-    watch, job_id = _submit(described, function, arguments)
-    return [TaskFuture(watch, job_id, task) for task in range(1, len(arguments) + 1)]
+    poller, job_id = _submit(described, function, arguments)
+    return [TaskFuture(poller, job_id, task) for task in range(1, len(arguments) + 1)]
 
 
 def submit(
@@ -267,17 +268,17 @@ def submit(
     job: Mapping[str, Any] | None = None,
     **settings: Unpack[Settings],
 ) -> Future:
-    """Puts `function(*arguments, **kwargs)` into the queue; every rank of the job calls it. The other keywords are keys of the
-    job file by their last name (nodes=2, time="1h", partition="gpu"); `job` is a job file as a dict, for all other keys."""
-    watch, job_id = _submit(_job(function, settings, job), function, [(arguments, dict(kwargs or {}))])
-    world_size = int(json.loads((watch.folder / "run.json").read_text())["world_size"])
-    return Future(watch, job_id, world_size)
+    """Submits `function(*arguments, **kwargs)`; every rank of the job calls it. The other keywords are keys of the job file by
+    their last name (nodes=2, time="1h", partition="gpu"). `job` is a job file as a dict, for all other keys."""
+    poller, job_id = _submit(_job(function, settings, job), function, [(arguments, dict(kwargs or {}))])
+    world_size = int(json.loads((poller.folder / "run.json").read_text())["world_size"])
+    return Future(poller, job_id, world_size)
 
 
 def _submit(
     described: dict[str, Any], function: Callable[..., Any], arguments: list[calls.Arguments]
-) -> tuple[_Watch, str]:
-    """Submits the job with what it calls; the run, and Slurm's job id."""
+) -> tuple[_RunPoller, str]:
+    """Submits the job with its calls; returns the run and Slurm's job id."""
     runs = Path(described["record"]["directory"])
     runs.mkdir(parents=True, exist_ok=True)
     written = runs / f".call-{os.getpid()}-{os.urandom(6).hex()}.pkl"
@@ -291,24 +292,24 @@ def _submit(
                 described["array"]["over"] = str(table)
             file = Path(folder) / "job.yaml"
             file.write_text(json.dumps(described, ensure_ascii=False))
-            told = command.ask("submit", str(file))
-        where = Path(told["folder"])
+            answer = command.run_json("submit", str(file))
+        where = Path(answer["folder"])
         written.rename(where / "call.pkl")
     finally:
         written.unlink(missing_ok=True)
-    return _Watch(told["run"], where), str(told["job"])
+    return _RunPoller(answer["run"], where), str(answer["job"])
 
 
 def _job(function: Callable[..., Any], settings: Settings, job: Mapping[str, Any] | None) -> dict[str, Any]:
     if calls.is_inside():
         raise InvalidError(
-            "submit: is called by a script that is imported for one of its functions\n"
-            '  try: put what the script does below if __name__ == "__main__":'
+            "submit: called while the script is imported for one of its functions\n"
+            '  try: move the call below if __name__ == "__main__":'
         )
     described: dict[str, Any] = json.loads(json.dumps(job or {}))
     for name, value in settings.items():
         if name not in _KEYS:
-            raise InvalidError(f"submit: there is no keyword '{name}' (of: {', '.join(_KEYS)}; or job={{...}})")
+            raise InvalidError(f"submit: unknown keyword '{name}' (one of: {', '.join(_KEYS)}; or job={{...}})")
         *groups, last = _KEYS[name]
         place = described
         for group in groups:
@@ -327,7 +328,7 @@ def _job(function: Callable[..., Any], settings: Settings, job: Mapping[str, Any
 
 
 def _literal(value: Any) -> Any:
-    """With texts that mean themselves: a job file has references in `${...}`."""
+    """Escapes strings: job files have references in `${...}`."""
     if isinstance(value, str):
         return value.replace("${", "$${")
     if isinstance(value, Mapping):

@@ -1,5 +1,5 @@
-"""Whether threads make somebody's Python code faster, or it holds the interpreter's lock and needs processes: measured, in
-a forked process that ends at once, so that the caller's dataset, open files and random states stay as they are."""
+"""Measures whether threads speed up a dataset's Python code, or whether it holds the GIL and needs processes. The measurement
+runs in a short-lived forked process and leaves the caller's dataset, open files and random states unchanged."""
 
 import itertools
 import json
@@ -13,27 +13,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# Below this share of what so many cores could do, processes are worth their memory and their start.
-_GOOD_ENOUGH = 0.9
-_LEAST_SAMPLES = 4
-_ROUNDS = 3  # in turns; the median of the ratios counts
-_LONG_S = 0.5  # after which the rounds so far are enough
-_PATIENCE_S = 2.0  # for all of it; a sample may take minutes, or never come
-_ROUND_S = 0.06  # many times the 5 ms after which a thread must let go of the lock
-# What code that holds the lock keeps busy, however many threads run it: one core, and a little for handing it over.
+# Below this parallel efficiency, processes are worth their memory and start-up time.
+_MIN_EFFICIENCY = 0.9
+_MIN_SAMPLES = 4
+_ROUNDS = 3  # alternating; the median ratio is used
+_MAX_MEASURE_S = 0.5  # no new round after this time
+_TIMEOUT_S = 2.0  # of the whole measurement; a sample may take minutes or hang
+_ROUND_S = 0.06  # many times the 5 ms switch interval of the GIL
+# Maximum number of busy cores for code that holds the GIL, with any number of threads: one, plus some switching.
 _ONE_CORE = 1.15
-# A batch that is ready sooner than this gains nothing from being made elsewhere.
+# A faster batch gains nothing from workers.
 _QUICK_BATCH_S = 0.001
-# What threads must not share: somebody's position in a file is everybody's.
+# Libraries with file handles that threads must not share: they have one file position.
 _HANDLES = ("h5py", "sqlite3", "tarfile", "zipfile", "netCDF4", "cv2")
-# Of a dataset, where open files are looked for: so many of a list's or dict's values, and so many objects in all.
-_FEW_OF_EACH = 8
-_MOST_OBJECTS = 2000
+# Limits of the search for open files in a dataset: values per list or dict, and objects in total.
+_MAX_PER_CONTAINER = 8
+_MAX_OBJECTS = 2000
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How batches are made, by how many, and why."""
+    """Kind and number of workers, with the reason."""
 
     mode: Literal["threads", "processes"]
     workers: int
@@ -44,8 +44,8 @@ class Choice:
         return f"{self.workers} {what}: {self.reason}"
 
 
-def _waited_for_a_core_s() -> float:
-    """How long the calling thread was ready to run while others did: what else the machine does must not decide."""
+def _run_queue_wait_s() -> float:
+    """Time that the calling thread waited for a core. It is excluded, so that other load on the machine has no influence."""
     try:
         with open("/proc/thread-self/schedstat") as file:
             return int(file.read().split()[1]) * 1e-9
@@ -54,29 +54,29 @@ def _waited_for_a_core_s() -> float:
 
 
 @dataclass(frozen=True)
-class _Pace:
-    rate: float  # samples per second, on a core of its own
+class _Throughput:
+    rate: float  # samples per second, on a separate core
     computed_s: float
     ended: float
 
 
-def _pace(get: Callable[[int], Any], indices: Sequence[int], end: float) -> _Pace:
-    """Of the calling thread, until that time of perf_counter."""
-    started, waited, used = time.perf_counter(), _waited_for_a_core_s(), time.thread_time()
+def _throughput(get: Callable[[int], Any], indices: Sequence[int], end: float) -> _Throughput:
+    """Measures the calling thread until `end` (perf_counter)."""
+    started, waited, used = time.perf_counter(), _run_queue_wait_s(), time.thread_time()
     done = 0
     for index in itertools.cycle(indices):
         get(index)
         done += 1
-        if done >= _LEAST_SAMPLES and time.perf_counter() > end:
+        if done >= _MIN_SAMPLES and time.perf_counter() > end:
             break
     ended, computed = time.perf_counter(), time.thread_time() - used
-    on_a_core = max(1e-9, ended - started - (_waited_for_a_core_s() - waited), computed)
-    return _Pace(done / on_a_core, computed, ended)
+    on_a_core = max(1e-9, ended - started - (_run_queue_wait_s() - waited), computed)
+    return _Throughput(done / on_a_core, computed, ended)
 
 
-def _pace_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Samples per second of so many threads, each with its share, and how many cores computed."""
-    paces: list[_Pace] = []
+def _threads_throughput(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """Samples per second of threads, one per share, and the number of busy cores."""
+    throughputs: list[_Throughput] = []
     failures: list[BaseException] = []
     begun: list[float] = []
     begin = threading.Barrier(len(shares), lambda: begun.append(time.perf_counter()))
@@ -84,7 +84,7 @@ def _pace_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> tupl
     def work(number: int) -> None:
         try:
             begin.wait()
-            paces.append(_pace(get, shares[number], begun[0] + _ROUND_S))
+            throughputs.append(_throughput(get, shares[number], begun[0] + _ROUND_S))
         except BaseException as error:
             failures.append(error)
 
@@ -96,8 +96,10 @@ def _pace_of(get: Callable[[int], Any], shares: Sequence[Sequence[int]]) -> tupl
         thread.join()
     if failures:
         raise failures[0]
-    seconds = max(pace.ended for pace in paces) - begun[0]
-    return sum(pace.rate for pace in paces), sum(pace.computed_s for pace in paces) / max(1e-9, seconds)
+    seconds = max(throughput.ended for throughput in throughputs) - begun[0]
+    return sum(throughput.rate for throughput in throughputs), sum(
+        throughput.computed_s for throughput in throughputs
+    ) / max(1e-9, seconds)
 
 
 def _is_handle(value: Any) -> bool:
@@ -114,11 +116,11 @@ def _is_handle(value: Any) -> bool:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object consists of, each with how it is reached."""
+    """Parts of an object, each with its access path."""
     if isinstance(value, (list, tuple)):
-        yield from ((f"[{i}]", part) for i, part in enumerate(value[:_FEW_OF_EACH]))
+        yield from ((f"[{i}]", part) for i, part in enumerate(value[:_MAX_PER_CONTAINER]))
     elif isinstance(value, dict):
-        yield from ((f"[{key!r}]", part) for key, part in itertools.islice(value.items(), _FEW_OF_EACH))
+        yield from ((f"[{key!r}]", part) for key, part in itertools.islice(value.items(), _MAX_PER_CONTAINER))
     elif not isinstance(value, (type, types.ModuleType)):
         attributes = getattr(value, "__dict__", None)
         if isinstance(attributes, dict):
@@ -126,7 +128,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def open_handle(dataset: Any, depth: int = 6) -> str | None:
-    """The attribute in which a dataset, or something inside it, keeps an open file or the like; the nearest one."""
+    """The attribute path to an open file or similar handle in a dataset; the shortest one."""
     level: list[tuple[str, Any]] = [("", dataset)]
     seen: set[int] = set()
     for _ in range(depth):
@@ -135,7 +137,7 @@ def open_handle(dataset: Any, depth: int = 6) -> str | None:
             for name, part in _parts(value):
                 if _is_handle(part):
                     return (path + name).removeprefix(".")
-                if id(part) not in seen and len(seen) < _MOST_OBJECTS:
+                if id(part) not in seen and len(seen) < _MAX_OBJECTS:
                     seen.add(id(part))
                     found.append((path + name, part))
         level = found
@@ -143,28 +145,28 @@ def open_handle(dataset: Any, depth: int = 6) -> str | None:
 
 
 def measure(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any]:
-    """Samples per second of one thread, and how many times as many `workers` threads make."""
+    """Samples per second of one thread, and the speed-up by `workers` threads."""
     get = dataset.__getitem__
-    get(indices[0])  # imports and caches of the first call are not measured
+    get(indices[0])  # excludes imports and caches of the first call
     handle = open_handle(dataset)
     if handle is not None:
         return {"handle": handle}
     shares = [indices[i % len(indices) :] for i in range(workers)]
-    paces: list[tuple[tuple[float, float], tuple[float, float]]] = []
-    end = time.perf_counter() + _LONG_S
-    while not paces or (len(paces) < _ROUNDS and time.perf_counter() < end):
-        paces.append((_pace_of(get, [indices]), _pace_of(get, shares)))
-    gain = sorted(together / alone for (alone, _), (together, _) in paces)[len(paces) // 2]
-    busy_alone = max(busy for (_, busy), _ in paces)
-    busy = max(busy for _, (_, busy) in paces)
-    # A thread that waits for the lock may wait for a core as well, on a machine with much to do.
+    throughputs: list[tuple[tuple[float, float], tuple[float, float]]] = []
+    end = time.perf_counter() + _MAX_MEASURE_S
+    while not throughputs or (len(throughputs) < _ROUNDS and time.perf_counter() < end):
+        throughputs.append((_threads_throughput(get, [indices]), _threads_throughput(get, shares)))
+    gain = sorted(together / alone for (alone, _), (together, _) in throughputs)[len(throughputs) // 2]
+    busy_alone = max(busy for (_, busy), _ in throughputs)
+    busy = max(busy for _, (_, busy) in throughputs)
+    # On a busy machine, a thread that waits for the GIL may also wait for a core.
     if busy_alone > 0.5 and busy < _ONE_CORE:
         gain = min(gain, busy)
-    return {"alone": max(alone for (alone, _), _ in paces), "gain": gain}
+    return {"alone": max(alone for (alone, _), _ in throughputs), "gain": gain}
 
 
-def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any]:
-    """What measure() gives, or as `failed` why it gave nothing."""
+def _measure_in_fork(dataset: Any, indices: Sequence[int], workers: int) -> dict[str, Any]:
+    """The result of measure(), or the reason as `failed`."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -172,46 +174,48 @@ def _measure_in_a_fork(dataset: Any, indices: Sequence[int], workers: int) -> di
             os.close(read)
             os.write(write, json.dumps(measure(dataset, indices, workers)).encode())
         finally:
-            os._exit(0)  # no cleanup of what belongs to the caller
+            os._exit(0)  # no cleanup of the caller's objects
     os.close(write)
     try:
         ready = select.poll()
         ready.register(read, select.POLLIN)
-        if not ready.poll(1000 * _PATIENCE_S):
-            return {"failed": f"samples take too long to measure within {_PATIENCE_S:g} s whether threads help"}
+        if not ready.poll(1000 * _TIMEOUT_S):
+            return {"failed": f"samples are too slow to measure within {_TIMEOUT_S:g} s whether threads help"}
         answer = os.read(read, 1 << 16)
     finally:
         os.close(read)
-        os.kill(child, signal.SIGKILL)  # its end, if it is not yet there
+        os.kill(child, signal.SIGKILL)  # if it is still running
         os.waitpid(child, 0)
     if not answer:
-        return {"failed": "a sample could not be taken to measure whether threads help"}
+        return {"failed": "loading a sample failed while measuring whether threads help"}
     found: dict[str, Any] = json.loads(answer)
     return found
 
 
 def choose(dataset: Any, batch_size: int, workers: int) -> Choice:
-    """Takes a few samples in one thread and then in all, and compares."""
+    """Compares the loading of a few samples in one thread and in all threads."""
     if workers <= 1:
-        return Choice("threads", 1, "one core, or as asked")
+        return Choice("threads", 1, "one core, or as requested")
     name = type(dataset).__name__
     try:
         count = len(dataset)
     except (TypeError, NotImplementedError):
-        return Choice("processes", workers, f"{name} has no length, by which samples could be measured")
+        return Choice("processes", workers, f"{name} has no length, so that threads cannot be measured")
     if count == 0:
         return Choice("threads", 1, "no samples")
-    # Spread over the dataset: its beginning may be of one kind.
+    # Spread over the dataset: its beginning may not be representative.
     indices = [number * count // 64 for number in range(min(64, count))]
-    found = _measure_in_a_fork(dataset, indices, workers)
+    found = _measure_in_fork(dataset, indices, workers)
     if "failed" in found:
         return Choice("processes", workers, found["failed"])
     if "handle" in found:
-        return Choice("processes", workers, f"{name}.{found['handle']} is open, and threads would share it")
+        return Choice("processes", workers, f"{name}.{found['handle']} is an open handle, which threads would share")
     if batch_size / found["alone"] < _QUICK_BATCH_S:
-        return Choice("threads", 1, f"a batch takes {1e3 * batch_size / found['alone']:.2f} ms: not worth more")
+        return Choice(
+            "threads", 1, f"a batch takes {1e3 * batch_size / found['alone']:.2f} ms: more workers would not help"
+        )
     gain = found["gain"]
-    said = f"{workers} threads are {gain:.2f} times as fast as one"
-    if gain >= _GOOD_ENOUGH * workers:
-        return Choice("threads", workers, f"{said}: {name} lets go of Python's lock")
-    return Choice("processes", workers, f"{said}: {name} holds Python's lock")
+    text = f"{workers} threads are {gain:.2f} times as fast as one"
+    if gain >= _MIN_EFFICIENCY * workers:
+        return Choice("threads", workers, f"{text}: {name} releases the GIL")
+    return Choice("processes", workers, f"{text}: {name} holds the GIL")

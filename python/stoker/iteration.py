@@ -7,15 +7,15 @@ from stoker.errors import CancelledError
 
 
 class Failure:
-    """Stands for a batch that could not be made, where going on with the next one must be possible."""
+    """Placeholder for a failed batch, so that the iteration can continue with the next one."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
 class Iteration:
-    """Gives what is made, by way of `finish` if there is one. After a Failure it goes on with the next batch, as torch's
-    does. What ends it early is said again: an end without a word would be that of the epoch."""
+    """Returns the batches of `made`, passed through `finish` if given. After a Failure the next call returns the next
+    batch, as in torch. After an early end every call raises: StopIteration would look like the end of the epoch."""
 
     def __init__(self, made: Iterator[Any], loader: Sized, finish: Callable[[Any], Any] | None = None) -> None:
         self._made, self._loader, self._finish, self._ended_by = made, loader, finish, ""
@@ -24,13 +24,13 @@ class Iteration:
         return self
 
     def __len__(self) -> int:
-        """Batches of the whole iteration."""
+        """Number of batches of the whole iteration."""
         return len(self._loader)
 
     def __next__(self) -> Any:
         if self._ended_by:
-            said = f"loader: this iteration has ended early ({self._ended_by})"
-            raise CancelledError(f"{said}\n  try: iterate over the loader anew")
+            text = f"loader: this iteration ended early ({self._ended_by})"
+            raise CancelledError(f"{text}\n  try: start a new iteration over the loader")
         try:
             made = next(self._made)
         except StopIteration:
@@ -42,13 +42,13 @@ class Iteration:
             return made if self._finish is None else self._finish(made)
         error = made.error
         try:
-            if isinstance(error, StopIteration):  # which would end the epoch
+            if isinstance(error, StopIteration):  # it would end the epoch
                 raise RuntimeError(f"loader: the dataset raised {error!r}") from error
             raise error
         finally:
-            del self, made, error  # else the error's traceback would keep the workers
+            del self, made, error  # otherwise the traceback would keep the workers alive
 
     def close(self) -> None:
-        """Ends the iteration and what works for it."""
+        """Ends the iteration and its workers."""
         if hasattr(self._made, "close"):
             self._made.close()

@@ -1,4 +1,4 @@
-"""stoker.Loader: batches of a dataset that `stoker data pack` made."""
+"""stoker.Loader: batches of a dataset packed by `stoker data pack`."""
 
 import atexit
 import contextlib
@@ -15,10 +15,10 @@ from stoker.errors import InvalidError
 from stoker.iteration import Iteration
 
 Batch = dict[str, Any]
-# Of state_dict: integers, as _core.Feed has them.
+# Integers of state_dict, in the order of _core.Feed.
 _PLACE = ("seed", "epoch", "position", "samples")
-_MOST_LISTED = 1000  # of skipped samples, as _core.Feed has them
-# Loaders whose threads run. At the interpreter's end they must stop before the libraries they use are torn down.
+_MAX_LISTED = 1000  # skipped samples, as in _core.Feed
+# Loaders with running threads. At interpreter exit they must stop before the libraries they use are unloaded.
 _open_loaders: "weakref.WeakSet[Loader]" = weakref.WeakSet()
 
 
@@ -29,7 +29,7 @@ def _close_all() -> None:
 
 
 class _Ended:
-    """What is left of a loader's threads that have ended: what they did, and what there was to do."""
+    """Statistics of a loader's ended threads."""
 
     def __init__(self) -> None:
         self.stats: dict[str, Any] = {}
@@ -37,7 +37,7 @@ class _Ended:
         self.batches_per_epoch = self.batches_left = 0
 
     def with_stats(self, feed: _core.Feed) -> dict[str, Any]:
-        """Together with what those of `feed` have done."""
+        """The sum with the statistics of `feed`."""
         now: dict[str, Any] = feed.stats()
         stats = {
             name: value if name == "cache_bytes" else value + self.stats.get(name, 0) for name, value in now.items()
@@ -45,25 +45,25 @@ class _Ended:
         return stats | {"limit": feed.limiting_stage()}
 
     def add(self, feed: _core.Feed) -> None:
-        """To be called before they end."""
-        self.stats, self.skipped = self.with_stats(feed), (self.skipped + feed.skipped())[:_MOST_LISTED]
+        """Adds the statistics of `feed`; called before its threads end."""
+        self.stats, self.skipped = self.with_stats(feed), (self.skipped + feed.skipped())[:_MAX_LISTED]
         self.batches_per_epoch, self.batches_left = feed.batches_per_epoch, feed.batches_left
 
 
 class Loader:
-    """Iterating over it gives one epoch of batches; iterating again the next epoch, in another order.
+    """Iterates over one epoch of batches; each new iteration is the next epoch, in a new order.
 
-    A batch is a dict: `image` (float32, N x 3 x H x W), `label` (int64) and `key` (a list of str), or what `fields`
-    names; with `array`, `tokens` or transform=None other things than images, with `columns` also values out of the
-    samples' JSON or CSV. Several paths are one dataset, in shares that `weights` gives. The arrays are torch tensors if torch has been imported, else numpy's, and lie in the loader's own memory,
-    which is used again once the last of them is gone.
+    A batch is a dict: `image` (float32, N x 3 x H x W), `label` (int64) and `key` (a list of str), or the given `fields`.
+    With `array`, `tokens` or transform=None it contains other data than images, with `columns` also values from the
+    samples' JSON or CSV. Several paths form one dataset, mixed by `weights`. The arrays are torch tensors if torch has
+    been imported, otherwise numpy arrays. They use the loader's memory, which is reused after the last of them is freed.
 
-    The order of samples depends on (seed, epoch) alone, what a transform does to a sample on (seed, epoch, sample): not on
-    threads, ranks, or where a run was interrupted. `state_dict` is a few integers and what they belong to; it may be loaded
-    with another `batch_size` and `world_size`.
+    The order of samples depends only on (seed, epoch), and the transform of a sample only on (seed, epoch, sample), not
+    on threads, ranks or interruptions. `state_dict` is a few integers and their context. It can be loaded with a different
+    `batch_size` or `world_size`.
 
-    There are no worker processes. A loader cannot be used after a fork in the child: make it there. It can be pickled, and
-    is then opened anew, at the same place."""
+    There are no worker processes. After a fork, create a new loader in the child. A pickled loader is reopened at the same
+    position."""
 
     def __init__(
         self,
@@ -107,9 +107,9 @@ class Loader:
         given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         if (pin_memory or device is not None) and tensors not in ("auto", "torch"):
             raise InvalidError(f"loader: pin_memory and device need torch tensors (tensors='{tensors}')")
-        self._options = options.of_arguments(given)
+        self._options = options.from_arguments(given)
         self.rank, self.world_size = self._options["rank"], self._options["world_size"]
-        # Also what is pickled: the loader of another process has the same rank.
+        # Pickled with the loader: it keeps its rank in a different process.
         known = {"path": self._options["paths"], "rank": self.rank, "world_size": self.world_size}
         self._arguments = given | known
         self.batch_size, self.drop_last = self._options["batch_size"], self._options["drop_last"]
@@ -119,8 +119,8 @@ class Loader:
         self._tensors: arrays.Kind = tensors
         self._device, self._non_blocking = device, non_blocking
         self._timeout, self._persistent = self._options["timeout"], persistent_workers
-        self._turn = 0  # counts the iterators that have begun: each ends the one before
-        self._is_begun = False  # an iterator has begun the epoch of the state, and not reached its end
+        self._iteration = 0  # number of started iterators: each invalidates the previous one
+        self._has_begun = False  # an iterator has started the current epoch and not finished it
         self._opened_at, self._first_batch_s = time.perf_counter(), 0.0
         self._ended = _Ended()
         self._reopen(None)
@@ -128,47 +128,47 @@ class Loader:
             warnings.warn(f"{self._options['paths'][0]}: {self._feed.small_cache}", RuntimeWarning, stacklevel=2)
 
     def __iter__(self) -> Iterator[Batch]:
-        """This epoch's batches from where the state stands; after an epoch that was left early, those of the next. Which
-        epoch it is, is settled when the first batch is asked for: frameworks make iterators long before they use them."""
+        """Batches of the current epoch from the current position on; after an unfinished epoch, batches of the next one.
+        The epoch is determined at the first batch, because frameworks create iterators long before they use them."""
         return Iteration(self._batches(), self)
 
     def _batches(self) -> Iterator[Batch]:
         finish = self._finisher()
-        turn = self._begin()
+        iteration = self._begin()
         try:
             while True:
-                if turn != self._turn:
-                    raise RuntimeError("this iterator ended when another one over the same stoker.Loader began")
+                if iteration != self._iteration:
+                    raise RuntimeError("iterator is invalid: a newer iterator over the same stoker.Loader was started")
                 batch = self._feed.next(self._timeout)
                 if batch is None:
-                    self._is_begun = False
+                    self._has_begun = False
                     return
                 if len(batch) == 0:
-                    self._warn_of_nothing()
+                    self._warn_empty_batch()
                 if not self._first_batch_s:
                     self._first_batch_s = time.perf_counter() - self._opened_at
                 yield finish(batch)
                 del batch
         finally:
-            if not self._persistent and turn == self._turn:
+            if not self._persistent and iteration == self._iteration:
                 self.close()
 
-    def _warn_of_nothing(self) -> None:
-        # The mean of its losses is NaN, which ruins a model without a word.
-        text = "an empty batch: all of its samples are damaged, and without it the ranks would take different numbers of steps"
+    def _warn_empty_batch(self) -> None:
+        # The mean of its losses is NaN, which would silently ruin the model.
+        text = "empty batch: all of its samples are damaged; it keeps the number of steps equal on all ranks"
         warnings.warn(f"loader: {text} (errors='skip', rank {self.rank})", RuntimeWarning, stacklevel=4)
 
     def _begin(self) -> int:
-        """Makes the caller the one iterator there is; its number."""
+        """Makes the caller the only valid iterator; returns its number."""
         seed, epoch, _, samples = self._opened().state
-        if self._is_begun:
+        if self._has_begun:
             self._feed.restart((seed, epoch + 1, 0, samples))
-        self._is_begun = True
-        self._turn += 1
-        return self._turn
+        self._has_begun = True
+        self._iteration += 1
+        return self._iteration
 
     def _finisher(self) -> Callable[[Any], Batch]:
-        """What turns the C++ batch into the dict that is handed out."""
+        """A function from the C++ batch to the dict for the caller."""
         if self._device is not None or self.pin_memory:
             convert = self._to_device(arrays.converter("torch"))
         else:
@@ -190,7 +190,7 @@ class Loader:
         return finish
 
     def _to_device(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        # torch's own pinned memory, not the loader's: torch knows when a copy from it has ended, we would not.
+        # torch's pinned memory instead of the loader's: only torch knows when a copy from it has ended.
         device, non_blocking = self._device, self._non_blocking
         import torch
 
@@ -199,7 +199,9 @@ class Loader:
             try:
                 torch.empty(0).to(device)
             except (AssertionError, RuntimeError, TypeError) as error:
-                raise arguments.refusal("device", device, f"no device here: {error}".partition("\n")[0]) from None
+                raise arguments.invalid_argument(
+                    "device", device, f"not available: {error}".partition("\n")[0]
+                ) from None
 
         def moved(array: Any) -> Any:
             tensor = convert(array)
@@ -210,22 +212,22 @@ class Loader:
         return moved
 
     def __len__(self) -> int:
-        """Batches of this rank in a whole epoch; errors="skip" may leave some of them out."""
+        """Batches of this rank in a whole epoch; errors="skip" may drop some of them."""
         return self._feed.batches_per_epoch if self._feed.is_open else self._ended.batches_per_epoch
 
     @property
     def batches_left(self) -> int:
-        """Batches of this rank that are still to come in the epoch of `state_dict`."""
+        """Remaining batches of this rank in the epoch of `state_dict`."""
         return self._feed.batches_left if self._feed.is_open else self._ended.batches_left
 
     @property
     def samples(self) -> int:
-        """Samples of the split, for all ranks together."""
+        """Number of samples of the split, over all ranks."""
         return self._feed.samples
 
     @property
     def classes(self) -> list[str]:
-        """The names of label 0, 1, ...; empty if labels have none."""
+        """Names of label 0, 1, ...; empty if labels have no names."""
         return self._feed.classes
 
     @property
@@ -235,71 +237,70 @@ class Loader:
 
     @property
     def sampler(self) -> "Loader":
-        """For frameworks that look for `loader.sampler.set_epoch`."""
+        """For frameworks that call `loader.sampler.set_epoch`."""
         return self
 
     @property
     def batch_sampler(self) -> types.SimpleNamespace:
-        """For frameworks that expect one beside `sampler`, or look for `loader.batch_sampler.batch_size`."""
+        """For frameworks that expect a batch sampler, or read `loader.batch_sampler.batch_size`."""
         return types.SimpleNamespace(sampler=self, batch_size=self.batch_size, drop_last=self.drop_last)
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes `epoch` the one that the next iteration gives, from its beginning; from where it stands if the state is
-        in the middle of that very epoch and was just loaded. Not needed: each iteration goes on with the next epoch.
-        An iterator that has given batches ends; one that has not begins with that epoch."""
-        epoch = arguments.whole("set_epoch", epoch)
+        """Sets the epoch of the next iteration. It starts at the beginning, or at the position of a just loaded state of the
+        same epoch. Optional: each iteration proceeds to the next epoch by itself. A started iterator becomes invalid; an
+        unstarted one uses this epoch."""
+        epoch = arguments.integer("set_epoch", epoch)
         seed, current, _, samples = self._opened().state
-        if epoch == current and not self._is_begun:
+        if epoch == current and not self._has_begun:
             return
-        self._turn += 1
-        self._is_begun = False
+        self._iteration += 1
+        self._has_begun = False
         self._feed.restart((seed, epoch, 0, samples))
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the data stands after the last batch that was given: integers, and the order and the version of the dataset
-        that they belong to."""
+        """The position after the last returned batch: integers, with the order and the dataset version they refer to."""
         place = self._feed.state if self._feed.is_open else self._state
         belongs_to = {"dataset": self._feed.version, "split": self._feed.split, "order": self._options["order"]}
         return dict(zip(_PLACE, place, strict=True)) | belongs_to
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was taken, also with another batch size or world size. The next iteration gives the rest
-        of its epoch."""
+        """Continues at the position of `state`, also with a different batch size or world size. The next iteration returns
+        the rest of its epoch."""
         if not isinstance(state, Mapping):
-            raise arguments.refusal("the state to load", state, "no dict")
+            raise arguments.invalid_argument("the state to load", state, "not a dict")
         missing = [name for name in _PLACE if name not in state]
         if missing:
             raise InvalidError(f"loader: the state to load has no '{missing[0]}'")
         if state.get("dataset") not in (None, self._feed.version):
             theirs, ours = str(state["dataset"])[:8], self._feed.version[:8]
-            raise InvalidError(f"loader: the state to load is of dataset version {theirs}, this one is {ours}")
+            raise InvalidError(f"loader: the state to load has dataset version {theirs}, but this dataset has {ours}")
         if state.get("split") not in (None, self._feed.split):
             theirs, ours = state["split"], self._feed.split
-            raise InvalidError(f"loader: the state to load is of split '{theirs}', this loader's is '{ours}'")
+            raise InvalidError(f"loader: the state to load has split '{theirs}', but this loader has '{ours}'")
         if state.get("order") not in (None, self._options["order"]):
             theirs, ours = state["order"], self._options["order"]
-            raise InvalidError(f"loader: the state to load is of the order {theirs}, this loader's is {ours}")
-        seed = arguments.whole("the state to load: seed", state["seed"], most=2**64 - 1)
-        epoch, position, samples = (arguments.whole(f"the state to load: {name}", state[name]) for name in _PLACE[1:])
+            raise InvalidError(f"loader: the state to load has order {theirs}, but this loader has {ours}")
+        seed = arguments.integer("the state to load: seed", state["seed"], most=2**64 - 1)
+        epoch, position, samples = (arguments.integer(f"the state to load: {name}", state[name]) for name in _PLACE[1:])
         self._opened().restart((seed, epoch, position, samples))
-        self._turn += 1
-        self._is_begun = False
+        self._iteration += 1
+        self._has_begun = False
 
     def plan(self) -> str:
-        """The number of threads, of batches ahead and what stays in memory, each with its reason."""
+        """Number of threads, prefetched batches and memory residence, each with its reason."""
         return "\n".join(self._feed.reasons)
 
     def stats(self) -> dict[str, Any]:
-        """What was done since the loader was made: seconds per stage, summed over the threads, and the limiting one."""
+        """Totals since the creation of the loader: seconds per stage, summed over threads, and the limiting stage."""
         if not self._feed.is_open:
             return dict(self._ended.stats)
         return self._ended.with_stats(self._feed)
 
     @property
     def skipped(self) -> list[dict[str, Any]]:
-        """With errors="skip": the first 1000 samples left out, as dicts of index, epoch, error."""
+        """With errors="skip": the first 1000 skipped samples, as dicts of index, epoch, error."""
         now = self._feed.skipped() if self._feed.is_open else []
-        return (self._ended.skipped + now)[:_MOST_LISTED]
+        return (self._ended.skipped + now)[:_MAX_LISTED]
 
     def close(self) -> None:
         """Ends the threads. Batches stay valid; a later iteration starts threads again."""
@@ -308,7 +309,7 @@ class Loader:
 
     def _stop_threads(self) -> None:
         if os.getpid() != self._pid:
-            return  # a fork's child: they are its parent's
+            return  # after a fork: the threads belong to the parent
         self._state = self._feed.state
         self._record_trial()
         self._ended.add(self._feed)
@@ -316,7 +317,7 @@ class Loader:
         _open_loaders.discard(self)
 
     def _record_trial(self) -> None:
-        """In a job of `stoker run`: what this loader did, for the table of `stoker data bench`."""
+        """In a job of `stoker run`: records this loader's performance for the table of `stoker data bench`."""
         folder, stats = os.environ.get("STOKER_ATTEMPT_DIR"), self._feed.stats()
         if not folder or not stats["batches"]:
             return
@@ -341,7 +342,7 @@ class Loader:
             "samples_per_s": f"{stats['samples'] / max(1e-9, seconds):.1f}",
             "limit": self._feed.limiting_stage(),
         }
-        with contextlib.suppress(OSError):  # a full disk must not end a training that is over
+        with contextlib.suppress(OSError):  # a full disk must not fail a finished training
             bench.append(os.path.join(folder, f"loader-{self.rank:04}.csv"), trial)
 
     def _opened(self) -> _core.Feed:
@@ -364,7 +365,7 @@ class Loader:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (self._arguments, self.state_dict())
+        return _rebuild, (self._arguments, self.state_dict())
 
     def __repr__(self) -> str:
         o = self._options
@@ -373,7 +374,7 @@ class Loader:
         return f"stoker.Loader({path}, split {self._feed.split}, batch_size={self.batch_size}{rank})"
 
 
-def _remade(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:
+def _rebuild(arguments: dict[str, Any], state: dict[str, Any]) -> Loader:
     loader = Loader(**arguments)
     loader.load_state_dict(state)
     return loader

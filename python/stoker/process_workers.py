@@ -1,11 +1,11 @@
-"""Batches made by processes, for Python code that holds the interpreter's lock. Batches come back through memory that was
-shared before the processes were forked: no file in /dev/shm, no descriptor per batch, and no page is touched twice.
+"""Worker processes, for Python code that holds the GIL. Batches are returned in memory that was shared before the fork: no
+file in /dev/shm, no descriptor per batch, and no page is touched twice.
 
-A slot holds one batch. It is given to a worker with the batch's indices in it; the worker puts the batch's tensors there
-instead and sends the rest by a pipe; the tensors that the caller gets lie in the slot, which is free again when the last is
-gone. When the caller holds so many batches that workers would lack slots, it gets copies.
+A slot contains one batch. The caller writes the batch's indices to it; the worker replaces them with the batch's tensors and
+sends the rest through a pipe. The caller's tensors are views into the slot, which is free again after the last of them is
+freed. If the caller keeps too many batches and workers would run out of slots, it gets copies.
 
-The caller's messages are short and few enough for the pipe to hold them all: it never waits for a worker that waits for it."""
+All messages of the caller fit into the pipe, so that caller and worker never wait for each other."""
 
 import io
 import multiprocessing
@@ -33,10 +33,10 @@ from stoker.errors import StokerError, UnavailableError, WaitTimeoutError
 from stoker.iteration import Failure
 from stoker.slots import Lease, Packer, Slot, Unpacker, pickled, stack, stack_in
 
-# Batches that one worker is asked for at a time. Linux holds about 270 short messages in a pipe of multiprocessing's.
-_MOST_AHEAD = 64
+# Maximum number of batches requested from one worker. A multiprocessing pipe on Linux has room for about 270 messages.
+_MAX_PREFETCH = 64
 
-# Held while a process is forked: it must not get another thread's ends of pipes, which are closed once that one has forked.
+# Held during a fork: the child must not inherit pipe ends that a second thread is about to close.
 _forking = threading.Lock()
 
 
@@ -49,7 +49,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 
 def seed_all(seed: int) -> None:
-    """Python's, numpy's and torch's global generators."""
+    """Seeds the global generators of Python, numpy and torch."""
     random.seed(seed)
     torch.manual_seed(seed)
     numpy.random.seed(seed % 2**32)
@@ -64,8 +64,8 @@ def _make(source: Any, slot: Slot, indices: Any) -> bytes:
 
 
 def _begin(number: int, source: Any, count: int) -> None:
-    """Makes a process that number's worker, as torch's are."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, which ends its workers
+    """Initializes a worker process like torch does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller handles Ctrl-C and ends its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
     if torch_collate.default_collate_fn_map.get(torch.Tensor) is torch_collate.collate_tensor_fn:
@@ -88,20 +88,20 @@ def _answer(source: Any, slots: list[Slot], task: "_Task") -> "_Answer":
 
 
 def _flush() -> None:
-    # The end of a worker may come at any time, and must not take with it what the dataset printed.
+    # A worker can be terminated at any time; the dataset's output must not be lost.
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
 
 
 def _work(number: int, connection: Any, others: list[Any], source: Any, slots: list[Slot], count: int) -> None:
-    """A worker's life: batches until the pipe is closed."""
-    for other in others:  # copies of the caller's ends: while one is open, the end of the caller is not noticed
+    """Main function of a worker: makes batches until the pipe is closed."""
+    for other in others:  # copies of the caller's pipe ends: an open one would hide the caller's exit
         other.close()
     failure: tuple[bytes | None, str] | None = None
     try:
         _begin(number, source, count)
-    except BaseException as error:  # raised where the worker's first batch is asked for
+    except BaseException as error:  # raised for the worker's first batch
         failure = _portable(error)
     try:
         while True:
@@ -111,7 +111,7 @@ def _work(number: int, connection: Any, others: list[Any], source: Any, slots: l
             connection.send(answer)
     except (EOFError, OSError):
         pass
-    os._exit(0)  # nothing of the caller's that was copied is to be torn down here
+    os._exit(0)  # no cleanup of objects inherited from the caller
 
 
 def _portable(error: BaseException) -> tuple[bytes | None, str]:
@@ -123,21 +123,21 @@ def _portable(error: BaseException) -> tuple[bytes | None, str]:
 
 
 class _Answer:
-    """A batch as Packer made it, or the error there was instead."""
+    """A batch packed by Packer, or an error."""
 
     def __init__(self, batch: bytes = b"", error: tuple[bytes | None, str] | None = None) -> None:
         self.batch, self.error = batch, error
 
 
 class _Task:
-    """What a worker is asked for: the pickled indices lie at the slot's beginning, or are too many for that."""
+    """A request to a worker. The pickled indices are at the slot's beginning, or in the message if too large."""
 
     def __init__(self, slot: int, seed: int, size: int, indices: bytes | None) -> None:
         self.slot, self.seed, self.size, self.indices = slot, seed, size, indices
 
 
 class _Pending:
-    """A batch that was asked for, in the caller."""
+    """A requested batch, in the caller."""
 
     def __init__(self, slot: int, indices: Any) -> None:
         self.slot, self.indices = slot, indices
@@ -145,30 +145,30 @@ class _Pending:
 
 
 class ProcessWorkers:
-    """`source` has dataset, seed, collates_by_default, worker_init_fn, and make(indices, collate or None)."""
+    """`source` has dataset, seed, collates_by_default, worker_init_fn and make(indices, collate or None)."""
 
     def __init__(self, source: Any, count: int, ahead: int) -> None:
         self._source, self._count = source, count
-        self._ahead = min(max(ahead, count), _MOST_AHEAD * count)
+        self._ahead = min(max(ahead, count), _MAX_PREFETCH * count)
         self._slots = [Slot() for _ in range(self._ahead + count + 1)]
-        # Without a lock: a slot comes back from wherever its last tensor dies, also from within a garbage collection.
+        # Without a lock: a slot is returned wherever its last tensor is freed, even during garbage collection.
         self._free = deque(range(len(self._slots)))
-        self.pid = os.getpid()  # of the caller, whose these processes are
-        self._claimed = threading.Lock()  # by the one that iterates over run()
+        self.pid = os.getpid()  # of the caller, which owns these processes
+        self._claimed = threading.Lock()  # held during an iteration over run()
         self._context = multiprocessing.get_context("fork")
-        self._workers: list[tuple[Any, Any, deque[_Pending]]] = []  # process, connection, what it was asked for
+        self._workers: list[tuple[Any, Any, deque[_Pending]]] = []  # process, connection, requested batches
 
     def claim(self) -> bool:
-        """Whether the caller is now the one that may iterate over run(), until it calls release()."""
+        """True if the caller may now iterate over run(), until it calls release()."""
         return self._claimed.acquire(blocking=False)
 
     def release(self) -> None:
-        """Gives back what claim() took."""
+        """Ends the claim of claim()."""
         self._claimed.release()
 
     def _start(self, seed: int) -> None:
         if not all(process.is_alive() for process, _, _ in self._workers):
-            self.close()  # one was killed while nobody waited for it
+            self.close()  # one was killed between iterations
         if self._workers:
             return
         self._source.seed = seed
@@ -184,7 +184,7 @@ class ProcessWorkers:
             self._workers.append((process, ours, deque()))
 
     def run(self, batches: Iterator[Any], timeout: float, seed: int) -> Iterator[Any]:
-        """The batches in order. An error of the dataset comes as a Failure in its batch's place."""
+        """The batches in order. An error of the dataset becomes a Failure in place of its batch."""
         self._start(seed)
         ordered: deque[_Pending] = deque()
         number = 0
@@ -200,7 +200,7 @@ class ProcessWorkers:
                 if os.getpid() != self.pid:
                     raise errors.after_fork(self.pid, os.getpid())
         finally:
-            if ordered:  # left early, or failed: what the workers are at belongs to no one
+            if ordered:  # ended early or failed: the pending batches are not needed
                 self.close()
                 self._free.extend(pending.slot for pending in ordered)
 
@@ -229,7 +229,7 @@ class ProcessWorkers:
         busy: dict[Any, Any] = {worker[1]: worker for worker in self._workers if worker[2]}
         ready = multiprocessing.connection.wait(list(busy), timeout or None)
         if not ready:
-            few = errors.few(front.indices)
+            few = errors.sample_names(front.indices)
             raise WaitTimeoutError(f"loader: no batch within {timeout:g} s (timeout): samples {few}")
         for connection in ready:
             process, _, queue = busy[connection]
@@ -243,10 +243,10 @@ class ProcessWorkers:
         process.join(5)
         code = process.exitcode
         how = f"exit code {code}" if code is None or code >= 0 else f"killed by signal {-code}"
-        few = errors.few(pending.indices)
-        text = f"loader: worker process {process.pid} ended ({how}) while it made the batch of samples {few}"
+        few = errors.sample_names(pending.indices)
+        text = f"loader: worker process {process.pid} ended ({how}) during the batch of samples {few}"
         if code == -signal.SIGKILL:
-            text += "\n  try: fewer workers: the kernel kills processes when memory is short"
+            text += "\n  try: fewer workers (the kernel kills processes when memory is short)"
         return UnavailableError(text)
 
     def _open(self, pending: _Pending) -> Any:
@@ -265,10 +265,10 @@ class ProcessWorkers:
         return Unpacker(io.BytesIO(answer.batch), self._slots[slot], lease).load()
 
     def close(self) -> None:
-        """Ends the processes; the next run starts others."""
+        """Ends the processes; the next run starts new ones."""
         workers, self._workers = self._workers, []
         if os.getpid() != self.pid:
-            return  # they are the parent's
+            return  # they belong to the parent
         for process, connection, _ in workers:
             connection.close()
             process.terminate()

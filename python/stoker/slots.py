@@ -1,4 +1,4 @@
-"""Memory in which worker processes hand batches to their caller: what is put there, and how a batch is pickled around it."""
+"""Shared memory for batches of worker processes, and the pickling of batches around it."""
 
 import io
 import math
@@ -12,14 +12,14 @@ import torch
 from torch.utils.data._utils import collate as torch_collate
 
 _ALIGNMENT = 64
-_NORESERVE = 0x4000  # MAP_NORESERVE: pages take memory when they are first written
-# A batch's tensors beyond this are sent by the pipe instead. Only what is written takes memory.
+_NORESERVE = 0x4000  # MAP_NORESERVE: pages use memory when they are first written
+# Tensors beyond this size per batch are sent through the pipe. Only written pages use memory.
 _SLOT_BYTES = 1 << 30
-_LEAST_SLOT_BYTES = 1 << 24
+_MIN_SLOT_BYTES = 1 << 24
 
 
 class Slot:
-    """One batch's indices, and then its tensors, one after the other."""
+    """Shared memory for one batch: its indices, later its tensors."""
 
     def __init__(self) -> None:
         self.memory = _shared_memory(_SLOT_BYTES)
@@ -28,7 +28,7 @@ class Slot:
         self.used = 0
 
     def place(self, size: int) -> int | None:
-        """The offset of so many fresh bytes, or None when they do not fit."""
+        """Offset of `size` unused bytes, or None if they do not fit."""
         offset = -(-self.used // _ALIGNMENT) * _ALIGNMENT
         if offset + size > self.array.size:
             return None
@@ -36,12 +36,12 @@ class Slot:
         return offset
 
     def tensor(self, offset: int, like: "_Like", array: Any = None) -> torch.Tensor:
-        """The one that lies there, in the slot's memory or in a view of it."""
+        """The tensor at `offset`, in the slot's memory or in a view of it."""
         raw = (self.array if array is None else array)[offset : offset + like.bytes()]
         return torch.from_numpy(raw).view(like.dtype).as_strided(like.shape, like.strides)
 
     def write(self, message: bytes) -> bool:
-        """At the slot's beginning; False when it does not fit."""
+        """Writes at the slot's beginning; False if it does not fit."""
         fits = len(message) <= self.array.size
         if fits:
             self.memory[: len(message)] = message
@@ -49,22 +49,22 @@ class Slot:
 
 
 def _shared_memory(size: int) -> mmap.mmap:
-    """Less of it where address space is limited or overcommitting is forbidden."""
+    """Smaller if address space is limited or overcommit is forbidden."""
     while True:
         try:
             return mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE)
         except OSError:
-            if size <= _LEAST_SLOT_BYTES:
+            if size <= _MIN_SLOT_BYTES:
                 raise
             size //= 2
 
 
 class Lease(numpy.ndarray[Any, Any]):
-    """A slot's memory while somebody holds tensors in it: numpy's views keep the object alive that they are taken from."""
+    """A slot's memory while tensors in it are alive: numpy views keep their base object alive."""
 
 
 class _Like:
-    """What a tensor's bytes mean."""
+    """Shape, strides and type of a tensor."""
 
     def __init__(self, shape: Any, strides: Any, dtype: torch.dtype) -> None:
         self.shape, self.strides, self.dtype = tuple(shape), tuple(strides), dtype
@@ -74,7 +74,7 @@ class _Like:
 
 
 class _Tensor:
-    """Stands for a tensor in what is sent."""
+    """Placeholder for a tensor in a pickled batch."""
 
     def __init__(self, offset: int, like: _Like, is_numpy: bool, requires_grad: bool) -> None:
         self.offset, self.like = offset, like
@@ -82,7 +82,7 @@ class _Tensor:
 
 
 class Packer(pickle.Pickler):
-    """Pickles a batch with its dense tensors put into the slot."""
+    """Pickles a batch; its dense tensors are stored in the slot."""
 
     def __init__(self, file: Any, slot: Slot) -> None:
         super().__init__(file, protocol=5)
@@ -94,7 +94,7 @@ class Packer(pickle.Pickler):
             return None
         like = _Like(tensor.shape, tensor.stride(), tensor.dtype)
         offset = tensor.data_ptr() - self._slot.begin
-        if not 0 <= offset < self._slot.array.size:  # else collated in place
+        if not 0 <= offset < self._slot.array.size:  # otherwise it was collated in place
             placed = self._slot.place(like.bytes())
             if placed is None:
                 return None
@@ -105,7 +105,7 @@ class Packer(pickle.Pickler):
 
 
 def _packed(value: Any) -> torch.Tensor | None:
-    """A tensor or array as one without gaps; None for what cannot lie in a slot."""
+    """A contiguous tensor of the value; None if it cannot be stored in a slot."""
     if type(value) is numpy.ndarray:
         if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8 or not value.dtype.isnative:
             return None
@@ -126,7 +126,7 @@ def _is_dense(value: torch.Tensor) -> bool:
 
 
 class Unpacker(pickle.Unpickler):
-    """Makes a batch of what Packer wrote: in the slot's memory by way of `array`, or copied where that is None."""
+    """Restores a batch written by Packer: as views into `array` (the slot's memory), or as copies if `array` is None."""
 
     def __init__(self, file: Any, slot: Slot, array: Any) -> None:
         super().__init__(file)
@@ -140,14 +140,14 @@ class Unpacker(pickle.Unpickler):
 
 
 def stack(batch: list[torch.Tensor], *, collate_fn_map: Any = None) -> torch.Tensor:
-    """What torch's default_collate does with tensors outside of its workers, where they do not go to /dev/shm."""
+    """torch's default_collate for tensors, as outside of its workers: without files in /dev/shm."""
     if batch[0].is_nested or batch[0].layout != torch.strided:
-        torch_collate.collate_tensor_fn(batch)  # refuses them
+        torch_collate.collate_tensor_fn(batch)  # raises an error
     return torch.stack(batch, 0)
 
 
 def stack_in(slot: Slot) -> Callable[..., Any]:
-    """torch's default_collate, with tensors stacked where they will be sent from."""
+    """torch's default_collate with tensors stacked directly in the slot."""
 
     def stack_here(batch: list[torch.Tensor], *, collate_fn_map: Any = None) -> torch.Tensor:
         first = batch[0]
@@ -164,7 +164,7 @@ def stack_in(slot: Slot) -> Callable[..., Any]:
 
 
 class _IndexPickler(pickle.Pickler):
-    """For samplers that give tensors: torch's own way takes half a millisecond for each."""
+    """For samplers that return tensors: torch's pickling takes half a millisecond for each."""
 
     def reducer_override(self, value: Any) -> Any:
         if type(value) is torch.Tensor and _is_dense(value) and not value.dtype.is_floating_point:
@@ -173,7 +173,7 @@ class _IndexPickler(pickle.Pickler):
 
 
 def pickled(indices: Any) -> bytes:
-    """What a worker is told to make a batch of."""
+    """The pickled indices of a batch, for a worker."""
     file = io.BytesIO()
     _IndexPickler(file, protocol=5).dump(indices)
     return file.getvalue()

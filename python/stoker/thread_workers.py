@@ -1,4 +1,4 @@
-"""Batches made by threads of this process."""
+"""Worker threads of this process."""
 
 import os
 import threading
@@ -27,26 +27,26 @@ class _Task:
 
 
 class ThreadWorkers:
-    """`make` turns a batch's indices into the batch; `count` threads do that, at most `ahead` batches before the caller. Each
-    calls `begin` with its number first."""
+    """`count` threads call `make` with the indices of batches, at most `ahead` batches before the caller. Each thread first
+    calls `begin` with its number."""
 
     def __init__(self, make: Make, count: int, ahead: int, begin: Callable[[int], None] | None = None) -> None:
         self._make, self._count, self._ahead, self._begin = make, count, ahead, begin
 
     def run(self, batches: Iterator[Any], timeout: float) -> Iterator[Any]:
-        """The batches in order. An error of `make` comes as a Failure in its batch's place, one of `begin` is raised. The
-        threads end with the iterator."""
+        """The batches in order. An error of `make` becomes a Failure in place of its batch; an error of `begin` is raised.
+        The threads end with the iterator."""
         changed = threading.Condition()
         todo: deque[_Task] = deque()
         ordered: deque[_Task] = deque()
-        failures: list[BaseException] = []  # to begin
+        failures: list[BaseException] = []  # of `begin`
         is_over = False
 
         def work(number: int) -> None:
             try:
                 if self._begin is not None:
                     self._begin(number)
-            except BaseException as error:  # raised where a batch is asked for
+            except BaseException as error:  # raised for the next batch
                 with changed:
                     failures.append(error)
                     changed.notify_all()
@@ -60,13 +60,13 @@ class ThreadWorkers:
                     task = todo.popleft()
                 try:
                     task.batch = self._make(task.indices)
-                except BaseException as error:  # raised where the batch is asked for
+                except BaseException as error:  # raised in place of the batch
                     task.batch = Failure(error)
                 with changed:
                     task.is_done = True
                     changed.notify_all()
 
-        def has_come() -> bool:
+        def is_ready() -> bool:
             return ordered[0].is_done or bool(failures)
 
         def plan() -> None:
@@ -91,22 +91,22 @@ class ThreadWorkers:
                     if not ordered:
                         return
                     task = ordered[0]
-                    if not changed.wait_for(has_come, timeout or None):
-                        text = f"loader: no batch within {timeout:g} s (timeout): samples {errors.few(task.indices)}"
+                    if not changed.wait_for(is_ready, timeout or None):
+                        text = f"loader: no batch within {timeout:g} s (timeout): samples {errors.sample_names(task.indices)}"
                         raise WaitTimeoutError(text)
                     if failures:
                         raise failures.pop()
                     ordered.popleft()
                     plan()
-                # Not held here: the traceback of a Failure would keep the caller's frame, and that this iterator.
+                # Not referenced here: a Failure's traceback would keep the caller's frame and this iterator alive.
                 yield task.take()
                 if os.getpid() != pid:
                     raise errors.after_fork(pid, os.getpid())
         except (KeyboardInterrupt, WaitTimeoutError):
-            threads.clear()  # what they are at may never end: nobody waits for it
+            threads.clear()  # their work may never end: do not wait for it
             raise
         finally:
-            if os.getpid() == pid:  # a fork's child has neither the threads nor a lock it could take
+            if os.getpid() == pid:  # a forked child has neither the threads nor a usable lock
                 with changed:
                     is_over = True
                     changed.notify_all()

@@ -68,8 +68,8 @@ def hdf5_files(box: Path) -> list[bytes]:
     return [(box / name).read_bytes() for name in ("a.h5", "b.h5", "c.h5")]
 
 
-def hdf5_answers() -> list[bytes]:
-    """What the child process says of a dataset."""
+def hdf5_responses() -> list[bytes]:
+    """The child process's description of a dataset."""
     about = {"path": "x", "file": "a.h5", "letter": "i", "bytes": 2, "is_big": True, "fill": [0, 1], "shape": [6, 4]}
     filters = [{"id": 1, "name": "", "values": [4]}]
     part = {"file": "b.h5", "dataset": "y", "first_row": 0, "source_row": 1, "rows": 3}
@@ -82,7 +82,7 @@ def hdf5_answers() -> list[bytes]:
 
 
 def hdf5_chunks() -> list[bytes]:
-    """Four bytes that say which filters and how many bytes come out, then a packed chunk."""
+    """Four bytes for filters and output size, then a packed chunk."""
     plain = VALUES.tobytes()
     none = 7
     return [
@@ -98,6 +98,6 @@ def array_seeds() -> dict[str, list[bytes]]:
             "zarr_array_fuzz": zarr_arrays(Path(folder)),
             "zarr_store_fuzz": zarr_stores(Path(folder)),
             "hdf5_file_fuzz": hdf5_files(Path(folder)),
-            "hdf5_answer_fuzz": hdf5_answers(),
+            "hdf5_response_fuzz": hdf5_responses(),
             "hdf5_filters_fuzz": hdf5_chunks(),
         }

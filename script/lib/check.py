@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import check_messages
+import check_phrases
+import check_plurals
+import check_prose
 import check_rooms
 import check_sizes
 import check_text
@@ -17,7 +20,7 @@ import check_tidy
 from findings import Finding
 
 CPP = {".cc", ".h"}
-# The tools of .venv come first, whatever PATH says.
+# The tools of .venv take precedence over PATH.
 TOOLS = Path(sys.executable).parent
 
 
@@ -45,7 +48,7 @@ def check_format(files: list[Path], fix: bool) -> Iterator[Finding]:
         subprocess.run(["clang-format-19", "-i", *map(str, files)], check=True)
     done = subprocess.run(["clang-format-19", "--dry-run", *map(str, files)], capture_output=True, text=True)
     for name in sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning: code should be", done.stderr, re.MULTILINE))):
-        yield Finding(Path(name), 1, "not as clang-format lays it out (script/check --fix)")
+        yield Finding(Path(name), 1, "not formatted (script/check --fix)")
 
 
 def spelled_files(files: Iterable[Path]) -> list[Path]:
@@ -75,13 +78,16 @@ def checks(files: list[Path], fix: bool) -> dict[str, Callable[[], Iterator[Find
         "sizes": lambda: check_sizes.check(files),
         "text": lambda: check_text.check(files),
         "messages": lambda: check_messages.check(files),
+        "phrases": lambda: check_phrases.check(files),
+        "prose": lambda: check_prose.check(files),
+        "plurals": lambda: check_plurals.check(files),
         "tidy": check_tidy.check,
     }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="script/check", description="Looks at the sources without running them.")
-    parser.add_argument("--fix", action="store_true", help="put right what the formatters can")
+    parser = argparse.ArgumentParser(prog="script/check", description="Check the sources without running them.")
+    parser.add_argument("--fix", action="store_true", help="apply the formatters")
     parser.add_argument("--only", metavar="NAME", help="run one check")
     parser.add_argument("--without", metavar="NAME", help="run all but one")
     options = parser.parse_args()
@@ -89,7 +95,7 @@ def main() -> int:
     chosen = checks(project_files(), options.fix)
     for name in (options.only, options.without):
         if name and name not in chosen:
-            parser.error(f"no check '{name}' (there are: {', '.join(chosen)})")
+            parser.error(f"no check '{name}' (available: {', '.join(chosen)})")
     if options.only:
         chosen = {options.only: chosen[options.only]}
     chosen.pop(options.without, None)

@@ -1,7 +1,7 @@
 """The texts that people read, gathered from the sources for the catalogues po/*.po, and the catalogues held against them.
 
-python3 script/lib/check_messages.py says what a catalogue lacks or has in vain; with --update it puts them in order: new
-texts come in empty, texts that are gone go out, and each says where it stands.
+python3 script/lib/check_messages.py lists missing and unused texts of a catalogue; with --update it updates the catalogues: new
+texts are added empty, removed texts are deleted, and each entry names its source.
 """
 
 import argparse
@@ -14,8 +14,8 @@ from pathlib import Path
 from findings import Finding
 
 CATALOGUES = Path("po")
-# The literals of a call that says something, and which fields of the entries of a table are said.
-CALL = re.compile(r"([.>_]say|\bfail_at|\bfact)\((?:[\w.]+,)?\s*$|\.question = $")
+# Literals of translating calls, and the translated fields of table entries.
+CALL = re.compile(r"([.>_]localize|\bmessage|\bfail_at|\bfact)\((?:[\w.]+,)?\s*$|\.question = $")
 TABLES = {
     "FailureRule": (4, 5),
     "WaitingRule": (1,),
@@ -23,6 +23,7 @@ TABLES = {
     "DebugSetting": (3,),
     "ShellLimit": (4,),
     "Reason": (1,),
+    "PendingRule": (1,),
     "Phrase": (0,),
 }
 TABLE = re.compile(r"\bconstexpr (\w+) k\w+\[\] = $")
@@ -36,9 +37,9 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# What is filled in: without it nothing is left of some texts that could be said otherwise.
+# Placeholders: some texts consist only of them and need no translation.
 FILLED = re.compile(r"\{[^{} ]*\}")
-# What stays as it is: commands in backticks, options, names of variables.
+# Not translated: commands in backticks, options, names of variables.
 KEPT = re.compile(r"`[^`]+`|--[a-z][\w-]*\w|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -70,7 +71,7 @@ class Literal:
 
 
 def literals_of(source: str) -> list[Literal]:
-    """All literals, those that stand behind each other as one."""
+    """All literals; adjacent literals are joined."""
     found: list[Literal] = []
     for token in TOKEN.finditer(source):
         if token["comment"] or token["character"]:
@@ -83,8 +84,8 @@ def literals_of(source: str) -> list[Literal]:
     return found
 
 
-def said(source: str) -> Iterator[Literal]:
-    """What calls and tables of the source say, in order."""
+def output(source: str) -> Iterator[Literal]:
+    """Texts of calls and tables in the source, in order."""
     literals = literals_of(source)
     fields: tuple[int, ...] = ()
     depth = at = field_number = 0
@@ -113,7 +114,7 @@ def texts_of(files: Iterable[Path]) -> dict[str, Text]:
     for path in files:
         if path.suffix not in {".cc", ".h"} or path.stem.endswith("_test") or path.parts[0] != "src":
             continue
-        for literal in said(path.read_text()):
+        for literal in output(path.read_text()):
             if not re.search("[A-Za-z]", FILLED.sub("", literal.text)):
                 continue
             text = texts.setdefault(literal.text, Text(literal.text))
@@ -181,12 +182,12 @@ def check(files: Iterable[Path]) -> Iterator[Finding]:
         for entry in entries.values():
             for word in KEPT.findall(entry.english) if entry.translated else ():
                 if word not in entry.translated:
-                    yield Finding(path, entry.line, f"{word} has to stand in {quoted(entry.translated)}")
+                    yield Finding(path, entry.line, f"{word} must be in {quoted(entry.translated)}")
             if entry.english and entry.english not in texts:
                 yield Finding(
                     path,
                     entry.line,
-                    f"nothing says {quoted(entry.english)} (any more): script/lib/check_messages.py --update",
+                    f"{quoted(entry.english)} is no longer used: script/lib/check_messages.py --update",
                 )
 
 

@@ -1,17 +1,15 @@
-"""Sizes of files, functions, parameter lists and folders. The first number warns, the second fails."""
+"""Sizes of files, functions and parameter lists. The first number warns, the second fails."""
 
 import ast
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cpp_functions import functions
 from findings import Finding
 
-FILE_LINES = (400, 600)
+FILE_LINES = (600, 1200)
 FUNCTION_LINES = (40, 80)
 PARAMETERS = (5, 5)
-FOLDER_SOURCES = (15, 25)
 
 CPP = {".cc", ".h"}
 
@@ -23,9 +21,6 @@ def check(files: Iterable[Path]) -> Iterator[Finding]:
             source = path.read_text()
             yield from over(FILE_LINES, source.count("\n"), path, 1, "file has {} lines")
             yield from check_functions(path, source)
-    folders = Counter(path.parent for path in files if path.suffix in CPP and not path.stem.endswith("_test"))
-    for folder, sources in folders.items():
-        yield from over(FOLDER_SOURCES, sources, folder, 1, "folder has {} sources beside its tests")
 
 
 def check_functions(path: Path, source: str) -> Iterator[Finding]:

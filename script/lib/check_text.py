@@ -1,4 +1,4 @@
-"""What no compiler looks at: tests taken out of the build, paths of one machine, notes for later without a condition."""
+"""Checks that a compiler does not do: disabled tests, machine-specific paths, TODO notes without a condition."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
 """clang-tidy over every source of the rooms and of the Python module, as the libcxx preset would compile it. It reports what
 the compiler would: a room that does not compile with clang and libc++, or with a warning, fails here, so that nothing need be
-compiled again to know it. Tests are not in that preset. A source that was clean is not looked at again until it, a header of
+compiled again to know it. Tests are not in that preset. A clean source is not checked again until it, a header of
 ours that it includes, or the list of checks changes."""
 
 import hashlib
@@ -42,7 +42,7 @@ def version() -> bytes:
 
 
 def key(path: Path) -> str:
-    """Changes when clang-tidy could say something else about the file."""
+    """Changes when the findings of clang-tidy for the file could change."""
     digest = hashlib.sha256(version())
     for part in [Path(".clang-tidy"), path, *sorted(included(path))]:
         digest.update(str(part).encode() + b"\0" + part.read_bytes() + b"\0")
@@ -50,7 +50,7 @@ def key(path: Path) -> str:
 
 
 def configure(build: Path) -> None:
-    """Makes compile_commands.json, or brings it up to date with the sources that came and went."""
+    """Creates compile_commands.json, or updates it for added and removed sources."""
     if (build / "build.ninja").exists():
         subprocess.run(["ninja", "-C", str(build), "build.ninja"], check=True, capture_output=True)
     else:

@@ -142,7 +142,7 @@ def seeds() -> dict[str, list[bytes]]:
         "chunk_map_fuzz": chunk_maps(),
         "dvc_fuzz": dvc(),
     }
-    # Each behind the byte that says as what it is read: shard, index, packed samples, packed batches.
+    # Each after the byte that selects the reader: shard, index, packed samples, packed batches.
     streams = REPOSITORY / "tests/golden/streams"
     kinds = {0: "mds*/*.mds", 1: "*/index.json", 3: "litdata-[at]*/*.bin", 4: "litdata-s*/*.bin", 5: "litdata-b*/*.bin"}
     found["streams_fuzz"] = [
@@ -151,7 +151,7 @@ def seeds() -> dict[str, list[bytes]]:
     command = REPOSITORY / "build/release/bin/stoker"
     found |= array_seeds() | run_seeds()
     found["parquet_fuzz"] = parquet_seeds()
-    # Behind the byte that says what is chosen of a table.
+    # After the byte that selects the table options.
     found["table_layout_fuzz"] = [bytes([which]) + table for table in number_tables() for which in (0, 1, 6)]
     if command.exists():
         found["chunk_map_fuzz"] += index_seeds(command)

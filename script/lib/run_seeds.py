@@ -35,7 +35,7 @@ JOB_TABLE = (
 
 
 def frame(kind: str, fields: dict[str, str]) -> bytes:
-    """As docs/rooms/net.md has it."""
+    """Layout: docs/formats/messages.md."""
     body = struct.pack("<H", len(kind)) + kind.encode() + struct.pack("<H", len(fields))
     for name, value in sorted(fields.items()):
         body += struct.pack("<H", len(name)) + name.encode() + struct.pack("<I", len(value)) + value.encode()
@@ -46,7 +46,7 @@ MAGIC = b"STK1"
 
 
 def flight() -> bytes:
-    """A head and places for four collectives, of which two came (docs/formats/flight.md)."""
+    """A head and places for four collectives, two of them complete (docs/formats/flight.md)."""
     head = struct.pack("<8sIIqqII64s", b"STKFLGHT", 1, 0, 42, 10**9, 4, 88, b"node1").ljust(4096, b"\0")
     form = "<Qqqq16s16s4IiI"
     done = struct.pack(form, 1, 10, 20, 6016, b"broadcast", b"uint8", 6016, 0, 0, 0, 0, 1)
@@ -84,7 +84,7 @@ def events() -> bytes:
 
 
 def share() -> bytes:
-    """The three parts of a record behind its checksum, whose manifest has another checksum than it says."""
+    """The three parts of a record behind its checksum, whose manifest has a wrong checksum."""
     marker = {"save": "s", "layout": "l", "samples": [], "stall_s": 0, "write_s": 0, "rank_state": {}, "files": []}
     manifest = {
         "checksum": "0" * 8,
@@ -104,7 +104,7 @@ def lab() -> bytes:
 
 
 def zip_of_torch() -> bytes:
-    """One stored member and the directory, which is what is looked at."""
+    """One stored member and the directory, which the reader uses."""
     data, name = b"\x80\x02.", b"x/data.pkl"
     size = struct.pack("<IIIHH", zlib.crc32(data), len(data), len(data), len(name), 0)
     local = b"PK\3\4" + struct.pack("<HHHHH", 20, 0, 0, 0, 33) + size + name + data

@@ -21,7 +21,7 @@ class Summary:
     failed: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     unjustified: dict[str, str] = field(default_factory=dict)
-    tried_again: list[str] = field(default_factory=list)
+    retried: list[str] = field(default_factory=list)
 
 
 def verdict_on_skip(reason: str, is_met: Callable[[str], bool]) -> str | None:
@@ -36,14 +36,14 @@ def verdict_on_skip(reason: str, is_met: Callable[[str], bool]) -> str | None:
 
 
 def last_results(path: Path, summary: Summary) -> list[tuple[str, str, str]]:
-    """As `cases`; of a test that pytest tried again, and wrote down each time, what came of it last."""
+    """As `cases`; for a test that pytest retried, its last result."""
     found = list(cases(path))
     if path.name != "pytest.xml":
         return found
     last = {}
     for case in found:
         if case[0] in last:
-            summary.tried_again.append(case[0])
+            summary.retried.append(case[0])
         last[case[0]] = case
     return list(last.values())
 
@@ -79,7 +79,7 @@ def summarize(folder: Path, is_met: Callable[[str], bool]) -> Summary:
                 if wrong := verdict_on_skip(reason, is_met):
                     summary.unjustified[name] = wrong
     for program in sorted(programs_that_failed):
-        # It crashed, ran out of time or leaked: none of its own tests says so.
+        # It crashed, ran out of time or leaked: although no test reported a failure.
         if not any(name.startswith(f"{program}_test: ") for name in summary.failed):
             summary.failed.append(f"{program}_test (the program itself)")
     return summary
@@ -87,8 +87,8 @@ def summarize(folder: Path, is_met: Callable[[str], bool]) -> Summary:
 
 def main(folder: Path) -> int:
     summary = summarize(folder, needs.is_met)
-    for name in summary.tried_again:
-        print(f"failed once, and was tried again: {name}")
+    for name in summary.retried:
+        print(f"failed once, then retried: {name}")
     for name, reason in summary.skipped.items():
         print(f"skipped  {name}: {reason}")
     for name, wrong in summary.unjustified.items():

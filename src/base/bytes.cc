@@ -1,4 +1,4 @@
-#include "base/bytes.h"
+#include "stoker/bytes.h"
 
 #include <array>
 #include <cmath>
@@ -6,22 +6,22 @@
 namespace stoker {
 namespace {
 
-struct Unit {
+struct ByteUnit {
   std::string_view name;
   std::uint64_t bytes;
 };
 
 constexpr std::array kUnits = {
-    Unit{"PiB", 1ull << 50}, Unit{"PB", 1'000'000'000'000'000ull},
-    Unit{"TiB", 1ull << 40}, Unit{"TB", 1'000'000'000'000ull},
-    Unit{"GiB", 1ull << 30}, Unit{"GB", 1'000'000'000ull},
-    Unit{"MiB", 1ull << 20}, Unit{"MB", 1'000'000ull},
-    Unit{"KiB", 1ull << 10}, Unit{"kB", 1'000ull},
-    Unit{"B", 1ull},
+    ByteUnit{"PiB", 1ull << 50}, ByteUnit{"PB", 1'000'000'000'000'000ull},
+    ByteUnit{"TiB", 1ull << 40}, ByteUnit{"TB", 1'000'000'000'000ull},
+    ByteUnit{"GiB", 1ull << 30}, ByteUnit{"GB", 1'000'000'000ull},
+    ByteUnit{"MiB", 1ull << 20}, ByteUnit{"MB", 1'000'000ull},
+    ByteUnit{"KiB", 1ull << 10}, ByteUnit{"kB", 1'000ull},
+    ByteUnit{"B", 1ull},
 };
 
-const Unit* unit_named(std::string_view name) {
-  for (const Unit& unit : kUnits) {
+const ByteUnit* unit_named(std::string_view name) {
+  for (const ByteUnit& unit : kUnits) {
     if (to_lower(unit.name) == to_lower(name)) return &unit;
   }
   return nullptr;
@@ -30,7 +30,7 @@ const Unit* unit_named(std::string_view name) {
 }  // namespace
 
 Result<ByteCount> parse_bytes(std::string_view text) {
-  const Status not_bytes = invalid("'{}' is not an amount of bytes (as in 64GB or 4MiB)", printable(text));
+  const Status not_bytes = invalid("'{}' is not a byte count (such as 64GB or 4MiB)", printable(text));
   std::size_t digits = 0;
   while (digits < text.size() && ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '.'))
     ++digits;
@@ -39,16 +39,16 @@ Result<ByteCount> parse_bytes(std::string_view text) {
   double amount = 0;
   if (number.empty() || !parse_number(number, &amount)) return not_bytes;
   if (name.empty()) return invalid("'{}' has no unit (write {}GB, {}MiB, ...)", text, number, number);
-  const Unit* unit = unit_named(name);
+  const ByteUnit* unit = unit_named(name);
   if (unit == nullptr) return not_bytes;
   const double total = amount * static_cast<double>(unit->bytes);
-  if (!(total < 9.2e18)) return invalid("'{}' is more than can be addressed", text);
+  if (!(total < 9.2e18)) return invalid("'{}' exceeds the address space", text);
   if (std::uint64_t whole = 0; parse_number(number, &whole)) return ByteCount{whole * unit->bytes};
   return ByteCount{static_cast<std::uint64_t>(std::llround(total))};
 }
 
 std::string to_text(ByteCount bytes) {
-  for (const Unit& unit : kUnits) {
+  for (const ByteUnit& unit : kUnits) {
     if (bytes.value >= unit.bytes && bytes.value % unit.bytes == 0) {
       return format("{}{}", bytes.value / unit.bytes, unit.name);
     }

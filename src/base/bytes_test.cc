@@ -1,4 +1,4 @@
-#include "base/bytes.h"
+#include "stoker/bytes.h"
 
 #include <gtest/gtest.h>
 
@@ -12,11 +12,11 @@ TEST(Bytes, reads_decimal_and_binary_units) {
   EXPECT_EQ(parse_bytes("0B")->value, 0u);
 }
 
-TEST(Bytes, refuses_what_has_no_unit_or_no_sense) {
+TEST(Bytes, refuses_missing_units_and_invalid_text) {
   EXPECT_EQ(parse_bytes("64").status().message(), "'64' has no unit (write 64GB, 64MiB, ...)");
-  EXPECT_EQ(parse_bytes("lots").status().message(), "'lots' is not an amount of bytes (as in 64GB or 4MiB)");
-  EXPECT_EQ(parse_bytes("-1GB").status().message(), "'-1GB' is not an amount of bytes (as in 64GB or 4MiB)");
-  EXPECT_EQ(parse_bytes("99999999PB").status().message(), "'99999999PB' is more than can be addressed");
+  EXPECT_EQ(parse_bytes("lots").status().message(), "'lots' is not a byte count (such as 64GB or 4MiB)");
+  EXPECT_EQ(parse_bytes("-1GB").status().message(), "'-1GB' is not a byte count (such as 64GB or 4MiB)");
+  EXPECT_EQ(parse_bytes("99999999PB").status().message(), "'99999999PB' exceeds the address space");
 }
 
 TEST(Bytes, exact_text_reads_back) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/json/json.h"
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker {
 

@@ -1,4 +1,4 @@
-// Bytes and text as other languages take them: Base64, HTML, UTF-8. Thread-safe: no state.
+// Encodings of bytes and text: Base64, HTML, UTF-8. Thread-safe: no state.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace stoker {
 /// Base64 with padding and the ordinary alphabet. https://www.rfc-editor.org/rfc/rfc4648#section-4
 std::string base64(std::span<const std::byte> bytes);
 
-/// Whether the bytes are UTF-8 from end to end, as utf8_length() of base/text.h judges: JSON takes no others.
+/// Whether all of `text` is valid UTF-8, by utf8_length() of base/text.h. JSON requires it.
 bool is_utf8(std::string_view text);
 
-/// Text as a JSON string, in quotes, on one line. What is not UTF-8 becomes U+FFFD.
+/// `text` as a JSON string literal on one line. Invalid UTF-8 becomes U+FFFD.
 std::string json_string(std::string_view text);
 
-/// Text for HTML, between tags and inside quoted attributes: & < > " ' become character references.
+/// Escapes & < > " ' as character references, for text nodes and quoted attributes of HTML.
 std::string escape_html(std::string_view text);
 
 }  // namespace stoker

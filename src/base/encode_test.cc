@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker {
 namespace {

@@ -46,10 +46,10 @@ Result<File> File::open_read(const Path& path) { return open_with(path, O_RDONLY
 
 Result<File> File::open_regular(const Path& path) {
   if (path.native().starts_with("/dev/")) return open_read(path);
-  OK_OR_RETURN(file, open_with(path, O_RDONLY | O_NONBLOCK));  // which changes nothing for files
+  STOKER_ASSIGN_OR_RETURN(file, open_with(path, O_RDONLY | O_NONBLOCK));  // has no effect on regular files
   struct stat info{};
   if (::fstat(file.fd(), &info) != 0) return posix_error(subject(path), errno);
-  if (S_ISFIFO(info.st_mode)) return invalid("{}: is a pipe, a file was expected", subject(path));
+  if (S_ISFIFO(info.st_mode)) return invalid("{}: expected a file, got a pipe", subject(path));
   return std::move(file);
 }
 
@@ -105,7 +105,7 @@ Status File::truncate(std::uint64_t size) {
 }
 
 Status File::reserve(std::uint64_t size) {
-  // The raw call: glibc's posix_fallocate writes zeros where the filesystem cannot reserve.
+  // The raw system call: glibc's posix_fallocate writes zeros if the filesystem does not support it.
   if (size == 0 || ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)) == 0) return {};
   if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) return posix_error(subject(path_), errno);
   return {};
@@ -128,8 +128,8 @@ Status File::close() {
 }
 
 Result<MappedFile> MappedFile::open(const Path& path) {
-  OK_OR_RETURN(file, File::open_read(path));
-  OK_OR_RETURN(size, file.size());
+  STOKER_ASSIGN_OR_RETURN(file, File::open_read(path));
+  STOKER_ASSIGN_OR_RETURN(size, file.size());
   MappedFile mapped;
   if (size == 0) return mapped;
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.fd(), 0);
@@ -167,7 +167,7 @@ Result<std::string> read_all(const File& file, std::uint64_t limit) {
 }  // namespace
 
 Result<std::string> read_file(const Path& path, ByteCount limit) {
-  OK_OR_RETURN(file, File::open_regular(path));
+  STOKER_ASSIGN_OR_RETURN(file, File::open_regular(path));
   return read_all(file, limit.value);
 }
 
@@ -176,18 +176,18 @@ Result<std::string> read_pseudo_file(const Path& path) { return read_file(path, 
 Status write_file(const Path& path, std::string_view content, Durability durability) {
   const Path temporary = path.string() + "." + random_name() + ".tmp";
   const auto write_and_rename = [&]() -> Status {
-    OK_OR_RETURN(file, File::create_new(temporary));
-    RETURN_IF_ERROR(file.write(content));
-    if (durability == Durability::synced) RETURN_IF_ERROR(file.sync());
-    RETURN_IF_ERROR(file.close());
+    STOKER_ASSIGN_OR_RETURN(file, File::create_new(temporary));
+    STOKER_RETURN_IF_ERROR(file.write(content));
+    if (durability == Durability::synced) STOKER_RETURN_IF_ERROR(file.sync());
+    STOKER_RETURN_IF_ERROR(file.close());
     return rename_path(temporary, path);
   };
   if (Status status = write_and_rename(); !status.ok()) {
     ::unlink(temporary.c_str());
-    // By the name that the caller gave.
-    std::string told(status.message());
-    if (told.starts_with(subject(temporary))) told.replace(0, subject(temporary).size(), subject(path));
-    return Status(status.code(), std::move(told));
+    // The error names the caller's path, not the temporary file.
+    std::string message(status.message());
+    if (message.starts_with(subject(temporary))) message.replace(0, subject(temporary).size(), subject(path));
+    return Status(status.code(), std::move(message));
   }
   if (durability == Durability::none) return {};
   return sync_directory(path.has_parent_path() ? path.parent_path() : Path("."));
@@ -208,7 +208,7 @@ Status make_directory(const Path& path) {
 Status sync_directory(const Path& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return posix_error(subject(path), errno);
-  // Some network filesystems refuse to sync a folder; their rename is durable on the server.
+  // Some network filesystems reject fsync of a folder. Their renames are durable on the server.
   if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) return posix_error(subject(path), errno);
   return {};
 }
@@ -265,7 +265,7 @@ Result<ByteCount> free_space(const Path& path) {
 std::string random_name(std::size_t length) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
   std::string name(length, '\0');
-  CHECK(::getrandom(name.data(), name.size(), 0) == static_cast<ssize_t>(name.size()));
+  STOKER_CHECK(::getrandom(name.data(), name.size(), 0) == static_cast<ssize_t>(name.size()));
   for (char& c : name) c = kLetters[static_cast<unsigned char>(c) % kLetters.size()];
   return name;
 }
@@ -282,7 +282,7 @@ Path temporary_root() {
 TempDirectory::TempDirectory() : TempDirectory(temporary_root()) {}
 
 TempDirectory::TempDirectory(const Path& root) : path_(root / ("stoker-" + random_name(12))) {
-  CHECK(make_directory(path_).ok());
+  STOKER_CHECK(make_directory(path_).ok());
 }
 
 TempDirectory::~TempDirectory() { (void)remove_tree(path_); }

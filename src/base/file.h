@@ -1,6 +1,5 @@
-// Files as crash-safe code needs them: whole reads with a bound, replace by rename, fsync of folders,
-// positional reads, memory maps. Errors name the path. Functions are thread-safe; objects belong to one
-// thread unless said.
+// File access for crash-safe code: bounded reads, replace by rename, fsync of folders, positional reads,
+// memory maps. Errors name the path. Functions are thread-safe. Objects belong to one thread unless noted.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/status.h"
+#include "stoker/bytes.h"
+#include "stoker/status.h"
 
 namespace stoker {
 
@@ -33,19 +32,19 @@ class Fd {
   int fd_ = -1;
 };
 
-/// An open file with whole reads and writes. read_at may be called from several threads at once.
+/// An open file. read_at may be called from several threads at once.
 class File {
  public:
   File() = default;
   static Result<File> open_read(const Path& path);
-  /// The same of what should be a file in somebody's folder: Invalid for a pipe, which would be waited for,
-  /// for ever. Below /dev, where shells have their pipes, it is open_read.
+  /// Like open_read, but Invalid for a pipe, whose open would block. Paths below /dev are opened as by
+  /// open_read, because shells place pipes there.
   static Result<File> open_regular(const Path& path);
   /// Creates or truncates.
   static Result<File> create(const Path& path);
-  /// Fails with Exists if the path is taken.
+  /// Exists if the path exists.
   static Result<File> create_new(const Path& path);
-  /// Creates if missing; every write goes to the end in one system call.
+  /// Creates the file if missing. Each write appends in one system call.
   static Result<File> open_append(const Path& path);
   static Result<File> open_read_write(const Path& path);
 
@@ -55,12 +54,13 @@ class File {
   Status write(std::string_view text);
   Status write_at(std::uint64_t offset, std::span<const std::byte> data);
   Status truncate(std::uint64_t size);
-  /// Reserves space, so that a full disk shows before writing. Ok where the filesystem cannot.
+  /// Allocates space, so that a full disk is detected before writing. Ok if the filesystem does not support
+  /// it.
   Status reserve(std::uint64_t size);
   /// fsync(2).
   Status sync();
   Result<std::uint64_t> size() const;
-  /// Closes and reports what close(2) says (NFS reports a full quota there).
+  /// Closes and returns the error of close(2), where NFS reports an exceeded quota.
   Status close();
 
   int fd() const { return fd_.get(); }
@@ -74,8 +74,8 @@ class File {
   Path path_;
 };
 
-/// A file mapped for reading. Immutable, so readable from any thread. A file truncated under it raises SIGBUS
-/// on access, as for every map: only map files that are published by rename and never changed.
+/// A read-only map of a file. Readable from any thread. Access raises SIGBUS if the file is truncated, so map
+/// only files that are published by rename and never changed.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -90,25 +90,25 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-/// The whole file, at most `limit` bytes: beyond it Invalid "<path>: larger than <limit>".
+/// The whole file, or Invalid "<path>: larger than <limit>".
 Result<std::string> read_file(const Path& path, ByteCount limit = 64_MiB);
 /// Like read_file for files in /proc and /sys, whose size reads as 0.
 Result<std::string> read_pseudo_file(const Path& path);
 
-/// Whether a replaced file must survive a power cut.
+/// Whether a replaced file must survive a power failure.
 enum class Durability { none, synced };
-/// Writes `<path>.<random>.tmp`, syncs if asked, renames it over `path`, and syncs the folder if asked.
-/// Readers see the old file or the new one; nothing is left behind on failure.
+/// Writes `<path>.<random>.tmp`, optionally syncs it, renames it to `path` and optionally syncs the folder.
+/// Readers see the old or the new file. A failure leaves no temporary file.
 Status write_file(const Path& path, std::string_view content, Durability durability = Durability::none);
 
 Status make_directories(const Path& path);
-/// mkdir(2): Exists if it is there already, by whomever.
+/// mkdir(2): Exists if the path exists.
 Status make_directory(const Path& path);
-/// fsync(2) of a folder, after which renames in it survive a power cut.
+/// fsync(2) of a folder: renames in it then survive a power failure.
 Status sync_directory(const Path& path);
 Status rename_path(const Path& from, const Path& to);
 Status remove_file(const Path& path);
-/// Removes a folder and all in it. Ok if it is not there.
+/// Removes a folder recursively. Ok if it does not exist.
 Status remove_tree(const Path& path);
 /// Names in a folder, sorted by bytes, without "." and "..".
 Result<std::vector<std::string>> list_directory(const Path& path);
@@ -117,15 +117,14 @@ bool folder_exists(const Path& path);
 /// Free bytes for this user on the filesystem of `path`.
 Result<ByteCount> free_space(const Path& path);
 
-/// 16 bytes from the system's random source as 8 lower-case letters and digits: for names nobody else has.
+/// `length` random lower-case letters and digits from the system's random source, for unique names.
 std::string random_name(std::size_t length = 8);
 
-/// A fresh folder under $TMPDIR or /tmp, removed with all in it when destroyed. For tests and short-lived
-/// work.
+/// A new folder in $TMPDIR or /tmp, removed recursively by the destructor. For tests and short-lived work.
 class TempDirectory {
  public:
   TempDirectory();
-  /// Under `root`, which must be there.
+  /// In `root`, which must exist.
   explicit TempDirectory(const Path& root);
   ~TempDirectory();
   TempDirectory(const TempDirectory&) = delete;

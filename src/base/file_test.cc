@@ -8,7 +8,7 @@
 namespace stoker {
 namespace {
 
-TEST(File, replaced_file_is_whole_and_leaves_nothing_beside_it) {
+TEST(File, replacing_a_file_is_atomic_and_leaves_no_temporary_file) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "a", "one").ok());
   ASSERT_TRUE(write_file(box / "a", "two", Durability::synced).ok());
@@ -16,13 +16,13 @@ TEST(File, replaced_file_is_whole_and_leaves_nothing_beside_it) {
   EXPECT_THAT(*list_directory(box.path()), testing::ElementsAre("a"));
 }
 
-TEST(File, failed_replace_names_the_file_that_was_given) {
+TEST(File, a_failed_replace_names_the_given_file) {
   TempDirectory box;
   const Path path = box / "none/a";
   EXPECT_EQ(write_file(path, "x").message(), path.string() + ": no such file or directory");
 }
 
-TEST(File, failed_replace_leaves_nothing_behind) {
+TEST(File, a_failed_replace_leaves_no_temporary_file) {
   TempDirectory box;
   ASSERT_TRUE(make_directory(box / "a").ok());
   ASSERT_TRUE(write_file(box / "a" / "x", "").ok());
@@ -41,15 +41,15 @@ TEST(File, errors_name_the_path) {
             (box / "big").string() + ": larger than 99 B");
 }
 
-TEST(File, a_pipe_in_the_place_of_a_file_is_not_waited_for) {
+TEST(File, opening_a_pipe_does_not_block) {
   TempDirectory box;
   ASSERT_EQ(::mkfifo((box / "pipe").c_str(), 0600), 0);
-  const std::string told = (box / "pipe").string() + ": is a pipe, a file was expected";
-  EXPECT_EQ(read_file(box / "pipe").status().message(), told);
-  EXPECT_EQ(File::open_regular(box / "pipe").status().message(), told);
+  const std::string message = (box / "pipe").string() + ": expected a file, got a pipe";
+  EXPECT_EQ(read_file(box / "pipe").status().message(), message);
+  EXPECT_EQ(File::open_regular(box / "pipe").status().message(), message);
 }
 
-TEST(File, short_read_says_where_the_file_ends) {
+TEST(File, short_read_reports_the_end_of_the_file) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "a", "12345").ok());
   const auto file = File::open_read(box / "a");
@@ -76,7 +76,7 @@ TEST(File, mapped_file_shows_its_bytes_and_may_be_empty) {
   EXPECT_TRUE(MappedFile::open(box / "empty")->bytes().empty());
 }
 
-TEST(File, full_disk_is_no_space) {
+TEST(File, a_full_disk_gives_no_space) {
   auto file = File::open_append("/dev/full");
   ASSERT_TRUE(file.ok());
   const Status status = file->write("x");

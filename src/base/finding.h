@@ -1,18 +1,20 @@
-// What a rule found: the one shape in which rooms report things a person should know. Rooms yield findings,
-// the command renders them. Plain values.
+// A finding of a rule: the common type in which rooms report problems to the user. Rooms return findings and
+// commands print them. Plain values.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/language/message.h"
+
 namespace stoker {
 
-/// How much it matters.
+/// Severity.
 enum class Level {
-  job,     ///< loses the job, or data
-  time,    ///< loses time
-  advice,  ///< worth knowing
+  job,     ///< fails the job or loses data
+  time,    ///< wastes time
+  advice,  ///< advice
 };
 
 /// "job", "time" or "advice": the values of the field `level` in JSON output.
@@ -20,19 +22,19 @@ constexpr std::string_view to_text(Level level) {
   return level == Level::job ? "job" : level == Level::time ? "time" : "advice";
 }
 
-/// A place in a file or log that shows it.
+/// The location in a file or log that proves a finding.
 struct Evidence {
   std::string where;  ///< "train.sbatch:11", "rank-0005.log:41", a path, or empty
-  std::string text;   ///< the line or fact itself
+  Message text;       ///< the line or fact
 };
 
-/// One thing found.
+/// One finding.
 struct Finding {
-  std::string rule;  ///< stable name, for filtering and JSON: "truncated-image"
+  std::string rule;  ///< stable identifier for filters and JSON: "truncated-image"
   Level level = Level::advice;
-  std::string what;  ///< the fact, one line, lower case, no full stop
+  Message what;  ///< the fact: one line, lower case, no full stop
   std::vector<Evidence> evidence;
-  std::string cure;  ///< the command, setting or `#SBATCH` line that mends it; may be empty
+  Message cure;  ///< the command, setting or `#SBATCH` line that fixes it; may be empty
 };
 
 }  // namespace stoker

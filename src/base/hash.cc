@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <isa-l.h>
-// EVP's first hash takes a millisecond: it reads the machine's openssl.cnf, on which none of ours depends.
+// The first hash through EVP takes a millisecond, because it reads openssl.cnf.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
@@ -16,7 +16,7 @@ namespace stoker {
 struct Sha256::State {
   SHA256_CTX context{};
   State() { begin(); }
-  void begin() { CHECK(SHA256_Init(&context) == 1); }
+  void begin() { STOKER_CHECK(SHA256_Init(&context) == 1); }
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {}
@@ -25,12 +25,12 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::update(std::span<const std::byte> bytes) {
-  CHECK(SHA256_Update(&state_->context, bytes.data(), bytes.size()) == 1);
+  STOKER_CHECK(SHA256_Update(&state_->context, bytes.data(), bytes.size()) == 1);
 }
 
 Digest Sha256::finish() {
   Digest digest;
-  CHECK(SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &state_->context) == 1);
+  STOKER_CHECK(SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &state_->context) == 1);
   state_->begin();
   return digest;
 }
@@ -64,22 +64,22 @@ Result<Digest> parse_digest(std::string_view text) {
 namespace {
 
 #if defined(__x86_64__)
-// ISA-L leaves the upper halves of the vector registers in use. Code in SSE's encoding, as OpenSSL's SHA-256,
-// must then keep them, and takes a third longer until somebody clears them.
+// ISA-L leaves the upper halves of the vector registers dirty. SSE code such as OpenSSL's SHA-256 is a third
+// slower until they are cleared.
 __attribute__((target("avx"))) void clear_upper_halves() { _mm256_zeroupper(); }
 
-void after_vectors() {
+void clear_vector_state() {
   static const bool has_avx = __builtin_cpu_supports("avx") != 0;
   if (has_avx) clear_upper_halves();
 }
 #else
-void after_vectors() {}
+void clear_vector_state() {}
 #endif
 
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed) {
-  // ISA-L takes the length as int and neither inverts the seed nor the result.
+  // ISA-L's length is an int, and it inverts neither the seed nor the result.
   constexpr std::size_t kPiece = 1u << 30;
   std::uint32_t crc = ~seed;
   while (!bytes.empty()) {
@@ -88,7 +88,7 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed) {
     crc = crc32_iscsi(data, static_cast<int>(n), crc);
     bytes = bytes.subspan(n);
   }
-  after_vectors();
+  clear_vector_state();
   return ~crc;
 }
 
@@ -98,13 +98,13 @@ std::uint32_t crc32c(std::string_view text, std::uint32_t seed) {
 
 namespace {
 
-// A CRC is the remainder of the text as a polynomial over GF(2). To put n bytes behind a text multiplies it
-// by x^(8n): so does the remainder, and the second text's is added. The highest bit is the coefficient of
-// x^0. (What CRC-32C inverts at begin and end of both texts cancels out.)
+// A CRC is the remainder of the text as a polynomial over GF(2). Appending n bytes multiplies the text, and
+// so its remainder, by x^(8n). The remainder of the second text is then added. The highest bit is the
+// coefficient of x^0. The inversions of CRC-32C at both ends cancel out.
 constexpr std::uint32_t kPolynomial = 0x82F63B78;
 constexpr std::uint32_t kOne = 0x80000000;
 
-// a * b, without branches on the bits: they are as good as random.
+// a * b, without branches on the bits, which are effectively random.
 constexpr std::uint32_t multiplied(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
   for (int bit = 0; bit < 32; ++bit) {
@@ -115,7 +115,7 @@ constexpr std::uint32_t multiplied(std::uint32_t a, std::uint32_t b) {
   return product;
 }
 
-// x^8, x^16, x^32, ...: what a text is multiplied by when 1, 2, 4, ... bytes follow.
+// x^8, x^16, x^32, ...: the factors for 1, 2, 4, ... appended bytes.
 constexpr std::array<std::uint32_t, 64> powers() {
   std::array<std::uint32_t, 64> powers{};
   powers[0] = kOne >> 8;
@@ -125,7 +125,7 @@ constexpr std::array<std::uint32_t, 64> powers() {
 
 }  // namespace
 
-std::uint32_t crc32c_of_both(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes) {
+std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes) {
   static constexpr std::array<std::uint32_t, 64> kPowers = powers();
   for (std::size_t i = 0; second_bytes != 0; ++i, second_bytes >>= 1) {
     if (second_bytes & 1) first = multiplied(kPowers[i], first);

@@ -1,4 +1,4 @@
-// Hashes: SHA-256 for identity, CRC-32C for finding damaged bytes. Functions are thread-safe.
+// Hashes: SHA-256 for identity, CRC-32C to detect damaged bytes. Functions are thread-safe.
 #pragma once
 
 #include <array>
@@ -9,14 +9,14 @@
 #include <string>
 #include <string_view>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker {
 
 /// A SHA-256 value (FIPS 180-4).
 using Digest = std::array<std::byte, 32>;
 
-/// SHA-256 of bytes given in pieces. Thread-compatible.
+/// Incremental SHA-256. Thread-compatible.
 class Sha256 {
  public:
   Sha256();
@@ -26,7 +26,7 @@ class Sha256 {
 
   void update(std::span<const std::byte> bytes);
   void update(std::string_view text) { update(std::as_bytes(std::span(text.data(), text.size()))); }
-  /// The hash of all that was given. The object is then as new.
+  /// Returns the hash of all updates and resets the object.
   Digest finish();
 
  private:
@@ -36,18 +36,18 @@ class Sha256 {
 
 Digest sha256(std::span<const std::byte> bytes);
 Digest sha256(std::string_view text);
-/// Both hashes, in less than twice the time of one where the processor has instructions for SHA-256: it then
-/// works on the two at once. Pays for long texts of about the same length.
-std::array<Digest, 2> sha256_of_two(std::span<const std::byte> first, std::span<const std::byte> second);
-/// Reads 64 hexadecimal digits.
+/// Hashes two texts at once. With the SHA-256 instructions of the processor this takes less than twice the
+/// time of one hash. Useful for long texts of similar length.
+std::array<Digest, 2> sha256_pair(std::span<const std::byte> first, std::span<const std::byte> second);
+/// Parses 64 hexadecimal digits.
 Result<Digest> parse_digest(std::string_view text);
 
-/// CRC-32C (Castagnoli, RFC 3720 appendix B.4): crc32c("123456789") is 0xE3069283. `seed` is the value of
-/// what came before, so that pieces can be added up.
+/// CRC-32C (Castagnoli, RFC 3720 appendix B.4): crc32c("123456789") is 0xE3069283. `seed` is the CRC of the
+/// preceding bytes, for incremental use.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed = 0);
 std::uint32_t crc32c(std::string_view text, std::uint32_t seed = 0);
-/// The value of two texts one after the other, from that of each and the length of the second. Takes as long
-/// as crc32c() of some kilobytes, whatever the length.
-std::uint32_t crc32c_of_both(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes);
+/// The CRC of two concatenated texts, from their CRCs and the length of the second. The time does not depend
+/// on the length.
+std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes);
 
 }  // namespace stoker

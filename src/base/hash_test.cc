@@ -19,20 +19,20 @@ TEST(Hash, sha256_matches_fips_180) {
   EXPECT_EQ(pieces.finish(), sha256(""));
 }
 
-TEST(Hash, digest_text_reads_back_and_nothing_else_does) {
+TEST(Hash, digest_text_reads_back_and_other_text_is_refused) {
   const Digest digest = sha256("abc");
   EXPECT_EQ(*parse_digest(hex(digest)), digest);
   EXPECT_FALSE(parse_digest("ba78"));
   EXPECT_FALSE(parse_digest(std::string(64, 'g')));
 }
 
-TEST(Hash, crc32c_matches_rfc_3720_and_adds_up) {
+TEST(Hash, crc32c_matches_rfc_3720_and_can_be_combined) {
   EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
   EXPECT_EQ(crc32c("6789", crc32c("12345")), 0xE3069283u);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);
 }
 
-// Bytes that look random, the same every time.
+// Deterministic pseudorandom bytes.
 std::vector<std::byte> noise(std::size_t count) {
   std::mt19937 chance(static_cast<std::mt19937::result_type>(count));
   std::vector<std::byte> bytes(count);
@@ -40,18 +40,18 @@ std::vector<std::byte> noise(std::size_t count) {
   return bytes;
 }
 
-TEST(Hash, sha256_of_two_is_that_of_each) {
+TEST(Hash, sha256_of_a_pair_matches_the_single_hashes) {
   for (std::size_t first : {0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 1000, 4096, 100'000}) {
     for (std::size_t second : {0, 55, 56, 64, 127, 4095, 100'001}) {
       const auto a = noise(first), b = noise(second);
-      const std::array<Digest, 2> both = sha256_of_two(a, b);
+      const std::array<Digest, 2> both = sha256_pair(a, b);
       EXPECT_EQ(hex(both[0]), hex(sha256(a))) << first << " beside " << second;
       EXPECT_EQ(hex(both[1]), hex(sha256(b))) << second << " beside " << first;
     }
   }
 }
 
-TEST(Sha256Lane, hashes_texts_that_come_in_pieces_of_any_size_beside_others) {
+TEST(Sha256Lane, hashes_texts_in_pieces_of_any_size_in_parallel) {
   std::mt19937 chance(7);
   const auto below = [&](std::size_t limit) { return chance() % limit; };
   const auto all = noise(300'000);
@@ -59,7 +59,7 @@ TEST(Sha256Lane, hashes_texts_that_come_in_pieces_of_any_size_beside_others) {
     Sha256Lane lanes[2];
     std::vector<std::string> expected[2];
     std::size_t begin[2] = {0, 0};
-    std::size_t from[2] = {0, 0};  // of the text at hand
+    std::size_t from[2] = {0, 0};  // of the current text
     for (int step = 0; step < 30; ++step) {
       const std::size_t which = below(2);
       constexpr std::size_t kSizes[] = {1, 64, 200, 5000};
@@ -85,17 +85,17 @@ TEST(Sha256Lane, hashes_texts_that_come_in_pieces_of_any_size_beside_others) {
   }
 }
 
-TEST(Hash, crc32c_of_two_pieces_is_that_of_the_whole) {
+TEST(Hash, crc32c_of_two_pieces_matches_the_whole) {
   for (std::size_t first : {0, 1, 7, 500, 70'000}) {
     for (std::size_t second : {0, 1, 2, 3, 64, 1000, 65'535, 65'536, 1'000'003}) {
       const auto a = noise(first), b = noise(second);
-      EXPECT_EQ(crc32c_of_both(crc32c(a), crc32c(b), second), crc32c(b, crc32c(a))) << first << " " << second;
+      EXPECT_EQ(crc32c_combine(crc32c(a), crc32c(b), second), crc32c(b, crc32c(a))) << first << " " << second;
     }
   }
-  // As many zeros as no memory holds: twice as far is the same as two times as far.
+  // More zeros than memory can hold: one shift by 2n equals two shifts by n.
   const std::uint32_t crc = crc32c("123456789");
-  const std::uint32_t far = crc32c_of_both(crc, 0, std::uint64_t{1} << 40);
-  EXPECT_EQ(crc32c_of_both(crc, 0, std::uint64_t{1} << 41), crc32c_of_both(far, 0, std::uint64_t{1} << 40));
+  const std::uint32_t far = crc32c_combine(crc, 0, std::uint64_t{1} << 40);
+  EXPECT_EQ(crc32c_combine(crc, 0, std::uint64_t{1} << 41), crc32c_combine(far, 0, std::uint64_t{1} << 40));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ std::string_view path_variable(const Command& command) {
   return path == nullptr ? "/usr/bin:/bin" : path;
 }
 
-// As execvp looks, but with the child's PATH, and relative entries taken from the child's folder.
+// Like execvp, but with the child's PATH and working directory.
 Result<std::string> find_program(const Command& command) {
   const std::string& name = command.argv[0];
   if (name.find('/') != std::string::npos) return name;
@@ -64,10 +64,10 @@ Result<std::string> find_program(const Command& command) {
     const Path from_here = command.directory.empty() ? candidate : command.directory / candidate;
     if (::access(from_here.c_str(), X_OK) == 0 && !folder_exists(from_here)) return candidate.string();
   }
-  return not_found("{}: no such command in PATH", printable(name));
+  return not_found("{}: command not found in PATH", printable(name));
 }
 
-// Everything between fork and exec: only async-signal-safe calls, data prepared before.
+// Data for the child between fork and exec, where only async-signal-safe calls are allowed.
 struct ChildPlan {
   const char* program;
   char* const* argv;
@@ -82,7 +82,8 @@ void set_up_child(const ChildPlan& plan) {
   const Command& command = *plan.command;
   if (command.parent_death_signal != 0) {
     ::prctl(PR_SET_PDEATHSIG, command.parent_death_signal);
-    if (::getppid() != plan.parent) ::_exit(128 + command.parent_death_signal);  // it died before the prctl
+    if (::getppid() != plan.parent)
+      ::_exit(128 + command.parent_death_signal);  // the parent exited before the prctl
   }
   if (command.group == Group::own) ::setpgid(0, 0);
   sigset_t none;
@@ -96,9 +97,9 @@ void set_up_child(const ChildPlan& plan) {
   ::execve(plan.program, plan.argv, plan.envp);
 }
 
-// What follows `#!` in the first line, the carriage return of a Windows line end included.
-std::string asked_by_first_line(const Path& program) {
-  constexpr std::size_t kLongest = 256;  // the kernel reads no more
+// The text after `#!` in the first line, including the carriage return of a Windows line end.
+std::string shebang_of(const Path& program) {
+  constexpr std::size_t kLongest = 256;  // the kernel's limit
   const Fd fd(::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   char buffer[kLongest];
   const ssize_t n = fd ? ::read(fd.get(), buffer, sizeof buffer) : -1;
@@ -109,17 +110,17 @@ std::string asked_by_first_line(const Path& program) {
   return std::string(line.substr(0, line.find_last_not_of(" \t") + 1));
 }
 
-// exec's ENOENT and EACCES are also those of what the file needs.
+// exec also returns ENOENT and EACCES for the interpreter or loader of the file.
 Status exec_error(const Command& command, const std::string& program, int error) {
   const std::string name = printable(command.argv[0]);
   if (!command.directory.empty() && !folder_exists(command.directory))
     return posix_error(printable(command.directory.string()), error);
   const Path file = (command.directory / program).lexically_normal();
-  if (folder_exists(file)) return invalid("{}: is a folder, not a program", name);
+  if (folder_exists(file)) return invalid("{}: expected a program, got a folder", name);
   if (error != ENOENT || !path_exists(file)) return posix_error(name, error);
-  RETURN_IF_ERROR(check_first_line(file, name));
-  if (!asked_by_first_line(file).empty()) return posix_error(name, error);
-  return not_found("{}: the loader that it was built for is not there", name)
+  STOKER_RETURN_IF_ERROR(check_shebang(file, name));
+  if (!shebang_of(file).empty()) return posix_error(name, error);
+  return not_found("{}: its dynamic loader does not exist", name)
       .cure("file {}", shell_quote(printable(file.string())));
 }
 
@@ -133,8 +134,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 Result<Child> Child::spawn(const Command& command) {
-  CHECK(!command.argv.empty());
-  OK_OR_RETURN(program, find_program(command));
+  STOKER_CHECK(!command.argv.empty());
+  STOKER_ASSIGN_OR_RETURN(program, find_program(command));
   std::vector<std::string> arguments = command.argv;
   std::vector<std::string> variables;
   for (const auto& [name, value] : command.environment ? *command.environment : current_environment()) {
@@ -142,7 +143,7 @@ Result<Child> Child::spawn(const Command& command) {
   }
   const std::vector<char*> argv = pointers(arguments);
   const std::vector<char*> envp = pointers(variables);
-  OK_OR_RETURN(error_pipe, Pipe::create());
+  STOKER_ASSIGN_OR_RETURN(error_pipe, Pipe::create());
   const Fd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
   const ChildPlan plan{program.c_str(),        argv.data(), envp.data(), &command, null_fd.get(),
                        error_pipe.write.get(), ::getpid()};
@@ -169,18 +170,19 @@ Result<Child> Child::spawn(const Command& command) {
   return child;
 }
 
-Status check_first_line(const Path& program, std::string_view name) {
-  std::string asked = asked_by_first_line(program);
+Status check_shebang(const Path& program, std::string_view name) {
+  std::string asked = shebang_of(program);
   if (asked.ends_with('\r')) {
     asked.pop_back();
     return not_found(
-               "{}: its first line asks for '{}\\r', which is not there: the file has Windows line ends",
+               "{}: its first line names the interpreter '{}\\r', which does not exist: the file has Windows "
+               "line ends",
                name, printable(asked))
         .cure("sed -i 's/\\r$//' {}", shell_quote(printable(program.string())));
   }
   const Path interpreter = asked.substr(0, asked.find_first_of(" \t"));
   if (interpreter.is_relative() || path_exists(interpreter)) return {};
-  return not_found("{}: its first line asks for '{}', which is not there", name,
+  return not_found("{}: its first line names the interpreter '{}', which does not exist", name,
                    printable(interpreter.string()));
 }
 
@@ -218,7 +220,7 @@ Result<Pipe> Pipe::create() {
 
 namespace {
 
-// Reads what is there; closes at the end of the stream.
+// Reads the available bytes. Closes at end of file.
 void drain(Fd& fd, std::string& text, ByteCount limit) {
   char buffer[65536];
   const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
@@ -234,12 +236,12 @@ void drain(Fd& fd, std::string& text, ByteCount limit) {
 }  // namespace
 
 Result<Captured> run_program(const Command& command, Deadline deadline, ByteCount limit) {
-  OK_OR_RETURN(out, Pipe::create());
-  OK_OR_RETURN(err, Pipe::create());
+  STOKER_ASSIGN_OR_RETURN(out, Pipe::create());
+  STOKER_ASSIGN_OR_RETURN(err, Pipe::create());
   Command redirected = command;
   redirected.stdout_fd = out.write.get();
   redirected.stderr_fd = err.write.get();
-  OK_OR_RETURN(child, Child::spawn(redirected));
+  STOKER_ASSIGN_OR_RETURN(child, Child::spawn(redirected));
   out.write.reset();
   err.write.reset();
   Captured captured;
@@ -256,7 +258,7 @@ Result<Captured> run_program(const Command& command, Deadline deadline, ByteCoun
       return timeout("{}: still running at the deadline", printable(command.argv[0]));
     }
   }
-  OK_OR_RETURN(exit, child.wait(deadline));
+  STOKER_ASSIGN_OR_RETURN(exit, child.wait(deadline));
   captured.exit = exit;
   return captured;
 }

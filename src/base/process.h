@@ -1,5 +1,5 @@
-// Child processes: started with everything that must be right before exec, awaited by pidfd with a deadline.
-// Used by rank, launch, lab and wherever a program is asked for its output. Thread-compatible.
+// Child processes: set up before exec, awaited by pidfd with a deadline. Used by rank, launch, lab and all
+// rooms that run programs. Thread-compatible.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/time.h"
+#include "stoker/time.h"
 
 namespace stoker {
 
@@ -18,52 +18,52 @@ namespace stoker {
 using Environment = std::vector<std::pair<std::string, std::string>>;
 /// This process's environment.
 Environment current_environment();
-/// The value of `name` in this process's environment, or nothing. An empty value is a value.
+/// The value of `name` in this process's environment, or nullopt. An empty value is a value.
 std::optional<std::string> environment_value(const std::string& name);
 
-/// Which process group a child gets.
+/// The process group of a child.
 enum class Group { inherit, own };
 
 /// How to start a child.
 struct Command {
-  std::vector<std::string> argv;  ///< argv[0] is looked up in PATH of `environment` unless it has a slash
-  std::optional<Environment> environment;  ///< the whole environment; this process's if not set
-  Path directory;                          ///< where it starts; this process's if empty
+  std::vector<std::string> argv;  ///< argv[0] is resolved by PATH of `environment` unless it contains a slash
+  std::optional<Environment> environment;  ///< the whole environment; nullopt: inherited
+  Path directory;                          ///< working directory; empty: inherited
   int stdin_fd = -1;                       ///< -1: /dev/null
   int stdout_fd = -1;                      ///< -1: inherited
   int stderr_fd = -1;                      ///< -1: inherited
   Group group = Group::inherit;
-  int parent_death_signal = 0;  ///< sent to the child when the thread that started it ends; 0: none
+  int parent_death_signal = 0;  ///< sent to the child when the starting thread exits; 0: none
 };
 
-/// How a child ended.
+/// The exit status of a child.
 struct Exit {
   int code = 0;    ///< exit code, if `signal` is 0
-  int signal = 0;  ///< what killed it
+  int signal = 0;  ///< the signal that killed it
   bool ok() const { return code == 0 && signal == 0; }
-  /// As a shell gives it: the code, or 128 + signal.
+  /// As in a shell: the code, or 128 + signal.
   int shell_code() const { return signal != 0 ? 128 + signal : code; }
 };
 /// "exit code 7", "killed by signal 9 (SIGKILL)".
 std::string to_text(const Exit& exit);
-/// "SIGKILL", or "signal 77" where it has no name.
+/// "SIGKILL", or "signal 77" for a signal without a name.
 std::string signal_name(int signal);
 
-/// A started child. Destroying a Child that runs leaves it running: end it first.
+/// A child process. The destructor does not stop a running child.
 class Child {
  public:
-  /// Starts it. Fails with NotFound or Invalid naming argv[0] if it cannot be executed, and not with a child
-  /// that exits 127.
+  /// Starts the child. NotFound or Invalid with argv[0] if it cannot be executed. Never returns a child that
+  /// exits with 127 for that reason.
   static Result<Child> spawn(const Command& command);
 
   pid_t pid() const { return pid_; }
-  /// Readable when the child has ended: for poll(2).
+  /// Readable after the child has exited: for poll(2).
   int pidfd() const { return pidfd_.get(); }
-  /// The end of the child, or Timeout. Reaps it; later calls give the same answer.
+  /// Waits for the exit and reaps the child, or Timeout. Later calls return the same status.
   Result<Exit> wait(Deadline deadline);
-  /// How it ended if it has.
+  /// The exit status if the child has exited.
   std::optional<Exit> poll();
-  /// kill(2) through the pidfd, so never another process's pid. Ok if it has ended already.
+  /// Sends a signal through the pidfd, so never to a reused pid. Ok if the child has exited.
   Status signal(int signal);
 
  private:
@@ -72,18 +72,18 @@ class Child {
   std::optional<Exit> exit_;
 };
 
-/// NotFound when the `#!` line of a program asks for what is not there, as with Windows line ends; Ok for
-/// every other file. `name` is what people call it.
-Status check_first_line(const Path& program, std::string_view name);
+/// NotFound if the interpreter of the `#!` line does not exist, for example because of Windows line ends. Ok
+/// for every other file. `name` is the name in messages.
+Status check_shebang(const Path& program, std::string_view name);
 
-/// What a program printed.
+/// Output of a program.
 struct Captured {
   Exit exit;
   std::string out;
   std::string err;
 };
-/// Runs a program to its end with /dev/null as input and collects what it prints, at most `limit` each (the
-/// rest is read and dropped). At the deadline it is killed: Timeout naming argv[0].
+/// Runs a program with /dev/null as input and captures its output, at most `limit` bytes per stream (the rest
+/// is discarded). Kills it at the deadline: Timeout with argv[0].
 Result<Captured> run_program(const Command& command, Deadline deadline, ByteCount limit = 16_MiB);
 
 /// A pipe, both ends close-on-exec.

@@ -14,7 +14,7 @@ Result<Captured> run(std::vector<std::string> argv) {
   return run_program({.argv = std::move(argv)}, Deadline::after(20s));
 }
 
-TEST(Process, gives_output_and_exit_code) {
+TEST(Process, returns_output_and_exit_code) {
   const auto captured = run({"sh", "-c", "echo out; echo err >&2; exit 7"});
   ASSERT_TRUE(captured.ok());
   EXPECT_EQ(captured->out, "out\n");
@@ -22,7 +22,7 @@ TEST(Process, gives_output_and_exit_code) {
   EXPECT_EQ(to_text(captured->exit), "exit code 7");
 }
 
-TEST(Process, death_by_signal_is_told_apart_from_an_exit_code) {
+TEST(Process, distinguishes_a_signal_from_an_exit_code) {
   const auto captured = run({"sh", "-c", "kill -9 $$"});
   EXPECT_EQ(to_text(captured->exit), "killed by signal 9 (SIGKILL)");
   EXPECT_EQ(captured->exit.shell_code(), 137);
@@ -30,7 +30,7 @@ TEST(Process, death_by_signal_is_told_apart_from_an_exit_code) {
 
 TEST(Process, a_program_that_cannot_be_executed_is_an_error_not_a_child) {
   EXPECT_EQ(run({"no-such-program-here"}).status().message(),
-            "no-such-program-here: no such command in PATH");
+            "no-such-program-here: command not found in PATH");
   EXPECT_EQ(run({"/no/such"}).status().message(), "/no/such: no such file or directory");
   EXPECT_EQ(run({"/etc/passwd"}).status().message(), "/etc/passwd: permission denied");
   EXPECT_EQ(
@@ -38,7 +38,7 @@ TEST(Process, a_program_that_cannot_be_executed_is_an_error_not_a_child) {
       "/no/folder: no such file or directory");
 }
 
-// A program of this text in a folder of its own, started there as ./program.
+// Writes a program into a new folder and starts it there as ./program.
 Status start(std::string_view text) {
   TempDirectory folder;
   EXPECT_TRUE(write_file(folder / "program", text).ok());
@@ -46,68 +46,70 @@ Status start(std::string_view text) {
   return run_program({.argv = {"./program"}, .directory = folder.path()}, Deadline::after(20s)).status();
 }
 
-TEST(Process, a_script_whose_first_line_asks_for_what_is_not_there_says_so) {
+TEST(Process, reports_a_missing_interpreter) {
   const Status missing = start("#! /nonexistent/python -u\n");
   EXPECT_EQ(missing.message(),
-            "./program: its first line asks for '/nonexistent/python', which is not there");
+            "./program: its first line names the interpreter '/nonexistent/python', which does not exist");
   EXPECT_EQ(missing.code(), Code::not_found);
   EXPECT_EQ(start("#!/nonexistent/python").message(), missing.message());
   EXPECT_EQ(start("#!/bin/sh\nexit 3\n").to_string(), "ok");
 }
 
-TEST(Process, a_script_with_windows_line_ends_is_told_with_what_takes_them_away) {
+TEST(Process, reports_windows_line_endings_with_a_cure) {
   const Status windows = start("#!/bin/sh\r\necho one\r\n");
   EXPECT_EQ(windows.message(),
-            "./program: its first line asks for '/bin/sh\\r', which is not there: the file has Windows line "
+            "./program: its first line names the interpreter '/bin/sh\\r', which does not exist: the file "
+            "has Windows line "
             "ends");
   EXPECT_EQ(windows.code(), Code::not_found);
   TempDirectory folder;
   ASSERT_TRUE(write_file(folder / "a b", "#!/usr/bin/env python3\r\n").ok());
-  const Status first_line = check_first_line(folder / "a b", "./a b");
+  const Status first_line = check_shebang(folder / "a b", "./a b");
   EXPECT_EQ(first_line.message(),
-            "./a b: its first line asks for '/usr/bin/env python3\\r', which is not there: the file has "
+            "./a b: its first line names the interpreter '/usr/bin/env python3\\r', which does not exist: "
+            "the file has "
             "Windows line ends");
   EXPECT_EQ(first_line.cure(), format("sed -i 's/\\r$//' '{}/a b'", folder.path()));
 }
 
-TEST(Process, a_first_line_is_looked_at_in_scripts_alone) {
+TEST(Process, checks_the_first_line_only_of_scripts) {
   TempDirectory folder;
   for (std::string_view text : {"", "#!", "#!\n", "# !/no/such\r\n",
                                 "\x7f"
                                 "ELF\r\n",
                                 "#!/bin/sh", "#!relative\n"}) {
     ASSERT_TRUE(write_file(folder / "x", text).ok());
-    EXPECT_EQ(check_first_line(folder / "x", "x").to_string(), "ok") << text;
+    EXPECT_EQ(check_shebang(folder / "x", "x").to_string(), "ok") << text;
   }
-  EXPECT_EQ(check_first_line(folder / "none", "none").to_string(), "ok");
+  EXPECT_EQ(check_shebang(folder / "none", "none").to_string(), "ok");
 }
 
-TEST(Process, a_folder_is_no_program) {
-  EXPECT_EQ(run({"/tmp"}).status().message(), "/tmp: is a folder, not a program");
+TEST(Process, a_folder_is_not_a_program) {
+  EXPECT_EQ(run({"/tmp"}).status().message(), "/tmp: expected a program, got a folder");
   EXPECT_EQ(run({"/tmp"}).status().code(), Code::invalid);
 }
 
-TEST(Process, a_program_of_another_system_lacks_its_loader) {
+TEST(Process, reports_a_missing_dynamic_loader) {
   std::string program = *read_file("/bin/true");
   const std::size_t loader = program.find("/ld-linux");
   if (loader == std::string::npos) GTEST_SKIP() << "/bin/true has no loader";
   program[loader + 1] = 'x';
-  EXPECT_EQ(start(program).message(), "./program: the loader that it was built for is not there");
+  EXPECT_EQ(start(program).message(), "./program: its dynamic loader does not exist");
 }
 
-TEST(Process, is_killed_at_the_deadline_and_named) {
+TEST(Process, is_killed_at_the_deadline_and_named_in_the_error) {
   const auto captured = run_program({.argv = {"sleep", "60"}}, Deadline::after(50ms));
   EXPECT_EQ(captured.status().code(), Code::timeout);
   EXPECT_EQ(captured.status().message(), "sleep: still running at the deadline");
 }
 
-TEST(Process, a_grandchild_that_keeps_the_pipe_does_not_hold_us) {
+TEST(Process, a_grandchild_that_keeps_the_pipe_open_does_not_block) {
   const auto captured = run({"sh", "-c", "sleep 5 & echo done"});
   ASSERT_TRUE(captured.ok());
   EXPECT_EQ(captured->out, "done\n");
 }
 
-TEST(Process, environment_and_folder_are_as_given) {
+TEST(Process, uses_the_given_environment_and_folder) {
   const auto captured = run_program({.argv = {"sh", "-c", "echo $A $B; pwd"},
                                      .environment = Environment{{"A", "1"}, {"PATH", "/bin"}},
                                      .directory = "/"},
@@ -122,7 +124,7 @@ TEST(Process, output_beyond_the_limit_is_dropped_without_blocking) {
   EXPECT_EQ(captured->out.size(), 1000u);
 }
 
-TEST(Process, wait_gives_the_same_answer_again) {
+TEST(Process, wait_returns_the_same_result_again) {
   auto child = Child::spawn({.argv = {"sh", "-c", "exit 3"}});
   ASSERT_TRUE(child.ok());
   EXPECT_EQ(child->wait(Deadline::after(20s))->code, 3);

@@ -1,12 +1,11 @@
-// Which of the compiler's sanitizers this is built with, for the few places that must do without something
-// then. No state.
+// The sanitizers of this build, for the few places that need a workaround. No state.
 #pragma once
 
 namespace stoker {
 
 #if defined(__has_feature)
 inline constexpr bool kHasAddressSanitizer = __has_feature(address_sanitizer);
-/// To it memory is its address and an open file its number.
+/// ThreadSanitizer identifies memory by address and open files by descriptor.
 inline constexpr bool kHasThreadSanitizer = __has_feature(thread_sanitizer);
 #else
 inline constexpr bool kHasAddressSanitizer = false;

@@ -1,4 +1,4 @@
-#include "base/status.h"
+#include "stoker/status.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -33,7 +33,7 @@ std::string_view to_text(Code code) {
 }
 
 Status::Status(Code code, std::string message) {
-  CHECK(code != Code::ok);
+  STOKER_CHECK(code != Code::ok);
   detail_ = std::make_shared<const Detail>(Detail{code, std::move(message), {}});
 }
 
@@ -99,8 +99,8 @@ Status posix_error(std::string_view subject, int errnum) {
 
 void check_failed(const char* condition, const char* file, int line) {
   std::fprintf(stderr,
-               "stoker: a bug in stoker: %s is not true (%s:%d)\n"
-               "  please report this line and what you ran\n",
+               "stoker: internal error: %s is false (%s:%d)\n"
+               "  please report this line and the command you ran\n",
                condition, file, line);
   std::abort();
 }

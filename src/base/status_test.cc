@@ -1,4 +1,4 @@
-#include "base/status.h"
+#include "stoker/status.h"
 
 #include <cerrno>
 
@@ -13,7 +13,7 @@ Result<int> half(int n) {
 }
 
 Result<int> quarter(int n) {
-  OK_OR_RETURN(first, half(n));
+  STOKER_ASSIGN_OR_RETURN(first, half(n));
   return half(first);
 }
 
@@ -23,7 +23,7 @@ TEST(Status, carries_code_message_and_cure) {
   EXPECT_EQ(status.to_string(), "3: not even\n  try: use 4");
 }
 
-TEST(Status, context_goes_before_the_message_and_keeps_the_cure) {
+TEST(Status, context_precedes_the_message_and_keeps_the_cure) {
   EXPECT_EQ(half(3).status().with_context("run 12").to_string(), "run 12: 3: not even\n  try: use 4");
   EXPECT_TRUE(Status().with_context("run 12").ok());
 }
@@ -33,7 +33,7 @@ TEST(Status, errors_pass_through_ok_or_return) {
   EXPECT_EQ(quarter(6).status().message(), "3: not even");
 }
 
-TEST(Status, errno_becomes_the_code_that_decides_the_exit) {
+TEST(Status, errno_maps_to_the_code_that_determines_the_exit) {
   EXPECT_EQ(posix_error("a", ENOENT).to_string(), "a: no such file or directory");
   EXPECT_EQ(posix_error("a", ENOENT).code(), Code::not_found);
   EXPECT_EQ(posix_error("a", EDQUOT).code(), Code::no_space);

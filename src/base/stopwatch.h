@@ -1,11 +1,11 @@
-// Measures where time goes. One Stopwatch belongs to one thread.
+// Measures elapsed time. One Stopwatch belongs to one thread.
 #pragma once
 
-#include "base/time.h"
+#include "stoker/time.h"
 
 namespace stoker {
 
-/// The time by the monotonic clock, for what measures itself and is told no clock.
+/// Monotonic time, for code that takes no Clock.
 inline MonoTime mono_now() {
   return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
 }
@@ -16,7 +16,7 @@ class Stopwatch {
   Stopwatch() : start_(mono_now()) {}
   /// Seconds since construction or the last lap.
   double seconds() const { return Seconds(mono_now() - start_).count(); }
-  /// The same, and starts again.
+  /// Like seconds(), and restarts.
   double lap() {
     const MonoTime t = mono_now();
     const double s = Seconds(t - start_).count();

@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "stoker/text.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <fmt/args.h>
 #include <fmt/format.h>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker {
 
@@ -36,6 +36,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }
+}
+
+std::string clipped(std::string text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0u) == 0x80u) --most;
+  text.resize(most);
+  return text + "…";
 }
 
 std::string_view trim(std::string_view text) {
@@ -74,7 +81,7 @@ bool parse_whole(std::string_view text, T* out) {
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the table: two swapped neighbours count as one edit, since people swap letters most.
+  // Three rows of the table, so that a swap of two neighbours counts as one edit.
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> above(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
@@ -118,8 +125,7 @@ bool parse_number(std::string_view text, std::int64_t* out) { return parse_whole
 bool parse_number(std::string_view text, std::uint64_t* out) { return parse_whole(text, out); }
 
 bool parse_number(std::string_view text, double* out) {
-  // from_chars for double is missing from libc++ 19; strtod needs a terminated copy and would accept blanks
-  // and "+".
+  // libc++ 19 lacks from_chars for double. strtod needs a terminated copy and would accept blanks and "+".
   if (text.empty() || text.front() == ' ' || text.front() == '+') return false;
   const std::string copy(text);
   char* end = nullptr;
@@ -130,7 +136,7 @@ bool parse_number(std::string_view text, double* out) {
 }
 
 std::string_view closest(std::string_view word, std::span<const std::string_view> candidates) {
-  // Nobody mistypes a word this long, and the work grows with the square of its length.
+  // Limits the quadratic time.
   if (word.size() > 100) return {};
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
@@ -159,8 +165,8 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
 
 namespace {
 
-// Letters of several bytes that a terminal obeys: U+0080 to U+009F, of which U+009B begins a sequence as ESC
-// [ does, and those that turn the direction of what follows around.
+// Multi-byte characters that control a terminal: U+0080 to U+009F (U+009B begins a sequence like ESC [), and
+// bidirectional controls.
 bool steers_terminal(std::string_view letter) {
   constexpr std::array<std::string_view, 12> kTurning = {"\u061C", "\u200E", "\u200F", "\u202A",
                                                          "\u202B", "\u202C", "\u202D", "\u202E",

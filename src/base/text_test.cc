@@ -1,4 +1,4 @@
-#include "base/text.h"
+#include "stoker/text.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ TEST(Text, split_keeps_empty_pieces) {
   EXPECT_EQ(split("", ','), (std::vector<std::string_view>{""}));
 }
 
-TEST(Text, numbers_are_whole_or_nothing) {
+TEST(Text, numbers_must_match_completely) {
   std::int64_t n = 0;
   EXPECT_TRUE(parse_number("-12", &n));
   EXPECT_EQ(n, -12);
@@ -28,7 +28,7 @@ TEST(Text, numbers_are_whole_or_nothing) {
   EXPECT_FALSE(parse_number(" 1", &d));
 }
 
-TEST(Text, suggests_the_nearest_word_or_lists_a_short_choice) {
+TEST(Text, suggests_the_closest_word_or_lists_few_choices) {
   const std::string_view words[] = {"resources", "record", "run"};
   EXPECT_EQ(suggestion("resorces", words), "; did you mean 'resources'?");
   EXPECT_EQ(suggestion("xyzzy", words), " (one of: resources, record, run)");
@@ -36,7 +36,7 @@ TEST(Text, suggests_the_nearest_word_or_lists_a_short_choice) {
 
 TEST(Text, printable_escapes_control_bytes_and_broken_utf8) {
   EXPECT_EQ(printable("a\x1b[31m\xff\xc3\xa9"), "a\\x1b[31m\\xff\xc3\xa9");
-  // The same sequence in one letter, and what turns the direction of writing around.
+  // The same escape sequence as one character, and bidirectional controls.
   EXPECT_EQ(printable("a\u009b31m \u00a0\u202eb\u2066"),
             "a\\xc2\\x9b31m \u00a0\\xe2\\x80\\xaeb\\xe2\\x81\\xa6");
 }
@@ -47,12 +47,12 @@ TEST(Text, shell_quote_survives_quotes_and_newlines) {
   EXPECT_EQ(shell_quote(""), "''");
 }
 
-TEST(Text, counts_are_grouped_by_three) {
+TEST(Text, counts_have_thousands_separators) {
   EXPECT_EQ(grouped(7), "7");
   EXPECT_EQ(grouped(1234567), "1 234 567");
 }
 
-TEST(Text, utf8_length_takes_only_well_formed_sequences) {
+TEST(Text, utf8_length_accepts_only_valid_sequences) {
   EXPECT_EQ(utf8_length("a"), 1u);
   EXPECT_EQ(utf8_length("\xc3\xa9t"), 2u);
   EXPECT_EQ(utf8_length("\xe2\x82\xac"), 3u);
@@ -70,7 +70,7 @@ TEST(Text, a_very_long_word_has_no_suggestion) {
   EXPECT_EQ(closest("epochs", candidates), "epochs");
 }
 
-TEST(Text, swapped_letters_are_one_mistake) {
+TEST(Text, swapped_letters_count_as_one_error) {
   const std::string_view candidates[] = {"name", "model", "run"};
   EXPECT_EQ(closest("nmae", candidates), "name");
   EXPECT_EQ(closest("modle", candidates), "model");

@@ -1,5 +1,5 @@
-// Threads, locks and the annotations with which clang checks them (-Wthread-safety). libc++ 19 has no jthread
-// outside an experimental library, hence our own small one.
+// Threads, locks and annotations for clang's -Wthread-safety. libc++ 19 has jthread only as an experiment, so
+// this header has a small one.
 #pragma once
 
 #include <algorithm>
@@ -10,39 +10,39 @@
 #include <thread>
 #include <utility>
 
-#include "base/time.h"
+#include "stoker/time.h"
 
 #if defined(__clang__)
 #define STOKER_THREAD_ANNOTATION(x) __attribute__((x))
 #else
 #define STOKER_THREAD_ANNOTATION(x)
 #endif
-#define CAPABILITY(x) STOKER_THREAD_ANNOTATION(capability(x))
-#define SCOPED_CAPABILITY STOKER_THREAD_ANNOTATION(scoped_lockable)
-#define GUARDED_BY(x) STOKER_THREAD_ANNOTATION(guarded_by(x))
-#define REQUIRES_LOCK(...) STOKER_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
-#define ACQUIRES(...) STOKER_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
-#define RELEASES(...) STOKER_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
-#define EXCLUDES_LOCK(...) STOKER_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
+#define STOKER_CAPABILITY(x) STOKER_THREAD_ANNOTATION(capability(x))
+#define STOKER_SCOPED_CAPABILITY STOKER_THREAD_ANNOTATION(scoped_lockable)
+#define STOKER_GUARDED_BY(x) STOKER_THREAD_ANNOTATION(guarded_by(x))
+#define STOKER_REQUIRES_LOCK(...) STOKER_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
+#define STOKER_ACQUIRES(...) STOKER_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
+#define STOKER_RELEASES(...) STOKER_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
+#define STOKER_EXCLUDES_LOCK(...) STOKER_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 
 namespace stoker {
 
-/// A mutex the compiler knows. Lock it with MutexLock.
-class CAPABILITY("mutex") Mutex {
+/// A mutex with thread-safety annotations. Lock it with MutexLock.
+class STOKER_CAPABILITY("mutex") Mutex {
  public:
-  void lock() ACQUIRES() { mutex_.lock(); }
-  void unlock() RELEASES() { mutex_.unlock(); }
+  void lock() STOKER_ACQUIRES() { mutex_.lock(); }
+  void unlock() STOKER_RELEASES() { mutex_.unlock(); }
 
  private:
   friend class Condition;
   std::mutex mutex_;
 };
 
-/// Holds a Mutex while it lives.
-class SCOPED_CAPABILITY MutexLock {
+/// Holds a Mutex for its lifetime.
+class STOKER_SCOPED_CAPABILITY MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) ACQUIRES(mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~MutexLock() RELEASES() { mutex_.unlock(); }
+  explicit MutexLock(Mutex& mutex) STOKER_ACQUIRES(mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~MutexLock() STOKER_RELEASES() { mutex_.unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
@@ -50,16 +50,16 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mutex_;
 };
 
-/// A condition variable over Mutex; every wait has a deadline.
+/// A condition variable for Mutex. Every wait has a deadline.
 class Condition {
  public:
   void notify_one() { condition_.notify_one(); }
   void notify_all() { condition_.notify_all(); }
-  /// Waits for a notification or the deadline, releasing `mutex` meanwhile; may wake for nothing: test in a
-  /// loop. False once the deadline has passed.
-  bool wait(Mutex& mutex, Deadline deadline) REQUIRES_LOCK(mutex) {
+  /// Waits for a notification or the deadline and releases `mutex` meanwhile. May wake spuriously: call it in
+  /// a loop. False after the deadline.
+  bool wait(Mutex& mutex, Deadline deadline) STOKER_REQUIRES_LOCK(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // Bounded slices: steady_clock's end of time overflows inside some wait_until implementations.
+    // Bounded slices: the maximum of steady_clock overflows in some implementations of wait_until.
     condition_.wait_for(lock, std::min<Duration>(deadline.left(), std::chrono::hours(1)));
     lock.release();
     return !deadline.passed();
@@ -69,7 +69,7 @@ class Condition {
   std::condition_variable condition_;
 };
 
-/// Asked by a Thread's body whether it should end.
+/// Stop request of a Thread, for its body.
 class StopToken {
  public:
   bool stop_requested() const { return flag_ && flag_->load(std::memory_order_acquire); }
@@ -77,12 +77,12 @@ class StopToken {
  private:
   friend class Thread;
   explicit StopToken(std::shared_ptr<std::atomic<bool>> flag) : flag_(std::move(flag)) {}
-  // Shared between the Thread and its body.
+  // Shared by the Thread and its body.
   std::shared_ptr<std::atomic<bool>> flag_;
 };
 
-/// A thread that is asked to stop and joined when destroyed. The body takes a StopToken and returns soon
-/// after it is set; whoever owns a condition the body waits on notifies it after request_stop().
+/// A thread that is stopped and joined by its destructor. The body takes a StopToken and returns soon after a
+/// stop request. The owner of a condition that the body waits on notifies it after request_stop().
 class Thread {
  public:
   Thread() = default;
@@ -102,7 +102,7 @@ class Thread {
   void request_stop() {
     if (stop_) stop_->store(true, std::memory_order_release);
   }
-  /// Asks to stop, and waits for the body's end.
+  /// Requests a stop and waits for the body to return.
   void join() {
     request_stop();
     if (thread_.joinable()) thread_.join();

@@ -1,4 +1,4 @@
-#include "base/time.h"
+#include "stoker/time.h"
 
 #include <algorithm>
 #include <array>
@@ -58,7 +58,7 @@ struct TimeUnit {
 constexpr std::array kTimeUnits = {TimeUnit{"d", 24h},    TimeUnit{"h", 1h},  TimeUnit{"m", 1min},
                                    TimeUnit{"min", 1min}, TimeUnit{"s", 1s},  TimeUnit{"ms", 1ms},
                                    TimeUnit{"us", 1us},   TimeUnit{"ns", 1ns}};
-// Beyond this a duration is a mistake, and sums of a few of them still fit.
+// Longer durations are mistakes. Sums of a few of these still fit.
 constexpr Duration kLongest = 24h * 365 * 50;
 
 // Slurm's [days-]hours:minutes:seconds, hours:minutes:seconds or minutes:seconds.
@@ -82,7 +82,7 @@ Result<Duration> parse_colons(std::string_view text, const Status& malformed) {
 }  // namespace
 
 Result<Duration> parse_duration(std::string_view text) {
-  const Status malformed = invalid("'{}' is not a duration (as in 90s, 20h or 1:30:00)", printable(text));
+  const Status malformed = invalid("'{}' is not a duration (such as 90s, 20h or 1:30:00)", printable(text));
   if (text.find(':') != std::string_view::npos) return parse_colons(text, malformed);
   if (double bare = 0; parse_number(text, &bare) && text.find_first_of("xXnN-") == std::string_view::npos) {
     return invalid("'{}' has no unit (write {}s, {}m or {}h)", text, text, text, text);

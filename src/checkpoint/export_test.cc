@@ -1,5 +1,5 @@
-// Saves checkpoints for readers that are not ours: tests/test_checkpoint.py opens them in Python.
-// STOKER_EXPORT names the folder they go to; without it they go to a temporary one and are only checked here.
+// Saves checkpoints for other readers: tests/test_checkpoint.py opens them in Python. STOKER_EXPORT names the
+// output folder. Without it the test only checks them in a temporary folder.
 #include <gtest/gtest.h>
 
 #include "base/process.h"
@@ -8,11 +8,11 @@
 namespace stoker::checkpoint {
 namespace {
 
-// <folder>/expected/<name>: the raw bytes of each tensor, and <folder>/expected/list: name, dtype, sizes.
+// <folder>/expected/<name>: raw bytes of each tensor; <folder>/expected/list: name, dtype, sizes.
 void write_expected(const Path& folder, const ToyModel& model) {
   ASSERT_TRUE(make_directories(folder).ok());
   std::string list;
-  Contents contents = model.contents(Step{0});
+  StepContents contents = model.contents(Step{0});
   const auto add = [&](const std::vector<TensorView>& views, const char* part) {
     for (const TensorView& view : views) {
       const std::string_view bytes(reinterpret_cast<const char*>(view.data.data()), view.data.size());

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker::checkpoint {
 
@@ -27,38 +27,38 @@ double daly_interval(double cost_s, double mtbf_s) {
   return std::sqrt(2 * cost_s * mtbf_s) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost_s;
 }
 
-IntervalFacts guess_costs(std::uint64_t bytes) {
+CheckpointCosts estimate_costs(std::uint64_t bytes) {
   constexpr double kCopy = 5e9;
   constexpr double kDisk = 0.5e9;
-  IntervalFacts facts;
+  CheckpointCosts facts;
   facts.stall_s = static_cast<double>(bytes) / kCopy;
   facts.write_s = static_cast<double>(bytes) / kDisk;
   return facts;
 }
 
-Interval choose_interval(const IntervalFacts& facts) {
+Interval choose_interval(const CheckpointCosts& facts) {
   const double mtbf_s = Seconds(facts.mtbf).count();
   const double best_s = std::max(0.0, daly_interval(facts.stall_s, mtbf_s));
   Interval interval;
   interval.reason =
-      format("stall {}, written in {}{}, a failure every {}: Daly's optimum {}", seconds_text(facts.stall_s),
-             seconds_text(facts.write_s), facts.is_measured ? "" : " (a guess)", rounded_duration(facts.mtbf),
-             seconds_text(best_s));
+      format("stall {}, write time {}{}, one failure per {}: Daly's optimum {}", seconds_text(facts.stall_s),
+             seconds_text(facts.write_s), facts.is_measured ? "" : " (estimated)",
+             rounded_duration(facts.mtbf), seconds_text(best_s));
   const double busy_s = facts.stall_s + facts.write_s;
-  const double least_s = std::max(Seconds(kLeastInterval).count(), busy_s);
+  const double least_s = std::max(Seconds(kMinInterval).count(), busy_s);
   double every_s = best_s;
   if (every_s < least_s) {
     every_s = least_s;
-    interval.reason += busy_s > Seconds(kLeastInterval).count()
-                           ? ", but a save must be over before the next begins"
+    interval.reason += busy_s > Seconds(kMinInterval).count()
+                           ? ", but at least the time of one save"
                            : format(", but at least {}", seconds_text(least_s));
   }
   if (facts.left) {
-    // Twice what a save takes: the last one may be slower than those before.
+    // Twice the duration of a save: the last one may be slower than earlier ones.
     const double last_s = std::max(0.0, Seconds(*facts.left).count() - 2 * busy_s);
     if (every_s > last_s) {
       every_s = last_s;
-      interval.reason += format(", but {} are left", rounded_duration(*facts.left));
+      interval.reason += format(", but only {} left", rounded_duration(*facts.left));
     }
   }
   interval.every = duration_of(every_s);

@@ -1,43 +1,43 @@
-// How often a training should save: what a failure would lose against what saving costs. Used by the trainer
+// Chooses the checkpoint interval: expected loss on a failure against the cost of saving. Used by the trainer
 // for `checkpoint.every: auto`. Thread-safe: pure functions.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "base/time.h"
+#include "stoker/time.h"
 
 namespace stoker::checkpoint {
 
-/// What the choice rests on.
-struct IntervalFacts {
-  double stall_s = 0;        ///< how long a save keeps the training waiting
-  double write_s = 0;        ///< from there until it is committed
-  bool is_measured = false;  ///< else the two are a guess from the bytes
+/// Inputs of the choice.
+struct CheckpointCosts {
+  double stall_s = 0;        ///< time that a save blocks the training
+  double write_s = 0;        ///< from then until it is committed
+  bool is_measured = false;  ///< false: both are estimates from the byte count
   /// Mean time between failures of the whole job.
   Duration mtbf{0};
-  /// Until the job must have ended; nothing when nobody said.
+  /// Time until the job must end; nullopt without a limit.
   std::optional<Duration> left;
 };
 
 struct Interval {
   Duration every{0};
-  std::string reason;  ///< "stall 0.05 s, written in 0.9 s, a failure every 1 d: Daly's optimum 1 min 33 s"
+  std::string reason;  ///< "stall 0.05 s, write time 0.9 s, one failure per 1 d: Daly's optimum 1 min 33 s"
 };
 
-/// The least time between two saves, whatever saving costs.
-inline constexpr Duration kLeastInterval = std::chrono::seconds(10);
+/// Minimum time between two saves, whatever their cost.
+inline constexpr Duration kMinInterval = std::chrono::seconds(10);
 
-/// Daly's interval for what saving costs, but not less than kLeastInterval or the time that a save takes
-/// until it is safe, and not so long that the next save would end after the deadline.
-Interval choose_interval(const IntervalFacts& facts);
+/// Daly's interval, but at least kMinInterval and the duration of a save, and short enough that the next save
+/// ends before the deadline.
+Interval choose_interval(const CheckpointCosts& facts);
 
-/// A guess before anything was saved, for that many bytes on this rank: a copy of 5 GB/s, a disk of 0.5 GB/s.
-IntervalFacts guess_costs(std::uint64_t bytes);
+/// Estimate before the first save, for this many bytes on this rank: a copy at 5 GB/s, a disk at 0.5 GB/s.
+CheckpointCosts estimate_costs(std::uint64_t bytes);
 
-/// J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps" (2006): for
-/// what a save costs and the mean time between failures, both in seconds. Of Young's first order where the
-/// cost is small; the mean time itself where a save costs half of it or more.
+/// J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps" (2006): for the
+/// cost of a save and the mean time between failures, both in seconds. Close to Young's first-order interval
+/// for small costs; the mean time itself if a save costs half of it or more.
 double daly_interval(double cost_s, double mtbf_s);
 
 }  // namespace stoker::checkpoint

@@ -26,13 +26,13 @@ JsonText::JsonText(std::string_view subject, std::string_view text)
 
 JsonText::~JsonText() = default;
 
-Fields JsonText::fields() { return {this, &tree_->root}; }
+JsonFields JsonText::fields() { return {this, &tree_->root}; }
 
-void Fields::fail(std::string_view what) {
+void JsonFields::fail(std::string_view what) {
   if (ok()) text_->status_ = corrupt("{}: {}", text_->subject_, what);
 }
 
-const void* Fields::find(std::string_view key) {
+const void* JsonFields::find(std::string_view key) {
   if (!ok()) return nullptr;
   const Json& object = as_json(object_);
   const auto found = object.find(std::string(key));
@@ -41,21 +41,21 @@ const void* Fields::find(std::string_view key) {
   return nullptr;
 }
 
-std::string Fields::text(std::string_view key) {
+std::string JsonFields::text(std::string_view key) {
   const void* value = find(key);
   if (value != nullptr && as_json(value).is_string()) return as_json(value).get<std::string>();
-  fail(format("'{}' is not text", key));
+  fail(format("'{}' is not a string", key));
   return {};
 }
 
-std::uint64_t Fields::natural(std::string_view key) {
+std::uint64_t JsonFields::natural(std::string_view key) {
   const void* value = find(key);
   if (value != nullptr && as_json(value).is_number_unsigned()) return as_json(value).get<std::uint64_t>();
   fail(format("'{}' is not a whole number", key));
   return 0;
 }
 
-std::int64_t Fields::integer(std::string_view key) {
+std::int64_t JsonFields::integer(std::string_view key) {
   const std::uint64_t value = natural(key);
   if (!std::in_range<std::int64_t>(value)) {
     fail(format("'{}' is too large", key));
@@ -64,7 +64,7 @@ std::int64_t Fields::integer(std::string_view key) {
   return static_cast<std::int64_t>(value);
 }
 
-double Fields::number(std::string_view key) {
+double JsonFields::number(std::string_view key) {
   const void* value = find(key);
   if (value != nullptr && as_json(value).is_number()) return as_json(value).get<double>();
   fail(format("'{}' is not a number", key));
@@ -73,8 +73,8 @@ double Fields::number(std::string_view key) {
 
 namespace {
 
-State state_of(std::string_view subject, const Json& json, Status* error) {
-  auto state = State::parse(subject, json_text(json));
+StateValues state_of(std::string_view subject, const Json& json, Status* error) {
+  auto state = StateValues::parse(subject, json_text(json));
   if (state.ok()) return std::move(*state);
   *error = std::move(state).error();
   return {};
@@ -82,18 +82,18 @@ State state_of(std::string_view subject, const Json& json, Status* error) {
 
 }  // namespace
 
-State Fields::state(std::string_view key) {
+StateValues JsonFields::state(std::string_view key) {
   const void* value = find(key);
   if (value == nullptr) return {};
   Status error;
-  State state = state_of(text_->subject_, as_json(value), &error);
+  StateValues state = state_of(text_->subject_, as_json(value), &error);
   if (!error.ok()) text_->status_ = error;
   return state;
 }
 
-// Calls `read` for each element of a list; it gives nothing for an element of the wrong kind.
+// Calls `read` for each element of a list; it returns nullopt for an element of the wrong kind.
 template <typename Item, typename Read>
-std::vector<Item> Fields::list(std::string_view key, Read read) {
+std::vector<Item> JsonFields::list(std::string_view key, Read read) {
   const void* value = find(key);
   if (value != nullptr && !as_json(value).is_array()) fail(format("'{}' is not a list", key));
   if (value == nullptr || !ok()) return {};
@@ -102,7 +102,7 @@ std::vector<Item> Fields::list(std::string_view key, Read read) {
   for (const Json& element : as_json(value)) {
     std::optional<Item> item = read(element);
     if (!item) {
-      fail(format("'{}' holds what does not belong there", key));
+      fail(format("'{}' has an invalid element", key));
       return {};
     }
     items.push_back(std::move(*item));
@@ -110,33 +110,33 @@ std::vector<Item> Fields::list(std::string_view key, Read read) {
   return items;
 }
 
-std::vector<std::uint64_t> Fields::naturals(std::string_view key) {
+std::vector<std::uint64_t> JsonFields::naturals(std::string_view key) {
   return list<std::uint64_t>(key, [](const Json& element) -> std::optional<std::uint64_t> {
     if (!element.is_number_unsigned()) return std::nullopt;
     return element.get<std::uint64_t>();
   });
 }
 
-std::vector<std::string> Fields::texts(std::string_view key) {
+std::vector<std::string> JsonFields::texts(std::string_view key) {
   return list<std::string>(key, [](const Json& element) -> std::optional<std::string> {
     if (!element.is_string()) return std::nullopt;
     return element.get<std::string>();
   });
 }
 
-std::vector<State> Fields::states(std::string_view key) {
-  return list<State>(key, [&](const Json& element) -> std::optional<State> {
+std::vector<StateValues> JsonFields::states(std::string_view key) {
+  return list<StateValues>(key, [&](const Json& element) -> std::optional<StateValues> {
     Status error;
-    State state = state_of(text_->subject_, element, &error);
+    StateValues state = state_of(text_->subject_, element, &error);
     if (!error.ok()) return std::nullopt;
     return state;
   });
 }
 
-std::vector<Fields> Fields::objects(std::string_view key) {
-  return list<Fields>(key, [&](const Json& element) -> std::optional<Fields> {
+std::vector<JsonFields> JsonFields::objects(std::string_view key) {
+  return list<JsonFields>(key, [&](const Json& element) -> std::optional<JsonFields> {
     if (!element.is_object()) return std::nullopt;
-    return Fields(text_, &element);
+    return JsonFields(text_, &element);
   });
 }
 

@@ -1,6 +1,6 @@
-// Reads members of a JSON object strictly: the kind must be the one asked for, and the first thing wrong is
-// kept. Used by this room for what it wrote itself: manifests, markers, leases. The JSON library stays in the
-// source. Thread-compatible; a Fields views the JsonText it came from.
+// Strict access to members of a JSON object: types must match, and the first error is kept. Used by this room
+// for its own files: manifests, markers, leases. Hides the JSON library. Thread-compatible; a JsonFields
+// refers to its JsonText.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
-#include "checkpoint/state.h"
+#include "stoker/state_values.h"
+#include "stoker/status.h"
 
 namespace stoker::checkpoint {
 
-class Fields;
+class JsonFields;
 
-/// A parsed text, and the first error met in it.
+/// A parsed text and the first error found in it.
 class JsonText {
  public:
   JsonText(std::string_view subject, std::string_view text);
@@ -24,39 +24,39 @@ class JsonText {
   JsonText(const JsonText&) = delete;
   JsonText& operator=(const JsonText&) = delete;
 
-  /// The members of the outermost object.
-  Fields fields();
+  /// Members of the outermost object.
+  JsonFields fields();
 
  private:
-  friend class Fields;
+  friend class JsonFields;
   struct Tree;
   std::string subject_;
   std::unique_ptr<Tree> tree_;
   Status status_;
 };
 
-/// The members of one object. After an error every getter gives an empty value; look at ok() once at the end.
-class Fields {
+/// Members of one object. After an error every getter returns an empty value; check ok() once at the end.
+class JsonFields {
  public:
   bool ok() const { return text_->status_.ok(); }
   const Status& status() const { return text_->status_; }
-  /// Keeps "<subject>: <what>" as Corrupt unless an error is kept already.
+  /// Records "<subject>: <what>" as Corrupt if there is no error yet.
   void fail(std::string_view what);
 
   std::string text(std::string_view key);
   std::uint64_t natural(std::string_view key);
   std::int64_t integer(std::string_view key);
   double number(std::string_view key);
-  State state(std::string_view key);
+  StateValues state(std::string_view key);
   std::vector<std::uint64_t> naturals(std::string_view key);
   std::vector<std::string> texts(std::string_view key);
-  std::vector<State> states(std::string_view key);
-  std::vector<Fields> objects(std::string_view key);
+  std::vector<StateValues> states(std::string_view key);
+  std::vector<JsonFields> objects(std::string_view key);
 
  private:
   friend class JsonText;
-  Fields(JsonText* text, const void* object) : text_(text), object_(object) {}
-  // A pointer to the library's value, or null after an error.
+  JsonFields(JsonText* text, const void* object) : text_(text), object_(object) {}
+  // Pointer to the library's value; null after an error.
   const void* find(std::string_view key);
   template <typename Item, typename Read>
   std::vector<Item> list(std::string_view key, Read read);

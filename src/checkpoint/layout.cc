@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kStep = "step-";
 constexpr std::string_view kRemoved = ".removed";
 
-// A decimal number without sign or leading zeros, so that each step has one name.
+// A decimal number without sign or leading zeros, so that each step has exactly one name.
 std::optional<Step> parse_step(std::string_view digits) {
   std::int64_t n = 0;
   if (digits.empty() || digits.front() == '-' || !parse_number(digits, &n)) return std::nullopt;
@@ -59,13 +59,13 @@ std::optional<HiddenFolder> hidden_folder(std::string_view name) {
   return HiddenFolder{*step, name.ends_with(kRemoved)};
 }
 
-std::string shard_path(Part part, Rank rank) {
+std::string shard_path(StepPart part, Rank rank) {
   return format("{}/shard-{:05}-{}-00001-of-00001{}", to_text(part), rank.value + 1, to_text(part),
                 kTensorSuffix);
 }
 
-std::optional<Part> part_of_path(std::string_view path) {
-  for (const Part part : kParts) {
+std::optional<StepPart> part_of_path(std::string_view path) {
+  for (const StepPart part : kParts) {
     const std::string folder = std::string(to_text(part)) + "/";
     if (!path.starts_with(folder) || !path.ends_with(kTensorSuffix)) continue;
     const std::string_view name = path.substr(folder.size());

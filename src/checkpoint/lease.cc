@@ -14,7 +14,7 @@ namespace stoker::checkpoint {
 namespace {
 
 constexpr std::chrono::hours kWithoutLease(1);
-// Clocks of two machines differ, and a writer notices its deadline a little late.
+// Clocks of two machines differ, and a writer detects its deadline slightly late.
 constexpr std::chrono::minutes kSlack(2);
 
 std::string this_boot() {
@@ -24,7 +24,7 @@ std::string this_boot() {
   return format("{} {}", boot.ok() ? trim(*boot) : "unknown", space);
 }
 
-// Field 22 of /proc/<pid>/stat, counted behind the name, which may hold blanks and brackets. 0: no such
+// Field 22 of /proc/<pid>/stat, counted after the name, which may contain spaces and brackets. 0: no such
 // process.
 std::uint64_t start_of(std::int64_t pid) {
   const auto stat = read_pseudo_file(format("/proc/{}/stat", pid));
@@ -32,7 +32,7 @@ std::uint64_t start_of(std::int64_t pid) {
   const std::size_t name_end = stat->rfind(')');
   if (name_end == std::string::npos) return 0;
   const std::vector<std::string_view> fields = split(trim(std::string_view(*stat).substr(name_end + 1)), ' ');
-  // A zombie writes nothing any more.
+  // A zombie no longer writes.
   if (fields.size() < 20 || fields[0] == "Z" || fields[0] == "X") return 0;
   std::uint64_t started = 0;
   return parse_number(fields[19], &started) ? started : 0;
@@ -60,7 +60,7 @@ std::string lease_text(const Lease& lease) {
 
 Result<Lease> parse_lease(std::string_view subject, std::string_view text) {
   JsonText json(subject, text);
-  Fields fields = json.fields();
+  JsonFields fields = json.fields();
   Lease lease;
   lease.boot = fields.text("boot");
   lease.host = fields.text("host");
@@ -86,11 +86,11 @@ Result<Lease> find_lease(const Path& folder) {
     if (!text.ok()) continue;
     if (auto lease = parse_lease(name, *text); lease.ok()) return lease;
   }
-  return not_found("{}: holds no lease that can be read", printable(folder.string()));
+  return not_found("{}: has no readable lease", printable(folder.string()));
 }
 
 bool is_pending_alive(const Path& folder, WallTime now) {
-  if (path_exists(folder / failed_name(Rank{0}))) return false;  // given up: nothing more comes
+  if (path_exists(folder / failed_name(Rank{0}))) return false;  // aborted
   if (const auto lease = find_lease(folder); lease.ok()) return is_alive(*lease, now);
   struct stat info{};
   if (::stat(folder.c_str(), &info) != 0) return false;

@@ -1,43 +1,42 @@
-// Tells a step folder that is being written from one whose writer died. Rank 0 leaves a lease in the pending
-// folder; whoever finds it later asks whether that process can still be at work. Used by Saver, list and
-// prune.
+// Distinguishes a step folder being written from one whose writer died. Rank 0 writes a lease to the pending
+// folder; a later reader checks whether that process can still be alive. Used by Saver, list and prune.
 #pragma once
 
-#include "base/status.h"
-#include "base/strong.h"
-#include "base/text.h"
-#include "base/time.h"
+#include "stoker/status.h"
+#include "stoker/strong.h"
+#include "stoker/text.h"
+#include "stoker/time.h"
 
 namespace stoker::checkpoint {
 
-/// Who writes a pending folder.
+/// Writer of a pending folder.
 struct Lease {
   std::string boot;  ///< identifies the machine's boot and the process namespace
-  std::string host;  ///< for people
+  std::string host;  ///< for display
   std::int64_t pid = 0;
-  std::uint64_t started = 0;  ///< in clock ticks since boot: a pid may be used again
+  std::uint64_t started = 0;  ///< in clock ticks since boot: pids are reused
   WorldSize world_size{1};
-  double expires = 0;  ///< Unix seconds after which the save has given up by itself
+  double expires = 0;  ///< Unix time after which the save has aborted by itself
 
   bool operator==(const Lease&) const = default;
 };
 
-/// The lease of this process for a save that gives up after `limit`.
+/// Lease of this process for a save with this time limit.
 Lease make_lease(WorldSize world_size, Duration limit, WallTime now);
 
 std::string lease_text(const Lease& lease);
 Result<Lease> parse_lease(std::string_view subject, std::string_view text);
 
-/// Whether a process can still be writing: the one of this machine is looked up, one elsewhere is believed
-/// until its lease is over.
+/// Whether the process can still be writing. It is looked up if it is on this machine, and otherwise assumed
+/// alive until the lease expires.
 bool is_alive(const Lease& lease, WallTime now);
 
-/// What was left in a pending folder: rank 0's lease, or else that of a rank which came before it. not_found
-/// when none can be read, since its writer died before or while writing it.
+/// The lease in a pending folder: rank 0's, or of a rank that came earlier. not_found if none is readable
+/// because its writer died first.
 Result<Lease> find_lease(const Path& folder);
 
-/// Whether a pending folder's writer can be at work; one that rank 0 gave up is not alive. Without a readable
-/// lease the folder counts as alive for an hour from its last change.
+/// Whether the writer of a pending folder can be alive; false after an abort by rank 0. Without a readable
+/// lease the folder counts as alive for an hour after its last change.
 bool is_pending_alive(const Path& folder, WallTime now);
 
 }  // namespace stoker::checkpoint

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 const WallTime kNow = RealClock().wall();
 
-TEST(Lease, reads_back) {
+TEST(Lease, round_trips) {
   const Lease lease = make_lease(WorldSize{4}, 10min, kNow);
   const auto back = parse_lease("l", lease_text(lease));
   ASSERT_TRUE(back.ok()) << back.error().to_string();
@@ -25,7 +25,7 @@ TEST(Lease, reads_back) {
   EXPECT_EQ(parse_lease("l", "").error().to_string(), "l: is not a JSON object");
 }
 
-TEST(Lease, ends_with_its_process_or_its_time) {
+TEST(Lease, ends_with_its_process_or_at_its_expiry) {
   const Lease mine = make_lease(WorldSize{1}, 10min, kNow);
   EXPECT_TRUE(is_alive(mine, kNow));
   EXPECT_FALSE(is_alive(mine, kNow + 13min));
@@ -38,7 +38,7 @@ TEST(Lease, ends_with_its_process_or_its_time) {
   EXPECT_FALSE(is_alive(elsewhere, kNow + 13min));
 }
 
-TEST(Lease, of_a_killed_process_is_over_at_once) {
+TEST(Lease, of_a_killed_process_ends_immediately) {
   Pipe pipe = std::move(*Pipe::create());
   const pid_t pid = ::fork();
   ASSERT_GE(pid, 0);
@@ -59,10 +59,9 @@ TEST(Lease, of_a_killed_process_is_over_at_once) {
   EXPECT_FALSE(is_alive(*lease, kNow));
 }
 
-TEST(Lease, a_folder_without_one_is_believed_for_an_hour) {
+TEST(Lease, a_folder_without_a_lease_counts_as_alive_for_an_hour) {
   const TempDirectory folder;
-  const WallTime now =
-      RealClock().wall();  // the folder's own time, however long the tests before this one took
+  const WallTime now = RealClock().wall();  // the folder's own time, however long earlier tests took
   EXPECT_TRUE(is_pending_alive(folder.path(), now));
   EXPECT_FALSE(is_pending_alive(folder.path(), now + 61min));
   ASSERT_TRUE(write_file(folder / kLeaseName, "{torn").ok());
@@ -70,7 +69,7 @@ TEST(Lease, a_folder_without_one_is_believed_for_an_hour) {
   EXPECT_FALSE(is_pending_alive(folder / "none", now));
 }
 
-TEST(Lease, behind_a_torn_one_the_other_counts) {
+TEST(Lease, an_unreadable_lease_falls_back_to_the_second) {
   const TempDirectory folder;
   Lease gone = make_lease(WorldSize(2), 10s, kNow);
   gone.started += 1;

@@ -1,4 +1,4 @@
-// For this room's tests: a training small enough to look at, saved by threads that each play a rank.
+// For this room's tests: a small training, saved by threads that each act as a rank.
 #pragma once
 
 #include <cstring>
@@ -12,10 +12,10 @@
 
 #include <gtest/gtest.h>
 
+#include "archive/safetensors.h"
 #include "base/file.h"
-#include "checkpoint/catalog.h"
-#include "checkpoint/checkpoint.h"
-#include "format/safetensors.h"
+#include "checkpoint/read/catalog.h"
+#include "stoker/checkpoint.h"
 
 namespace stoker::checkpoint {
 
@@ -40,14 +40,14 @@ class ToyModel {
     add(optimizer_, "state.fc.weight.step", DType::i64, {}, seed + 10);
   }
 
-  Contents contents(Step step) const {
-    Contents c{.step = step,
-               .parameters = views<TensorView>(parameters_),
-               .buffers = views<TensorView>(buffers_),
-               .optimizer = views<TensorView>(optimizer_),
-               .state = {},
-               .rank_state = {},
-               .hyper_parameters = {}};
+  StepContents contents(Step step) const {
+    StepContents c{.step = step,
+                   .parameters = views<TensorView>(parameters_),
+                   .buffers = views<TensorView>(buffers_),
+                   .optimizer = views<TensorView>(optimizer_),
+                   .state = {},
+                   .rank_state = {},
+                   .hyper_parameters = {}};
     c.state.set("epoch", step.value / 10);
     c.state.set("lr", 0.1 * static_cast<double>(step.value));
     c.hyper_parameters.set("momentum", 0.9);
@@ -64,7 +64,7 @@ class ToyModel {
     return parameters_same(parameters_, other.parameters_) && parameters_same(buffers_, other.buffers_) &&
            parameters_same(optimizer_, other.optimizer_);
   }
-  /// Other bytes in rank-local buffers, as batch norm has them.
+  /// Different bytes in rank-local buffers, as with batch norm.
   void disturb_buffers() {
     for (auto& tensor : buffers_) {
       for (std::byte& b : tensor->bytes) b ^= std::byte{1};
@@ -81,7 +81,7 @@ class ToyModel {
   using Tensors = std::vector<std::unique_ptr<Tensor>>;
 
   static void add(Tensors& list, std::string name, DType dtype, Shape shape, std::uint64_t seed) {
-    std::vector<std::byte> bytes(*formats::tensor_bytes(dtype, shape));
+    std::vector<std::byte> bytes(*archive::tensor_bytes(dtype, shape));
     for (std::byte& b : bytes) {
       seed = seed * 6364136223846793005ull + 1442695040888963407ull;
       b = static_cast<std::byte>(seed >> 56);
@@ -105,15 +105,16 @@ class ToyModel {
   Tensors parameters_, buffers_, optimizer_;
 };
 
-/// Where a test's files lie. A disk takes milliseconds for each of the many syncs of a save, and only it
-/// takes direct I/O; a process that is killed leaves the same in both.
-enum class Place { memory, disk };
+/// Folder for a test's files. A disk takes milliseconds for each of the many syncs of a save, and only a disk
+/// supports direct I/O; a killed process leaves the same in both.
+enum class Storage { memory, disk };
 
-/// A checkpoint directory of its own, and ranks that save into it.
+/// A checkpoint directory and ranks that save into it.
 class Sandbox {
  public:
   const Path& directory() const { return directory_; }
-  explicit Sandbox(Place place = Place::memory) : temporary_(root(place)), directory_(temporary_ / "ckpt") {}
+  explicit Sandbox(Storage place = Storage::memory)
+      : temporary_(root(place)), directory_(temporary_ / "ckpt") {}
   explicit Sandbox(Path directory) : directory_(std::move(directory)) {}
 
   SaverOptions options(int rank, int world) const {
@@ -123,13 +124,13 @@ class Sandbox {
     o.world_size = WorldSize{world};
     o.run = "run-a";
     o.writer = writer;
-    o.keep = keep;
+    o.keep_last = keep_last;
     o.limit = limit;
     return o;
   }
 
-  /// Every rank saves `steps` of a model whose seed is the step; the statuses of finish() or of the first
-  /// error.
+  /// All ranks save `steps` of a model whose seed is the step. Returns the statuses of finish() or the first
+  /// errors.
   std::vector<Status> save(int world, const std::vector<std::int64_t>& steps,
                            const std::function<void(SaverOptions&)>& change = {}) const {
     std::vector<Status> statuses(static_cast<std::size_t>(world));
@@ -149,13 +150,13 @@ class Sandbox {
   }
 
   static Status save_rank(const SaverOptions& options, const std::vector<std::int64_t>& steps) {
-    OK_OR_RETURN(saver, Saver::create(options));
+    STOKER_ASSIGN_OR_RETURN(saver, Saver::create(options));
     for (const std::int64_t step : steps) {
       ToyModel model(static_cast<std::uint64_t>(step) * 100);
       if (options.rank.value != 0) model.disturb_buffers();
-      Contents contents = model.contents(Step{step});
+      StepContents contents = model.contents(Step{step});
       contents.rank_state.set("rank", std::int64_t{options.rank.value});
-      RETURN_IF_ERROR(saver->save(contents));
+      STOKER_RETURN_IF_ERROR(saver->save(contents));
     }
     return saver->finish(Deadline::after(60s));
   }
@@ -167,7 +168,7 @@ class Sandbox {
     return step(n) / name;
   }
 
-  /// "10 valid, 20 torn: why": what list says, oldest first.
+  /// "10 valid, 20 torn: why": the list output, oldest first.
   std::string list(Depth depth = Depth::structure) const {
     const auto steps = list_steps(directory_, depth, RealClock().wall());
     if (!steps.ok()) return steps.error().to_string();
@@ -186,13 +187,13 @@ class Sandbox {
   }
 
   std::string writer = "1";
-  int keep = 3;
+  int keep_last = 3;
   Duration limit = 30s;
 
  private:
-  static Path root(Place place) {
+  static Path root(Storage place) {
     const Path memory = "/dev/shm";
-    if (place == Place::memory && ::access(memory.c_str(), W_OK | X_OK) == 0) return memory;
+    if (place == Storage::memory && ::access(memory.c_str(), W_OK | X_OK) == 0) return memory;
     return std::filesystem::temp_directory_path();
   }
 

@@ -10,7 +10,7 @@ namespace stoker::cli {
 
 Arguments::Arguments(std::string_view command, std::string_view summary)
     : command_(command), summary_(summary) {
-  flag("--json", &wants_json_, "print exactly one JSON value, also on error");
+  flag("--json", &wants_json_, "Print one JSON value, also on errors");
 }
 
 void Arguments::positional(std::string_view name, std::string* target, std::string_view what) {
@@ -59,7 +59,7 @@ Result<std::int64_t> parse_integer(const std::string& text) {
 template <typename Target, typename Parse>
 std::function<Status(const std::string&)> assigner(Target* target, Parse parse) {
   return [target, parse](const std::string& text) -> Status {
-    OK_OR_RETURN(value, parse(text));
+    STOKER_ASSIGN_OR_RETURN(value, parse(text));
     *target = value;
     return {};
   };
@@ -132,7 +132,7 @@ std::string Arguments::help() const {
                                  ? option.what
                                  : format("{} [{}]", option.what, option.shown_default));
   }
-  rows.emplace_back("--help", "show this");
+  rows.emplace_back("--help", "Show this help");
   std::size_t widest = 0;
   for (const auto& row : rows) widest = std::max(widest, row.first.size());
   text += "\n";
@@ -181,8 +181,7 @@ Status Arguments::parse_words(std::span<const std::string> words, bool* wants_he
       app.add_flag(option.names, *option.flag)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       continue;
     }
-    // Values are taken one by one, in order; the last one of a single-valued option wins, as shells' users
-    // expect.
+    // Values are assigned in order: the last value of a single-valued option wins.
     app.add_option_function<std::vector<std::string>>(
            option.names,
            [&option, &failed](const std::vector<std::string>& values) {
@@ -194,7 +193,7 @@ Status Arguments::parse_words(std::span<const std::string> words, bool* wants_he
         ->take_all()
         ->expected(1)
         ->type_size(1)
-        ->allow_extra_args(false);  // `-j 2 PATH`: the path is not a second value
+        ->allow_extra_args(false);  // `-j 2 PATH`: PATH is not a value of -j
   }
   // CLI11 consumes its vector from the back.
   std::vector<std::string> reversed(words.rbegin(), words.rend());

@@ -1,5 +1,5 @@
-// Declares and parses one command's words. The same declarations make its --help. Used by every file of cli/;
-// the parser behind it (CLI11) is seen by arguments.cc only.
+// Declares and parses the arguments of one command, and prints its --help. Used by every file of cli/. CLI11
+// is visible in arguments.cc only.
 #pragma once
 
 #include <cstdint>
@@ -10,35 +10,35 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/status.h"
-#include "base/time.h"
+#include "stoker/bytes.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::cli {
 
 class Output;
 
-/// One command's arguments. Targets must outlive the call of parse.
+/// The arguments of one command. Targets must outlive the call of parse.
 class Arguments {
  public:
-  /// `command`: "data pack"; `summary`: what it does, in a sentence.
+  /// `command`: "data pack"; `summary`: one sentence for --help.
   Arguments(std::string_view command, std::string_view summary);
 
-  /// A word that must be there, in order of declaration.
+  /// A required argument, in order of declaration.
   void positional(std::string_view name, std::string* target, std::string_view what);
-  /// A word that may be left out; only after all that must be there.
+  /// An optional argument, after all required ones.
   void optional_positional(std::string_view name, std::string* target, std::string_view what);
-  /// All remaining words; at least `at_least`.
+  /// All remaining arguments; at least `at_least`.
   void positional_list(std::string_view name, std::vector<std::string>* target, std::string_view what,
                        std::size_t at_least = 0);
-  /// Everything after "--", as it is.
+  /// Everything after "--", unchanged.
   void rest(std::string_view name, std::vector<std::string>* target, std::string_view what);
 
-  /// "--strict" or "-f,--follow": present or not.
+  /// A boolean flag: "--strict" or "-f,--follow".
   void flag(std::string_view names, bool* target, std::string_view what);
   /// An option with a value. `value_name` as --help shows it: N, SIZE, PATH. The target's value at
-  /// declaration is the default that --help shows (an empty optional or string: none). A vector target may be
-  /// given several times.
+  /// declaration is the default that --help shows (an empty optional or string: none). An option with a
+  /// vector target may be repeated.
   void option(std::string_view names, std::string* target, std::string_view value_name,
               std::string_view what);
   void option(std::string_view names, std::int64_t* target, std::string_view value_name,
@@ -52,14 +52,13 @@ class Arguments {
   void option(std::string_view names, std::vector<std::string>* target, std::string_view value_name,
               std::string_view what);
 
-  /// A command line shown under "Example:" in --help; several may be given. The tests run them.
+  /// A command line shown under "Example:" in --help. The tests run all examples.
   void example(std::string_view command_line);
 
-  /// Fills the targets. On --help prints it and gives exit 0; on bad words prints what is wrong and gives
-  /// exit 2; otherwise nothing: go on.
+  /// Fills the targets and returns nothing. After --help returns exit code 0, after an error prints it and
+  /// returns 2.
   std::optional<int> parse(std::span<const std::string> words, Output& out);
 
-  /// What --help prints.
   std::string help() const;
 
  private:

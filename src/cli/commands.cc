@@ -8,7 +8,7 @@
 
 namespace stoker::cli {
 
-// The commands, each in a file of its own: a declaration here and a line in the table below.
+// Each command has its own file, a declaration here and a line in the table below.
 int init(std::span<const std::string> words, Output& out);
 int check(std::span<const std::string> words, Output& out);
 int hello(std::span<const std::string> words, Output& out);
@@ -60,94 +60,93 @@ int lab_fault(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
-      {"init", "writes a commented job file for this folder", init},
-      {"check", "whether a job file is right and what it needs is there", check},
-      {"hello", "whether the ranks of a job reach each other, and how fast", hello},
-      {"data pack", "images become a dataset of tar shards", data_pack},
-      {"data convert", "a dataset into shards of another kind", data_convert},
-      {"data merge", "ends a packing that several nodes shared", data_merge},
-      {"data info", "what a dataset or a file holds", data_info},
-      {"data verify", "whether a dataset is as it was packed", data_verify},
-      {"data bench", "which loader settings are best for a dataset, and what limits them", data_bench},
-      {"data lint", "what lies in a source or dataset, and what is wrong with it", data_lint},
-      {"data diff", "what differs between two datasets", data_diff},
-      {"data sample", "some samples of a dataset on one page", data_sample},
-      {"data index", "an index for shards of other tools, and for other tools", data_index},
-      {"run", "runs a job here", run},
-      {"submit", "puts a job, or a batch script as it is, into the queue of a Slurm cluster", submit},
-      {"shell", "a shell in an allocation, with a job's resources and environment", shell},
-      {"jupyter", "a Jupyter server in an allocation, with a job's resources and environment", jupyter},
-      {"resume", "goes on with a run from its last valid checkpoint", resume},
-      {"rerun", "the job of a run once more from the start, and what differs now", rerun},
-      {"status", "runs at a glance: state, progress, speed", status},
-      {"top", "what each rank of a run does right now, and where its time goes", top},
-      {"logs", "what the ranks of a run printed", logs},
-      {"wait", "until a run is over", wait},
-      {"cancel", "ends a run", cancel},
-      {"explain", "why a run, a job or what wrote a log failed, hangs or waits", explain_command},
-      {"fetch", "brings a run of another machine here", fetch},
-      {"report", "what a run was: result, curves, where the time went", report},
-      {"checkpoint list", "the checkpoints of a run, and whether each is whole", checkpoint_list},
-      {"checkpoint latest", "the newest checkpoint of a folder that is whole, anybody's", checkpoint_latest},
-      {"checkpoint verify", "whether every byte of a checkpoint is as it was written", checkpoint_verify},
-      {"checkpoint diff", "what changed between two checkpoints, tensor by tensor", checkpoint_diff},
-      {"checkpoint convert", "a checkpoint as other tools' files, or the reverse", checkpoint_convert},
-      {"checkpoint prune", "removes checkpoints that are no longer wanted", checkpoint_prune},
-      {"site list", "the clusters that Stoker knows, and which one this is", site_list},
-      {"site show", "what is known of a cluster, and where that comes from", site_show},
-      {"site detect", "describes a cluster that is not known", site_detect},
-      {"lab up", "a real Slurm cluster of several nodes on this one machine", lab_up},
-      {"lab status", "the labs that are up, their nodes and jobs", lab_status},
-      {"lab env", "shell lines that make sbatch, srun and squeue speak to a lab", lab_env},
-      {"lab shell", "a shell, or a command, on a node of a lab", lab_shell},
-      {"lab logs", "what the daemons of a lab wrote", lab_logs},
-      {"lab fault", "breaks something in a lab, and heals it again", lab_fault},
-      {"lab down", "takes a lab away", lab_down},
-      {"environment run", "a command in a virtual environment that this node makes; jobs start these",
-       environment_run},
-      {"stage", "one node's part of `stage:` in a job; `stoker run` starts these", stage},
-      {"notebook", "the node's part of `stoker jupyter`, which starts it", notebook},
-      {"remote", "does what a stoker elsewhere asks for; `--host` starts it through ssh", remote},
-      {"rank", "one rank of a run; `stoker run` starts these", rank},
+      {"init", "Write a commented job file for this folder", init},
+      {"check", "Validate a job file or a batch script", check},
+      {"hello", "Test connectivity and bandwidth between ranks", hello},
+      {"data pack", "Pack images into a dataset of shards", data_pack},
+      {"data convert", "Convert a dataset to a different shard format", data_convert},
+      {"data merge", "Merge the parts of a distributed packing", data_merge},
+      {"data info", "Show the contents of a dataset or a file", data_info},
+      {"data verify", "Verify a dataset against its index and checksums", data_verify},
+      {"data bench", "Find the best loader settings for a dataset", data_bench},
+      {"data lint", "Find problems in a source or a dataset", data_lint},
+      {"data diff", "Compare two datasets", data_diff},
+      {"data sample", "Show samples of a dataset on one page", data_sample},
+      {"data index", "Index existing shards, or export an index", data_index},
+      {"run", "Run a job on this machine or in this allocation", run},
+      {"submit", "Submit a job or a batch script to Slurm", submit},
+      {"shell", "Open a shell in an allocation for a job", shell},
+      {"jupyter", "Start a Jupyter server in an allocation for a job", jupyter},
+      {"resume", "Resume a run from its last valid checkpoint", resume},
+      {"rerun", "Run a job again from the start and list differences", rerun},
+      {"status", "Show state, progress and speed of runs", status},
+      {"top", "Show what each rank of a run is doing now", top},
+      {"logs", "Show the output of the ranks of a run", logs},
+      {"wait", "Wait until a run has ended", wait},
+      {"cancel", "Cancel a run", cancel},
+      {"explain", "Explain why a run or job failed, hangs or is pending", explain_command},
+      {"fetch", "Copy a run from a remote machine", fetch},
+      {"report", "Write a report: result, curves, time split", report},
+      {"checkpoint list", "List the checkpoints of a run and their state", checkpoint_list},
+      {"checkpoint latest", "Find the newest intact checkpoint of a folder", checkpoint_latest},
+      {"checkpoint verify", "Verify every byte of a checkpoint", checkpoint_verify},
+      {"checkpoint diff", "Compare two checkpoints tensor by tensor", checkpoint_diff},
+      {"checkpoint convert", "Convert checkpoints to and from other formats", checkpoint_convert},
+      {"checkpoint prune", "Remove old checkpoints", checkpoint_prune},
+      {"site list", "List the known clusters and the current one", site_list},
+      {"site show", "Show the profile of a cluster with its sources", site_show},
+      {"site detect", "Write a profile for an unknown cluster", site_detect},
+      {"lab up", "Start a Slurm cluster of several nodes on this machine", lab_up},
+      {"lab status", "Show the labs, their nodes and jobs", lab_status},
+      {"lab env", "Print shell lines that connect Slurm commands to a lab", lab_env},
+      {"lab shell", "Open a shell or run a command on a node of a lab", lab_shell},
+      {"lab logs", "Show the daemon logs of a lab", lab_logs},
+      {"lab fault", "Inject a fault into a lab, or heal it", lab_fault},
+      {"lab down", "Remove a lab", lab_down},
+      {"environment run", "Run a command in a node-local virtual environment (internal)", environment_run},
+      {"stage", "Stage data on one node (internal)", stage},
+      {"notebook", "Run the Jupyter server of `stoker jupyter` (internal)", notebook},
+      {"remote", "Serve a remote `--host` command (internal)", remote},
+      {"rank", "Run one rank of a job (internal)", rank},
   };
   return kCommands;
 }
 
 namespace {
 
-// "data" of "data pack"; empty for a command without a noun.
-std::string_view noun_of(const CommandEntry& entry) {
+// "data" of "data pack"; empty for a command without a group.
+std::string_view group_of(const CommandEntry& entry) {
   const std::size_t space = entry.name.find(' ');
   return space == std::string_view::npos ? std::string_view{} : entry.name.substr(0, space);
 }
 
-bool is_noun(std::string_view word) {
-  return std::ranges::any_of(commands(), [&](const CommandEntry& entry) { return noun_of(entry) == word; });
+bool is_group(std::string_view word) {
+  return std::ranges::any_of(commands(), [&](const CommandEntry& entry) { return group_of(entry) == word; });
 }
 
-// Every command with its summary, or only those of a noun.
-std::string listing(std::string_view noun = {}) {
+// All commands with their summaries, or the commands of a group.
+std::string listing(std::string_view group = {}) {
   std::size_t widest = 0;
   for (const CommandEntry& entry : commands()) widest = std::max(widest, entry.name.size());
   std::string text;
   for (const CommandEntry& entry : commands()) {
-    if (noun.empty() || noun_of(entry) == noun)
+    if (group.empty() || group_of(entry) == group)
       text += format("  {:<{}}  {}\n", entry.name, widest, entry.summary);
   }
   return text;
 }
 
 std::string overview() {
-  return "Takes a training from a folder of files to a fast, reproducible run.\n\nUsage: stoker COMMAND\n\n" +
-         listing() + "\n`stoker COMMAND --help` explains one; --version tells which stoker this is.\n";
+  return "Run training jobs on this machine or on a Slurm cluster.\n\nUsage: stoker COMMAND\n\n" + listing() +
+         "\nRun `stoker COMMAND --help` for its options, `stoker --version` for the version.\n";
 }
 
-std::string overview_of(std::string_view noun) {
-  return format("Usage: stoker {} COMMAND\n\n{}\n`stoker {} COMMAND --help` explains one.\n", noun,
-                listing(noun), noun);
+std::string group_overview(std::string_view group) {
+  return format("Usage: stoker {} COMMAND\n\n{}\nRun `stoker {} COMMAND --help` for its options.\n", group,
+                listing(group), group);
 }
 
-// The entry whose name the first one or two words are, and how many words that took.
+// Finds the command named by the first one or two arguments; `used` is their number.
 const CommandEntry* find_command(std::span<const std::string> words, std::size_t* used) {
   for (std::size_t count : {2, 1}) {
     if (words.size() < count) continue;
@@ -164,10 +163,10 @@ const CommandEntry* find_command(std::span<const std::string> words, std::size_t
 
 Status unknown_command(std::span<const std::string> words) {
   const std::string& first = words[0];
-  if (is_noun(first)) {
+  if (is_group(first)) {
     std::vector<std::string_view> verbs;
     for (const CommandEntry& entry : commands())
-      if (noun_of(entry) == first) verbs.push_back(entry.name.substr(first.size() + 1));
+      if (group_of(entry) == first) verbs.push_back(entry.name.substr(first.size() + 1));
     return invalid("{}: unknown command '{}'{}", first, printable(words[1]), suggestion(words[1], verbs))
         .cure(format("stoker {} --help", first));
   }
@@ -176,20 +175,19 @@ Status unknown_command(std::span<const std::string> words) {
   return invalid("unknown command '{}'{}", printable(first), suggestion(first, starts)).cure("stoker --help");
 }
 
-bool asks_for_help(std::string_view word) { return word == "--help" || word == "-h" || word == "help"; }
+bool is_help_flag(std::string_view word) { return word == "--help" || word == "-h" || word == "help"; }
 
 // `stoker help run` is `stoker run --help`.
-std::vector<std::string> help_last(std::span<const std::string> words) {
+std::vector<std::string> normalize_help(std::span<const std::string> words) {
   if (words.size() < 2 || words[0] != "help") return {words.begin(), words.end()};
-  std::vector<std::string> turned(words.begin() + 1, words.end());
-  turned.emplace_back("--help");
-  return turned;
+  std::vector<std::string> normalized(words.begin() + 1, words.end());
+  normalized.emplace_back("--help");
+  return normalized;
 }
 
-// Answers what is asked of the program or of a noun rather than of a command; nothing when it is none of
-// that.
-std::optional<int> answer_overview(std::span<const std::string> words, Output& out) {
-  if (words.empty() || asks_for_help(words[0])) {
+// Handles --help and --version of the program and help of a group; returns nothing for a command.
+std::optional<int> print_overview(std::span<const std::string> words, Output& out) {
+  if (words.empty() || is_help_flag(words[0])) {
     out.raw(overview());
     return words.empty() ? exit_code::kUsage : exit_code::kOk;
   }
@@ -197,8 +195,8 @@ std::optional<int> answer_overview(std::span<const std::string> words, Output& o
     out.line("stoker {}", version());
     return exit_code::kOk;
   }
-  if (is_noun(words[0]) && (words.size() == 1 || asks_for_help(words[1]))) {
-    out.raw(overview_of(words[0]));
+  if (is_group(words[0]) && (words.size() == 1 || is_help_flag(words[1]))) {
+    out.raw(group_overview(words[0]));
     return words.size() == 1 ? exit_code::kUsage : exit_code::kOk;
   }
   return std::nullopt;
@@ -214,10 +212,10 @@ bool wants_json(std::span<const std::string> words) {
   return false;
 }
 
-int dispatch(std::span<const std::string> given, Output& out) {
-  const std::vector<std::string> turned = help_last(given);
-  const std::span<const std::string> words = turned;
-  if (const std::optional<int> answered = answer_overview(words, out)) return *answered;
+int dispatch(std::span<const std::string> args, Output& out) {
+  const std::vector<std::string> normalized = normalize_help(args);
+  const std::span<const std::string> words = normalized;
+  if (const std::optional<int> printed = print_overview(words, out)) return *printed;
   std::size_t used = 0;
   const CommandEntry* entry = find_command(words, &used);
   if (entry == nullptr) return out.fail(unknown_command(words));

@@ -1,5 +1,4 @@
-// The table of commands: one line each in commands.cc. Used by the main program and by the tests that run
-// every command's --help.
+// The table of commands in commands.cc. Used by main and by the tests of --help.
 #pragma once
 
 #include <span>
@@ -10,21 +9,21 @@
 
 namespace stoker::cli {
 
-/// A verb ("run") or a noun with a verb ("data pack").
+/// A verb ("run"), or a group with a verb ("data pack").
 struct CommandEntry {
   std::string_view name;
-  std::string_view summary;  ///< what it does, one line, for `stoker --help`
-  /// Parses the words after the name, does it, prints, returns the exit code.
+  std::string_view summary;  ///< one line for `stoker --help`
+  /// Parses the arguments after the name, runs the command, prints, returns the exit code.
   int (*run)(std::span<const std::string> words, Output& out);
 };
 
-/// All commands, in the order in which people meet them.
+/// All commands, in the order of `stoker --help`.
 std::span<const CommandEntry> commands();
 
-/// The whole program but for the process's own set-up: finds the command and runs it. Returns the exit code.
+/// Finds the command, runs it and returns the exit code.
 int dispatch(std::span<const std::string> words, Output& out);
 
-/// `--json` among the words before a "--".
+/// Whether `--json` is among the arguments before "--".
 bool wants_json(std::span<const std::string> words);
 
 }  // namespace stoker::cli

@@ -5,18 +5,18 @@
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "base/time.h"
 #include "cli/commands.h"
-#include "cli/explain/answer.h"
+#include "cli/explain/explanation.h"
 #include "cli/explain/language.h"
 #include "cli/life/jobs.h"
-#include "explain/failure/run_facts.h"
-#include "launch/array/task_record.h"
+#include "diagnose/run_facts.h"
+#include "launch/state/task_record.h"
+#include "stoker/time.h"
 
 namespace stoker::cli {
 namespace {
 
-using explain::FailureFacts;
+using diagnose::FailureFacts;
 using Json = nlohmann::ordered_json;
 
 struct ExplainOptions {
@@ -24,153 +24,156 @@ struct ExplainOptions {
   std::string runs = "runs";
   std::int64_t attempt = 0;
   bool rules = false;
-  std::string language = kLanguageOfLocale;
-  Words words;  // of that language
+  std::string language = kLocaleLanguage;
+  Translator words;  // of that language
 };
 
-bool is_folder_of_logs(const Path& path) { return folder_exists(path) && !path_exists(path / "run.json"); }
+bool is_log_folder(const Path& path) { return folder_exists(path) && !path_exists(path / "run.json"); }
 
 constexpr std::string_view kStandardInput = "-";
-constexpr std::size_t kMostTasks = 64;
+constexpr std::size_t kMaxTasks = 64;
 
 bool is_log(const std::string& word) {
   std::error_code error;
-  return word == kStandardInput || std::filesystem::is_regular_file(word, error) || is_folder_of_logs(word);
+  return word == kStandardInput || std::filesystem::is_regular_file(word, error) || is_log_folder(word);
 }
 
 double now() { return unix_seconds(RealClock().wall()); }
 
-// `stoker explain < log`. A pipe may be whatever a shell or a service was started with: it wants the word
-// `-`.
-bool is_log_given() {
+// `stoker explain < log`. A pipe needs the argument `-`, because a shell or service may start with any pipe
+// as input.
+bool is_stdin_log() {
   struct stat facts{};
   return ::fstat(STDIN_FILENO, &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
-Result<Answer> explain_logs(const std::vector<std::string>& files, const Words& words) {
+Result<Explanation> explain_logs(const std::vector<std::string>& files, const Translator& words) {
   FailureFacts facts;
   for (const std::string& word : files) {
     if (word == kStandardInput) {
       facts.logs.push_back({.file = {}, .name = "stdin", .rank = -1, .fd = STDIN_FILENO});
     } else if (folder_exists(word)) {
-      OK_OR_RETURN(logs, explain::logs_in_folder(word));
+      STOKER_ASSIGN_OR_RETURN(logs, diagnose::logs_in_folder(word));
       facts.logs.insert(facts.logs.end(), logs.begin(), logs.end());
     } else if (path_exists(word)) {
       facts.logs.push_back({.file = word,
                             .name = files.size() == 1 ? Path(word).filename().string() : word,
-                            .rank = explain::rank_in_name(Path(word).filename().string())});
+                            .rank = diagnose::rank_in_name(Path(word).filename().string())});
     } else {
       return not_found("explain: {}: no such log", printable(word));
     }
   }
-  Answer answer{.kind = "log",
-                .name = files.size() > 1             ? words.say("{} logs", facts.logs.size())
-                        : files[0] == kStandardInput ? words.say("standard input")
-                                                     : quoted(printable(files[0])),
-                .life = {},
-                .note = "",
-                .waiting = {},
-                .diagnosis = {}};
-  answer.diagnosis = explain_failure(facts, words);
-  return answer;
+  Explanation explanation{.kind = "log",
+                          .name = files.size() > 1             ? words.localize("{} logs", facts.logs.size())
+                                  : files[0] == kStandardInput ? words.localize("standard input")
+                                                               : untranslated(printable(files[0])),
+                          .life = {},
+                          .note = "",
+                          .waiting = {},
+                          .diagnosis = {}};
+  explanation.diagnosis = explain_failure(facts);
+  return explanation;
 }
 
-// A job that waits, as Slurm tells it; nothing where Slurm cannot be asked.
-std::optional<Waiting> ask_why_it_waits(const std::string& job, const Words& words,
-                                        slurm::SlurmCommands& scheduler) {
-  const auto jobs = launch::look_at_job(job, scheduler, Deadline::after(kSchedulerPatience));
+// The pending reason of a job; empty if Slurm does not answer.
+std::optional<PendingReason> query_pending_reason(const std::string& job, const Translator& words,
+                                                  slurm::SlurmCommands& scheduler) {
+  const auto jobs = launch::query_job_lives(job, scheduler, Deadline::after(kSchedulerTimeout));
   if (!jobs.ok()) return std::nullopt;
   for (const launch::JobLife& each : *jobs) {
-    if (each.life == launch::Life::queued) return waiting_of(each.facts, words);
+    if (each.life == launch::Life::queued) return pending_reason_of(each.facts, words);
   }
   return std::nullopt;
 }
 
-void tell_state(launch::Life life, const std::string& note, const std::string& where, FailureFacts& facts) {
+void add_state_evidence(launch::Life life, const std::string& note, const std::string& where,
+                        FailureFacts& facts) {
   if (!launch::is_over(life) || life == launch::Life::done || life == launch::Life::failed) return;
-  facts.words.push_back(
+  facts.records.push_back(
       {where,
        note.empty() ? format("state: {}", to_text(life)) : format("state: {} ({})", to_text(life), note),
        -1});
 }
 
-// Of an array the logs of tasks that failed, the first ones of many, each as one of its own.
+// Adds the logs of failed array tasks, up to kMaxTasks.
 void add_failed_tasks(const record::RunFolder& run, const launch::ArrayState& array, FailureFacts& facts) {
   for (const std::uint32_t task : array.failures) {
-    if (facts.logs.size() >= kMostTasks) return;
+    if (facts.logs.size() >= kMaxTasks) return;
     const Path log = launch::task_log(run, task);
     if (path_exists(log))
       facts.logs.push_back({.file = log, .name = "tasks/" + log.filename().string(), .rank = -1});
   }
 }
 
-Result<Answer> explain_run(const record::RunFolder& run, const ExplainOptions& o,
-                           slurm::SlurmCommands& scheduler) {
-  const launch::RunLife life = launch::look_at(run, scheduler, Deadline::after(kSchedulerPatience));
-  Answer answer{.kind = "run",
-                .name = o.words.say("run {}", run.id()),
-                .life = life.life,
-                .note = life.note,
-                .waiting = {},
-                .diagnosis = {}};
-  if (life.life == launch::Life::created) return answer;
+Result<Explanation> explain_run(const record::RunFolder& run, const ExplainOptions& o,
+                                slurm::SlurmCommands& scheduler) {
+  const launch::RunLife life = launch::query_life(run, scheduler, Deadline::after(kSchedulerTimeout));
+  Explanation explanation{.kind = "run",
+                          .name = o.words.localize("run {}", run.id()),
+                          .life = life.life,
+                          .note = life.note,
+                          .waiting = {},
+                          .diagnosis = {}};
+  if (life.life == launch::Life::created) return explanation;
   if (life.life == launch::Life::queued && o.attempt == 0) {
-    answer.waiting = ask_why_it_waits(life.scheduler_job, o.words, scheduler);
-    if (life.records.last_started == 0) return answer;
+    explanation.waiting = query_pending_reason(life.scheduler_job, o.words, scheduler);
+    if (life.records.last_started == 0) return explanation;
   }
-  OK_OR_RETURN(attempt, find_attempt(run, o.attempt));
-  FailureFacts facts = explain::facts_of_run(run, attempt, life.records, now(), o.words);
+  STOKER_ASSIGN_OR_RETURN(attempt, find_attempt(run, o.attempt));
+  FailureFacts facts = diagnose::facts_of_run(run, attempt, life.records, now());
   if (life.array) add_failed_tasks(run, *life.array, facts);
   if (attempt.number() == life.records.attempts || o.attempt == 0)
-    tell_state(life.life, life.note, "records", facts);
-  answer.diagnosis = explain_failure(facts, o.words);
-  // Of one that waits to go on, why its last attempt ended, where that is known.
+    add_state_evidence(life.life, life.note, "records", facts);
+  explanation.diagnosis = explain_failure(facts);
+  // For a requeued run: why its last attempt ended, if known.
   const bool waits = life.life == launch::Life::queued && o.attempt == 0;
-  if (waits && answer.diagnosis->certainty == explain::Certainty::unknown) answer.diagnosis.reset();
-  return answer;
+  if (waits && explanation.diagnosis->certainty == diagnose::Certainty::unknown)
+    explanation.diagnosis.reset();
+  return explanation;
 }
 
-// Of an array the first task that did not end well, else its first.
-const launch::JobLife& worth_a_look(const std::vector<launch::JobLife>& jobs) {
+// The first array task that did not succeed, else the first task.
+const launch::JobLife& first_unsuccessful(const std::vector<launch::JobLife>& jobs) {
   for (const launch::JobLife& job : jobs) {
     if (launch::is_over(job.life) && job.life != launch::Life::done) return job;
   }
   return jobs.front();
 }
 
-Result<Answer> explain_job(const Target& target, const Words& words, slurm::SlurmCommands& scheduler) {
-  OK_OR_RETURN(jobs, look_at(target, scheduler));
-  if (jobs.empty()) return not_found("job {}: Slurm knows none", target.job);
-  const launch::JobLife& job = worth_a_look(jobs);
-  Answer answer{.kind = "job",
-                .name = words.say("job {}", job.facts.id),
-                .life = job.life,
-                .note = job.note,
-                .waiting = {},
-                .diagnosis = {}};
+Result<Explanation> explain_job(const Target& target, const Translator& words,
+                                slurm::SlurmCommands& scheduler) {
+  STOKER_ASSIGN_OR_RETURN(jobs, query_jobs(target, scheduler));
+  if (jobs.empty()) return not_found("job {}: unknown to Slurm", target.job);
+  const launch::JobLife& job = first_unsuccessful(jobs);
+  Explanation explanation{.kind = "job",
+                          .name = words.localize("job {}", job.facts.id),
+                          .life = job.life,
+                          .note = job.note,
+                          .waiting = {},
+                          .diagnosis = {}};
   if (job.life == launch::Life::queued) {
-    answer.waiting = waiting_of(job.facts, words);
-    return answer;
+    explanation.waiting = pending_reason_of(job.facts, words);
+    return explanation;
   }
   FailureFacts facts;
   facts.job = job.facts.id;
   if (!job.facts.log.empty() && path_exists(job.facts.log))
     facts.logs.push_back({.file = job.facts.log, .name = job.facts.log.filename().string(), .rank = -1});
-  tell_state(job.life, job.note, "Slurm", facts);
-  for (const observe::Doubt& doubt : job.doubts) facts.also.push_back(explain::finding_of(doubt, words));
-  answer.diagnosis = explain_failure(facts, words);
+  add_state_evidence(job.life, job.note, "Slurm", facts);
+  for (const observe::SuspectLine& doubt : job.doubts) facts.also.push_back(diagnose::finding_of(doubt));
+  explanation.diagnosis = explain_failure(facts);
   if (facts.logs.empty())
-    answer.diagnosis->notes.push_back(
+    explanation.diagnosis->notes.push_back(
         job.facts.log.empty()
-            ? words.say("Slurm does not tell where its log is (any more): stoker explain LOG")
-            : words.say("its log {} is not there", job.facts.log));
-  return answer;
+            ? message("Slurm does not know the path of its log (any more): stoker explain LOG")
+            : message("its log {} does not exist", job.facts.log));
+  return explanation;
 }
 
-Result<Answer> answer_to(const ExplainOptions& o) {
+Result<Explanation> explain_target(const ExplainOptions& o) {
   const bool has_several = o.what.size() > 1;
   if (!o.what.empty() && (has_several || is_log(o.what[0]))) return explain_logs(o.what, o.words);
-  if (o.what.empty() && o.attempt == 0 && is_log_given())
+  if (o.what.empty() && o.attempt == 0 && is_stdin_log())
     return explain_logs({std::string(kStandardInput)}, o.words);
   auto scheduler = make_scheduler();
   const auto target = find_target({.run = o.what.empty() ? "last" : o.what[0], .runs = o.runs});
@@ -178,15 +181,16 @@ Result<Answer> answer_to(const ExplainOptions& o) {
   return target->run ? explain_run(*target->run, o, scheduler) : explain_job(*target, o.words, scheduler);
 }
 
-int print_failure_rules(const Words& words, Output& out) {
+int print_failure_rules(const Translator& words, Output& out) {
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
-  for (const explain::FailureRuleText& rule : explain::failure_rule_texts()) {
-    rows.push_back({std::string(rule.name), std::string(rule.kind), std::string(words.of(rule.cause))});
+  for (const diagnose::FailureRuleText& rule : diagnose::failure_rule_texts()) {
+    rows.push_back(
+        {std::string(rule.name), std::string(rule.kind), std::string(words.translate(rule.cause))});
     list.push_back({{"rule", std::string(rule.name)},
                     {"kind", std::string(rule.kind)},
-                    {"cause", std::string(words.of(rule.cause))},
-                    {"cure", std::string(words.of(rule.cure))},
+                    {"cause", std::string(words.translate(rule.cause))},
+                    {"cure", std::string(words.translate(rule.cure))},
                     {"example", std::string(rule.example)},
                     {"origin", std::string(rule.origin)}});
   }
@@ -199,27 +203,27 @@ int print_failure_rules(const Words& words, Output& out) {
 
 int explain_command(std::span<const std::string> words, Output& out) {
   ExplainOptions o;
-  Arguments arguments("explain",
-                      "Says why a run, a job or what wrote a log failed, hangs or waits: one cause, the "
-                      "evidence, the cure.");
+  Arguments arguments(
+      "explain",
+      "Explain why a run, a job or the program of a log failed, hangs or is pending: cause, evidence, cure.");
   arguments.positional_list("RUN|JOBID|LOG", &o.what,
-                            "run id, a prefix of one, 'last' [last]; the id of any job of Slurm; or logs of "
-                            "anybody, folders of them too, also .gz and .zst; '-': standard input");
-  arguments.option("--runs", &o.runs, "DIR", "folder that holds the runs (the job's record.directory)");
-  arguments.option("--attempt", &o.attempt, "N", "of a run: this attempt [the last]");
-  arguments.flag("--rules", &o.rules, "lists what is looked for, and does nothing else");
+                            "Run id or prefix, 'last' [last]; id of any Slurm job; log files or folders, "
+                            "also .gz and .zst; '-': standard input");
+  arguments.option("--runs", &o.runs, "DIR", "Folder with the runs (the job's record.directory)");
+  arguments.option("--attempt", &o.attempt, "N", "Explain this attempt of a run [the last]");
+  arguments.flag("--rules", &o.rules, "List the rules and exit");
   add_language_option(arguments, &o.language);
   arguments.example("stoker explain last");
   arguments.example("stoker explain slurm-812345.out");
   arguments.example("kubectl logs trainer | stoker explain -");
   if (const auto code = arguments.parse(words, out)) return *code;
-  const auto spoken = words_named(o.language);
-  if (!spoken.ok()) return out.fail(spoken.error());
-  o.words = *spoken;
+  const auto language = parse_language(o.language);
+  if (!language.ok()) return out.fail(language.error());
+  o.words = *language;
   if (o.rules) return print_failure_rules(o.words, out);
-  const auto answer = answer_to(o);
-  if (!answer.ok()) return out.fail(answer.error());
-  return print_answer(*answer, o.words, out);
+  const auto explanation = explain_target(o);
+  if (!explanation.ok()) return out.fail(explanation.error());
+  return print_explanation(*explanation, o.words, out);
 }
 
 }  // namespace stoker::cli

@@ -5,19 +5,19 @@
 #include "base/language/counted.h"
 #include "cli/explain/language.h"
 #include "cli/hello_session.h"
-#include "cli/running.h"
+#include "cli/run_request.h"
+#include "netcheck/facts.h"
+#include "netcheck/network_check.h"
+#include "netcheck/reported_message.h"
+#include "netcheck/worker_set.h"
 #include "rank/capsule/facts.h"
-#include "rank/hello/crew.h"
-#include "rank/hello/facts.h"
-#include "rank/hello/said.h"
-#include "rank/hello/session.h"
 
 namespace stoker::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-namespace hello_room = rank::hello;
-using hello_room::Report;
+
+using netcheck::Report;
 
 struct HelloOptions {
   std::string job;
@@ -27,15 +27,15 @@ struct HelloOptions {
   std::optional<Duration> limit = std::chrono::seconds(30);
   std::optional<Duration> queue = std::chrono::minutes(10);
   std::string python;
-  std::string language = kLanguageOfLocale;
+  std::string language = kLocaleLanguage;
   bool no_speed = false;
   bool dry_run = false;
 };
 
-std::string_view to_text(hello_room::RungState state) {
-  return state == hello_room::RungState::passed   ? "passed"
-         : state == hello_room::RungState::failed ? "failed"
-                                                  : "skipped";
+std::string_view to_text(netcheck::CheckState state) {
+  return state == netcheck::CheckState::passed   ? "passed"
+         : state == netcheck::CheckState::failed ? "failed"
+                                                 : "skipped";
 }
 
 std::string seconds_text(double seconds) {
@@ -51,75 +51,73 @@ std::string size_text(std::uint64_t bytes) {
   return bytes >= (1 << 20) ? format("{} MiB", bytes >> 20) : format("{} KiB", bytes >> 10);
 }
 
-std::string place_text(const Report& report) {
+std::string headline(const Report& report, const Translator& words) {
   const std::size_t ranks = report.hosts.size() * static_cast<std::size_t>(report.ranks_per_node);
-  const Words& words = report.words;
-  const std::string text = hello_room::rank_count(ranks, words);
+  const std::string text = words.render(netcheck::rank_count(ranks));
   const std::size_t nodes = report.hosts.size();
   if (!report.has_several_hosts())
-    return words.say("hello from {} on {}", text, printable(report.hosts.at(0)));
-  if (report.scheduler_job.empty()) return words.say("hello from {} on {} nodes", text, nodes);
-  return words.say("hello from {} on {} nodes of Slurm job {}", text, nodes, report.scheduler_job);
+    return words.localize("hello from {} on {}", text, printable(report.hosts.at(0)));
+  // Always several nodes.
+  if (report.scheduler_job.empty()) return words.localize("hello from {} on {} nodes", text, nodes);
+  return words.localize("hello from {} on {} nodes of Slurm job {}", text, nodes, report.scheduler_job);
 }
 
-std::string interface_text(const net::InterfaceChoice& choice, const Words& words) {
-  if (!choice.chosen) return choice.problem.empty() ? quoted("-") : words.say("none");
+std::string interface_text(const net::InterfaceChoice& choice, const Translator& words) {
+  if (!choice.chosen) return choice.problem.empty() ? untranslated("-") : words.localize("none");
   return format("{} {}", printable(choice.chosen->name), choice.chosen->address);
 }
 
-std::string gpu_text(const hello_room::RankFacts& facts) {
+std::string gpu_text(const netcheck::RankFacts& facts) {
   if (facts.visible_gpus) return format("CUDA_VISIBLE_DEVICES={}", printable(*facts.visible_gpus));
   if (facts.gpus.empty()) return "-";
   return format("{} x {}", facts.gpus.size(), facts.gpus.front());
 }
 
-void print_ranks(const Report& report, Output& out) {
-  const Words& words = report.words;
+void print_ranks(const Report& report, const Translator& words, Output& out) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [rank, facts] : report.ranks) {
-    rows.push_back({std::to_string(rank.value), printable(facts.host), hello_room::core_text(facts.cores),
+    rows.push_back({std::to_string(rank.value), printable(facts.host), netcheck::core_text(facts.cores),
                     gpu_text(facts), interface_text(facts.gloo, words), interface_text(facts.nccl, words)});
   }
-  out.table({words.say("RANK"), words.say("HOST"), words.say("CORES"), "GPU", "GLOO", "NCCL"}, rows);
+  out.table({words.localize("RANK"), words.localize("HOST"), words.localize("CORES"), "GPU", "GLOO", "NCCL"},
+            rows);
 }
 
-void print_timings(const Report& report, Output& out) {
+void print_timings(const Report& report, const Translator& words, Output& out) {
   if (report.timings.empty()) return;
-  const Words& words = report.words;
   std::vector<std::vector<std::string>> rows;
-  for (const hello_room::Timing& timing : report.timings) {
-    rows.push_back({std::string(net::to_text(timing.operation)), size_text(timing.bytes),
+  for (const netcheck::Timing& timing : report.timings) {
+    rows.push_back({std::string(netcheck::to_text(timing.operation)), size_text(timing.bytes),
                     seconds_text(timing.seconds), speed_text(timing.bytes_per_s()),
                     seconds_text(timing.bound_s),
                     format("{:.0f} %", timing.seconds > 0 ? 100 * timing.bound_s / timing.seconds : 0)});
   }
   out.line("");
-  out.table({words.say("OPERATION"), words.say("SIZE"), words.say("TIME"), words.say("SPEED"),
-             words.say("BOUND"), words.say("OF IT")},
+  out.table({words.localize("OPERATION"), words.localize("SIZE"), words.localize("TIME"),
+             words.localize("SPEED"), words.localize("BOUND"), words.localize("OF IT")},
             rows);
-  out.line("{}", words.say("bound: what the slowest way alone allows, without computing").text());
-  const bool is_beaten = std::ranges::any_of(
-      report.timings, [](const hello_room::Timing& timing) { return timing.bound_s > 1.1 * timing.seconds; });
-  if (!is_beaten) return;
-  out.line(
-      "{}",
-      words.say("       (some are over it: what is short stays in caches, or the machine was busy before)")
-          .text());
+  out.line("{}", words.localize("bound: limit of the slowest connection, without computation").text());
+  const bool is_above_bound = std::ranges::any_of(
+      report.timings, [](const netcheck::Timing& timing) { return timing.bound_s > 1.1 * timing.seconds; });
+  if (!is_above_bound) return;
+  out.line("{}", words
+                     .localize("       (some exceed it: short transfers stay in caches, or the machine was "
+                               "busy during the measurement)")
+                     .text());
 }
 
-void print(const Report& report, const std::vector<Finding>& findings, Output& out) {
-  const Words& words = report.words;
-  out.line("{}", place_text(report));
-  print_rungs(report, out);
+void print(const Report& report, const std::vector<Finding>& findings, const Translator& words, Output& out) {
+  out.line("{}", headline(report, words));
+  print_check_results(report, words, out);
   out.line("");
-  print_ranks(report, out);
-  print_timings(report, out);
+  print_ranks(report, words, out);
+  print_timings(report, words, out);
   out.line("");
   for (const Finding& finding : findings) out.finding(finding, words);
-  const auto losing = std::ranges::count(findings, Level::job, &Finding::level);
-  const std::string taken = rounded_duration(std::chrono::duration_cast<Duration>(Seconds(report.seconds)));
-  if (findings.empty()) out.line("{}", words.say("all is well, after {}", taken).text());
-  if (losing > 0) out.line("{}", words.say("{} would lose the job, after {}", losing, taken).text());
+  const auto fatal = std::ranges::count(findings, Level::job, &Finding::level);
+  const std::string elapsed = rounded_duration(std::chrono::duration_cast<Duration>(Seconds(report.seconds)));
+  if (findings.empty()) out.line("{}", words.localize("all checks passed after {}", elapsed).text());
+  if (fatal > 0) out.line("{}", words.localize("{} would lose the job, after {}", fatal, elapsed).text());
 }
 
 Json interface_json(const net::InterfaceChoice& choice) {
@@ -133,7 +131,7 @@ Json ranks_json(const Report& report) {
     list.push_back({{"rank", rank.value},
                     {"host", facts.host},
                     {"local_rank", facts.local_rank},
-                    {"cores", hello_room::core_text(facts.cores)},
+                    {"cores", netcheck::core_text(facts.cores)},
                     {"cuda_visible_devices", facts.visible_gpus ? Json(*facts.visible_gpus) : Json(nullptr)},
                     {"gpus", facts.gpus},
                     {"gloo", interface_json(facts.gloo)},
@@ -143,9 +141,9 @@ Json ranks_json(const Report& report) {
   return list;
 }
 
-Json ways_json(const Report& report) {
+Json connections_json(const Report& report) {
   Json list = Json::array();
-  for (const hello_room::TriedWay& tried : report.ways) {
+  for (const netcheck::ConnectionProbe& tried : report.ways) {
     list.push_back({{"from", tried.from.value},
                     {"to", tried.way.to.value},
                     {"address", tried.way.address},
@@ -156,24 +154,24 @@ Json ways_json(const Report& report) {
   return list;
 }
 
-Json to_json(const Report& report, const std::vector<Finding>& findings) {
-  Json rungs = Json::array();
-  for (const hello_room::Rung& rung : report.rungs) {
-    rungs.push_back({{"name", rung.name},
-                     {"state", std::string(to_text(rung.state))},
-                     {"text", rung.text},
-                     {"seconds", rung.seconds}});
+Json to_json(const Report& report, const std::vector<Finding>& findings, const Translator& words) {
+  Json steps = Json::array();
+  for (const netcheck::CheckStep& step : report.steps) {
+    steps.push_back({{"name", step.name},
+                     {"state", std::string(to_text(step.state))},
+                     {"text", words.render(step.text)},
+                     {"seconds", step.seconds}});
   }
   Json flows = Json::array();
-  for (const hello_room::MeasuredFlow& measured : report.flows) {
+  for (const netcheck::MeasuredFlow& measured : report.flows) {
     flows.push_back({{"from", measured.from.value},
                      {"to", measured.flow.to.value},
                      {"bytes_per_s", measured.flow.bytes_per_s()},
                      {"error", measured.flow.error}});
   }
   Json timings = Json::array();
-  for (const hello_room::Timing& timing : report.timings) {
-    timings.push_back({{"operation", std::string(net::to_text(timing.operation))},
+  for (const netcheck::Timing& timing : report.timings) {
+    timings.push_back({{"operation", std::string(netcheck::to_text(timing.operation))},
                        {"bytes", timing.bytes},
                        {"seconds", timing.seconds},
                        {"bound_s", timing.bound_s}});
@@ -181,37 +179,35 @@ Json to_json(const Report& report, const std::vector<Finding>& findings) {
   Json found = Json::array();
   for (const Finding& finding : findings) {
     Json evidence = Json::array();
-    for (const Evidence& one : finding.evidence) evidence.push_back(one.text);
+    for (const Evidence& one : finding.evidence) evidence.push_back(words.render(one.text));
     found.push_back({{"rule", finding.rule},
                      {"level", std::string(stoker::to_text(finding.level))},
-                     {"what", finding.what},
+                     {"what", words.render(finding.what)},
                      {"evidence", evidence},
-                     {"cure", finding.cure}});
+                     {"cure", words.render(finding.cure)}});
   }
   const bool is_well = std::ranges::none_of(findings, [](const Finding& f) { return f.level == Level::job; });
   return {{"ready", is_well},
           {"hosts", report.hosts},
           {"ranks_per_node", report.ranks_per_node},
           {"job", report.scheduler_job.empty() ? Json(nullptr) : Json(report.scheduler_job)},
-          {"rungs", rungs},
+          {"checks", steps},
           {"ranks", ranks_json(report)},
-          {"ways", ways_json(report)},
+          {"connections", connections_json(report)},
           {"speeds", flows},
           {"timings", timings},
           {"findings", found},
           {"seconds", report.seconds}};
 }
 
-Result<hello_room::SessionOptions> session_of(const HelloOptions& o, std::optional<job::Job>& job) {
+Result<netcheck::NetworkCheckOptions> session_options(const HelloOptions& o, std::optional<job::Job>& job) {
   if (!o.job.empty()) {
-    OK_OR_RETURN(request, request_of({.job = o.job, .set = o.set}, "hello", {}));
+    STOKER_ASSIGN_OR_RETURN(request, request_of({.job = o.job, .set = o.set}, "hello", {}));
     job = std::move(request.job);
   } else if (!o.set.empty()) {
-    return invalid("hello: --set is for the values of a job file, and there is none");
+    return invalid("hello: --set needs a job file");
   }
-  OK_OR_RETURN(options, hello_session(job, o.nodes, o.ranks_per_node));
-  OK_OR_RETURN(words, words_named(o.language));
-  options.words = words;
+  STOKER_ASSIGN_OR_RETURN(options, hello_session(job, o.nodes, o.ranks_per_node));
   options.limit = *o.limit;
   options.queue_limit = *o.queue;
   options.measures_speed = !o.no_speed;
@@ -221,14 +217,14 @@ Result<hello_room::SessionOptions> session_of(const HelloOptions& o, std::option
   return options;
 }
 
-int show_plan(const hello_room::SessionOptions& options, Output& out) {
+int show_plan(const netcheck::NetworkCheckOptions& options, Output& out) {
   std::vector<std::string> argv = {options.stoker.string(), "rank", "--hello"};
-  if (options.plan.start == rank::Start::srun) {
-    argv = hello_room::srun_command({.plan = options.plan,
-                                     .srun_options = options.srun_options,
-                                     .environment = {},
-                                     .stoker = options.stoker,
-                                     .invitation = {}});
+  if (options.plan.start == rank::StartMethod::srun) {
+    argv = netcheck::srun_command({.plan = options.plan,
+                                   .srun_options = options.srun_options,
+                                   .environment = {},
+                                   .stoker = options.stoker,
+                                   .invitation = {}});
   }
   std::string text;
   for (const std::string& word : argv) text += (text.empty() ? "" : " ") + shell_quote(word);
@@ -244,39 +240,40 @@ int show_plan(const hello_room::SessionOptions& options, Output& out) {
 int hello(std::span<const std::string> words, Output& out) {
   HelloOptions o;
   Arguments arguments("hello",
-                      "Starts the ranks of a job without the job, and climbs from names over connections to "
-                      "all-reduce: what fails or is slow, and what cures it.");
-  arguments.optional_positional("JOB", &o.job, "the job file whose ranks and environment count");
-  arguments.option("--set", &o.set, "KEY=VALUE", "lays a value over the job file");
-  arguments.option("--nodes", &o.nodes, "N",
-                   "so many nodes; outside of an allocation srun asks the queue for them");
-  arguments.option("--ranks-per-node", &o.ranks_per_node, "N", "so many ranks on each");
-  arguments.option("--limit", &o.limit, "TIME",
-                   "gives a rank up that has not come, or gives no sign, for so long");
-  arguments.option("--queue", &o.queue, "TIME", "gives up when the nodes are not granted by then");
+                      "Start the ranks of a job without the job, test connectivity and bandwidth between "
+                      "them, and suggest fixes.");
+  arguments.optional_positional("JOB", &o.job, "Job file for ranks and environment");
+  arguments.option("--set", &o.set, "KEY=VALUE", "Override a job file value");
+  arguments.option("--nodes", &o.nodes, "N", "Use N nodes; outside of an allocation srun requests them");
+  arguments.option("--ranks-per-node", &o.ranks_per_node, "N", "Start N ranks on each node");
+  arguments.option("--limit", &o.limit, "TIME", "Give up on a rank that does not respond for this time");
+  arguments.option("--queue", &o.queue, "TIME", "Give up if the nodes are not allocated within this time");
   arguments.option("--python", &o.python, "PROGRAM",
-                   "tries torch.distributed, too, by this interpreter; without it by the job's");
-  arguments.flag("--no-speed", &o.no_speed, "leaves out what is measured");
-  arguments.flag("--dry-run", &o.dry_run, "show what would be started, and start nothing");
+                   "Also test torch.distributed with this interpreter (default: the job's)");
+  arguments.flag("--no-speed", &o.no_speed, "Skip the bandwidth measurements");
+  arguments.flag("--dry-run", &o.dry_run, "Show the command and the ranks, start nothing");
   add_language_option(arguments, &o.language);
   arguments.example("stoker hello job.yaml");
   arguments.example("stoker hello --nodes 2");
   if (const auto code = arguments.parse(words, out)) return *code;
+  const auto language = parse_language(o.language);
+  if (!language.ok()) return out.fail(language.error());
   std::optional<job::Job> job;
-  const auto options = session_of(o, job);
+  const auto options = session_options(o, job);
   if (!options.ok()) return out.fail(options.error());
   if (o.dry_run) return show_plan(*options, out);
   install_stop_signals();
   auto progress = out.progress("hello");
-  const hello_room::Audience audience{*progress, [&](const std::string& line) { out.note("{}", line); }};
-  const auto report = hello_room::run_session(*options, audience);
+  const netcheck::CheckListener listener{
+      *progress, [&](const Message& line) { out.note("{}", language->render(line)); }};
+  const auto report = netcheck::run_network_check(*options, listener);
   progress.reset();
   if (!report.ok()) return out.fail(report.error());
-  const std::vector<Finding> findings = hello_room::judge(*report);
-  print(*report, findings, out);
-  out.json(json_text(to_json(*report, findings)));
+  const std::vector<Finding> findings = netcheck::judge(*report);
+  print(*report, findings, *language, out);
+  out.json(json_text(to_json(*report, findings, *language)));
   const bool is_well = std::ranges::none_of(findings, [](const Finding& f) { return f.level == Level::job; });
-  if (job) keep_hello(*job, *report, is_well);
+  if (job) save_hello_record(*job, *report, is_well);
   return is_well ? exit_code::kOk : exit_code::kFailed;
 }
 

@@ -1,25 +1,25 @@
-// What `hello` and `check --on-nodes` share: the ranks of a job started without it.
+// Shared by `hello` and `check --on-nodes`: starts the ranks of a job without the job.
 #pragma once
 
 #include <optional>
 
-#include "base/status.h"
 #include "cli/output.h"
 #include "job/job.h"
-#include "rank/hello/session.h"
+#include "netcheck/network_check.h"
+#include "stoker/status.h"
 
 namespace stoker::cli {
 
-/// The session for the job's ranks, with its variables and virtual environment; without a job for those of
-/// the place. Errors as of rank::hello::choose.
-Result<rank::hello::SessionOptions> hello_session(const std::optional<job::Job>& job,
-                                                  std::optional<std::int64_t> nodes,
-                                                  std::optional<std::int64_t> ranks_per_node);
+/// The session for the job's ranks, with its variables and virtual environment; without a job, for the
+/// current allocation or machine. Errors as of rank::hello::choose.
+Result<netcheck::NetworkCheckOptions> hello_session(const std::optional<job::Job>& job,
+                                                    std::optional<std::int64_t> nodes,
+                                                    std::optional<std::int64_t> ranks_per_node);
 
-/// The rungs that were climbed, a line each.
-void print_rungs(const rank::hello::Report& report, Output& out);
+/// Prints one line per check.
+void print_check_results(const netcheck::Report& report, const Translator& words, Output& out);
 
-/// Keeps what was found beside the job's runs; a folder that cannot be written to loses nothing but that.
-void keep_hello(const job::Job& job, const rank::hello::Report& report, bool is_well);
+/// Records the result next to the job's runs; ignores write errors.
+void save_hello_record(const job::Job& job, const netcheck::Report& report, bool is_well);
 
 }  // namespace stoker::cli

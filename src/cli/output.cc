@@ -7,26 +7,9 @@
 
 #include "base/json/json.h"
 #include "base/thread.h"
-#include "base/time.h"
+#include "stoker/time.h"
 
 namespace stoker::cli {
-
-int exit_code::of(const Status& status) {
-  switch (status.code()) {
-    case Code::ok:
-      return kOk;
-    case Code::invalid:
-      return kUsage;
-    case Code::unavailable:
-      return kUnavailable;
-    case Code::internal:
-      return kBug;
-    case Code::cancelled:
-      return kInterrupted;
-    default:
-      return kFailed;
-  }
-}
 
 Output::Output(OutputMode mode, std::FILE* out, std::FILE* err)
     : mode_(mode),
@@ -51,14 +34,14 @@ void Output::raw(std::string_view text) {
 
 namespace {
 
-// "12.9 MB", "00:01:40", "5 000": what people compare by its right end.
+// "12.9 MB", "00:01:40", "5 000": aligned to the right.
 bool is_number(const std::string& cell) {
   if (cell.empty() || cell == "-") return true;
   const std::string_view first = std::string_view(cell).substr(0, cell.find(' '));
   return first.find_first_not_of("0123456789.,:%") == std::string_view::npos;
 }
 
-// Columns as a terminal counts them: bytes that do not continue a UTF-8 sequence.
+// Display width: bytes that do not continue a UTF-8 sequence.
 std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -93,36 +76,36 @@ void Output::table(const std::vector<std::string>& header,
   for (const auto& row : rows) print(row);
 }
 
-void Output::finding(const Finding& finding, const Words& words) {
-  line("{}", finding.what);
+void Output::finding(const Finding& finding, const Translator& words) {
+  line("{}", words.render(finding.what));
   for (const Evidence& evidence : finding.evidence) {
     line("  {}{}{}", evidence.where, evidence.where.empty() || evidence.text.empty() ? "" : ": ",
-         evidence.text);
+         words.render(evidence.text));
   }
-  if (!finding.cure.empty()) line("  {}", words.say("try: {}", finding.cure).text());
+  if (!finding.cure.empty()) line("  {}", words.localize("try: {}", words.render(finding.cure)).text());
 }
 
 void Output::json(std::string_view value) {
   if (!is_json()) return;
-  CHECK(!has_json_value_);
+  STOKER_CHECK(!has_json_value_);
   has_json_value_ = true;
   std::fwrite(value.data(), 1, value.size(), out_);
   std::fputc('\n', out_);
 }
 
 int Output::fail(const Status& status) {
-  CHECK(!status.ok());
+  STOKER_CHECK(!status.ok());
   std::fflush(out_);
   if (is_json() && !has_json_value_) {
     const nlohmann::ordered_json error = {{"error",
-                                           {{"code", std::string(to_text(status.code()))},
+                                           {{"code", std::string(stoker::to_text(status.code()))},
                                             {"message", std::string(status.message())},
                                             {"cure", std::string(status.cure())}}}};
     json(json_text(error));
   } else {
     print_note(status.to_string());
   }
-  return exit_code::of(status);
+  return exit_code::from_status(status);
 }
 
 namespace {
@@ -188,8 +171,8 @@ class TerminalProgress final : public Progress {
   const bool is_shown_;
   const MonoTime start_;
   Mutex mutex_;
-  MonoTime drawn_ GUARDED_BY(mutex_){};
-  bool is_drawn_ GUARDED_BY(mutex_) = false;
+  MonoTime drawn_ STOKER_GUARDED_BY(mutex_){};
+  bool is_drawn_ STOKER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
@@ -207,13 +190,13 @@ void install_stop_signals() {
 
 bool stop_requested() { return stop_count > 0; }
 
-StopSignalsMeanwhile::StopSignalsMeanwhile() : interrupt_(), terminate_() {
+ScopedStopSignals::ScopedStopSignals() : interrupt_(), terminate_() {
   ::sigaction(SIGINT, nullptr, &interrupt_);
   ::sigaction(SIGTERM, nullptr, &terminate_);
   install_stop_signals();
 }
 
-StopSignalsMeanwhile::~StopSignalsMeanwhile() {
+ScopedStopSignals::~ScopedStopSignals() {
   ::sigaction(SIGINT, &interrupt_, nullptr);
   ::sigaction(SIGTERM, &terminate_, nullptr);
 }

@@ -1,11 +1,13 @@
 // `stoker report RUN...`: docs/commands/report.md
-#include "report/report.h"
-
 #include <array>
 
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/runs.h"
+#include "report/html/page.h"
+#include "report/json.h"
+#include "report/sentence.h"
+#include "report/text.h"
 
 namespace stoker::cli {
 namespace {
@@ -23,19 +25,19 @@ Status check(const ReportOptions& o) {
   for (std::string_view form : kForms) {
     if (o.form == form) return {};
   }
-  return invalid("report: unknown form '{}'{} (--format)", printable(o.form), suggestion(o.form, kForms));
+  return invalid("report: unknown format '{}'{} (--format)", printable(o.form), suggestion(o.form, kForms));
 }
 
-/// `runs/<id>/report.html` for one run; for several there is no folder of their own.
+/// `runs/<id>/report.html` for one run; several runs need --out.
 Result<Path> page_path(const ReportOptions& o, const std::vector<report::RunFacts>& all) {
   if (!o.file.empty()) return Path(o.file);
   if (all.size() == 1) return all.front().folder / "report.html";
-  return invalid("report: {} runs make one page, which needs a name (--out)", all.size())
+  return invalid("report: a page of {} runs needs --out", all.size())
       .cure("stoker report {} --out report.html", join(o.words, " "));
 }
 
-/// The same report once more, into another file.
-std::string again(const ReportOptions& o, const Path& file) {
+/// The command for the same report with a different output file.
+std::string report_command(const ReportOptions& o, const Path& file) {
   std::string text = "stoker report";
   for (const std::string& word : o.words) text += " " + shell_quote(word);
   if (o.runs != "runs") text += " --runs " + shell_quote(o.runs);
@@ -43,21 +45,21 @@ std::string again(const ReportOptions& o, const Path& file) {
   return text + " --out " + shell_quote(file.string());
 }
 
-/// What cannot be written is told with the option that names it.
+/// Errors name the option that chose the file.
 Status write_to(const Path& file, std::string_view content, const ReportOptions& o) {
   const std::string name = printable(file.string());
   const std::string_view option = o.file.empty() ? "" : " (--out)";
   const std::string own = o.form == "text" ? "report.txt" : "report." + o.form;
   if (folder_exists(file))
-    return invalid("report: {}: is a folder{}", name, option).cure("{}", again(o, file / own));
+    return invalid("report: {}: is a folder{}", name, option).cure("{}", report_command(o, file / own));
   const Path folder = file.parent_path();
   if (!folder.empty() && !folder_exists(folder))
     return not_found("report: {}: no such folder{}", printable(folder.string()), option)
         .cure("mkdir -p {}", shell_quote(folder.string()));
   const Status written = write_file(file, content);
   if (written.ok()) return {};
-  Status told(written.code(), format("report: {}{}", written.message(), option));
-  return written.code() == Code::invalid ? std::move(told).cure("{}", again(o, own)) : told;
+  Status status(written.code(), format("report: {}{}", written.message(), option));
+  return written.code() == Code::invalid ? std::move(status).cure("{}", report_command(o, own)) : status;
 }
 
 int write_page(const ReportOptions& o, const std::vector<report::RunFacts>& all, Output& out) {
@@ -90,14 +92,13 @@ int report(std::span<const std::string> words, Output& out) {
   ReportOptions o;
   o.form = out.is_json() ? "json" : "html";
   Arguments arguments("report",
-                      "Shows what a run was: result, curves, where the time went, how to run it again.");
-  arguments.positional_list("RUN", &o.words,
-                            "run id, a unique prefix of one, a folder, or 'last' (if left out)");
-  arguments.option("--format", &o.form, "FORM", "html (a page), text or json");
-  arguments.option("--out", &o.file, "FILE",
-                   "where it goes; if left out the page to report.html in the run's folder, text and json to "
-                   "standard output");
-  arguments.option("--runs", &o.runs, "DIR", "folder that holds the runs (the job's record.directory)");
+                      "Write a report about a run: result, curves, time split, commands to run it again.");
+  arguments.positional_list("RUN", &o.words, "Run id, unique prefix, folder, or 'last' (default)");
+  arguments.option("--format", &o.form, "FORM", "Set the format: html, text or json");
+  arguments.option(
+      "--out", &o.file, "FILE",
+      "Output file (default: report.html in the run folder for html, standard output for text and json)");
+  arguments.option("--runs", &o.runs, "DIR", "Folder with the runs (the job's record.directory)");
   arguments.example("stoker report last");
   arguments.example("stoker report last --format text");
   if (const auto code = arguments.parse(words, out)) return *code;
@@ -107,7 +108,7 @@ int report(std::span<const std::string> words, Output& out) {
   for (const std::string& word : o.words) {
     const auto run = record::RunFolder::find(o.runs, word);
     if (!run) return out.fail(run.error());
-    all.push_back(report::gather(*run));
+    all.push_back(report::collect_run_facts(*run));
   }
   return o.form == "html" ? write_page(o, all, out) : write_text(o, all, out);
 }

@@ -1,41 +1,39 @@
-// What the commands that take a RUN share: where runs are, how one is named on the command line.
+// Shared by the commands that take a RUN: finds runs by name.
 #pragma once
 
 #include <chrono>
 #include <string>
 
-#include "base/status.h"
 #include "cli/arguments.h"
 #include "record/run_folder.h"
 #include "slurm/queue/scheduler.h"
+#include "stoker/status.h"
 
 namespace stoker::cli {
 
-/// RUN and --runs of a command.
 struct RunChoice {
   std::string run = "last";
   std::string runs = "runs";
 };
 
-/// Declares the positional RUN (`last` if left out) and the option --runs.
+/// Declares the positional RUN (default `last`) and the option --runs.
 void add_run_choice(Arguments& arguments, RunChoice* choice);
-/// What `--help` says a RUN may be.
-inline constexpr const char* kWhatIsARun =
-    "run id, a unique prefix of one, a folder, a job id of Slurm, or 'last' [last]";
+/// Help text of RUN.
+inline constexpr const char* kRunHelp = "Run id, unique prefix, folder, Slurm job id, or 'last' [last]";
 /// Slurm's commands with this process's environment.
 slurm::SlurmCommands make_scheduler();
-/// How long Slurm's controller may take for an answer before it is told that it gives none.
-inline constexpr std::chrono::seconds kSchedulerPatience{10};
-/// A path as a person at this prompt would type it.
-std::string near(const Path& path);
-/// How the run is best named in a command to type: "last" for one in runs/, its folder elsewhere.
-std::string name_to_type(const record::RunFolder& run);
+/// Timeout of queries to Slurm's controller.
+inline constexpr std::chrono::seconds kSchedulerTimeout{10};
+/// A path relative to the current folder, if it is below it.
+std::string display_path(const Path& path);
+/// The run's name for a suggested command: "last" for a run in runs/, else its folder.
+std::string run_reference(const record::RunFolder& run);
 
-/// The run that was chosen.
+/// Finds the run.
 Result<record::RunFolder> find_run(const RunChoice& choice);
-/// The same for commands that need a run: a job that is none is told from a word that means nothing.
-Result<record::RunFolder> find_run_to_go_on(const RunChoice& choice);
-/// Attempt `number` of a run, or the last one if it is 0. NotFound names the attempts there are.
+/// Like find_run(), for commands that need a run: distinguishes a job without a run from an unknown name.
+Result<record::RunFolder> find_resumable_run(const RunChoice& choice);
+/// Attempt `number` of a run, or the last one for 0. NotFound lists the existing attempts.
 Result<record::Attempt> find_attempt(const record::RunFolder& run, std::int64_t number);
 
 }  // namespace stoker::cli

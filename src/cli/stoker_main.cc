@@ -1,22 +1,23 @@
-// The command `stoker`: sets up the process, then leaves everything to cli/commands.cc.
+// The command `stoker`: sets up the process and calls dispatch().
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 
 int main(int argc, char** argv) {
   using namespace stoker::cli;
-  // `stoker ... | head` ends quietly instead of failing at the next write.
+  // `stoker ... | head` exits quietly instead of failing at the next write.
   std::signal(SIGPIPE, SIG_DFL);
   const std::vector<std::string> words(argv + 1, argv + argc);
   Output out(wants_json(words) ? OutputMode::json : OutputMode::text, stdout, stderr);
   try {
     const int code = dispatch(words, out);
-    if (std::fflush(stdout) != 0 && code == exit_code::kOk) {
+    if (std::fflush(stdout) != 0 && code == stoker::exit_code::kOk) {
       return out.fail(stoker::posix_error("standard output", errno));
     }
     return code;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
-#include "config/words.h"
+#include "config/shell_words.h"
+#include "stoker/text.h"
 
 namespace stoker::config {
 namespace {
@@ -42,7 +42,7 @@ std::optional<Node> Expansion::expand(const std::string& path) {
     is_good = is_good && text.has_value();
     if (!text) return;
     scalar.text = std::move(*text);
-    // "${train.batch}" stands for the number itself, quoted or not (in {...} YAML demands the quotes).
+    // "${train.batch}" is the number itself, quoted or not (YAML requires the quotes inside {...}).
     if (is_whole) scalar.is_quoted = false;
   };
   replace(node);
@@ -65,7 +65,7 @@ std::optional<std::string> Expansion::expand_text(const Node& node, const Layers
       const std::string_view reference = text.substr(i, end == std::string_view::npos ? end : end + 1 - i);
       const Origin at = locate(reference, node, holder);
       if (end == std::string_view::npos) {
-        layers_.mistakes_.add(at, "'${' is never closed; write $${ for the characters themselves");
+        layers_.errors_.add(at, "'${' has no closing '}'; write $${ for a literal ${");
         return std::nullopt;
       }
       const std::optional<std::string> value = value_of(text.substr(i + 2, end - i - 2), at);
@@ -76,7 +76,7 @@ std::optional<std::string> Expansion::expand_text(const Node& node, const Layers
       out += text[i++];
     }
     if (out.size() > kLongest) {
-      layers_.mistakes_.add(holder.origin, "longer than 64 KiB once its references are replaced");
+      layers_.errors_.add(holder.origin, "longer than 64 KiB after its references are expanded");
       return std::nullopt;
     }
   }
@@ -93,37 +93,37 @@ std::optional<std::string> Expansion::value_of(std::string_view name, const Orig
     std::string chain;
     for (auto key = std::find(open_.begin(), open_.end(), path); key != open_.end(); ++key)
       chain += *key + " -> ";
-    layers_.mistakes_.add(at, format("'${{{}}}' refers back to itself ({}{})", name, chain, path));
+    layers_.errors_.add(at, format("'${{{}}}' is a circular reference ({}{})", name, chain, path));
     return std::nullopt;
   }
   if (open_.size() >= kDeepest) {
-    layers_.mistakes_.add(at, format("references nested more than {} deep", kDeepest));
+    layers_.errors_.add(at, format("references nested more than {} deep", kDeepest));
     return std::nullopt;
   }
   if (layers_.assignments_.contains(path)) {
     const std::optional<Node> node = expand(path);
-    if (!node) return std::nullopt;  // told already
+    if (!node) return std::nullopt;  // the error was already added
     if (node->kind == Node::Kind::scalar) return node->text;
-    layers_.mistakes_.add(at, format("'${{{}}}' is no single value", name));
+    layers_.errors_.add(at, format("'${{{}}}' is not a single value", name));
     return std::nullopt;
   }
   const Setting* setting = layers_.schema_.find(path).setting;
   if (setting && !setting->fallback.empty()) return std::string(setting->fallback);
   if (setting && setting->key.find('*') == std::string_view::npos) {
-    layers_.mistakes_.add(at, format("'${{{}}}' is not set", name));
+    layers_.errors_.add(at, format("'${{{}}}' is not set", name));
     return std::nullopt;
   }
   std::vector<std::string_view> known;
   for (const auto& [key, assignment] : layers_.assignments_) known.push_back(key);
   for (const auto& [key, value] : layers_.variables_) known.push_back(key);
   const std::string_view best = closest(name, known);
-  layers_.mistakes_.add(at, format("'${{{}}}' names no setting{}", printable(name),
-                                   best.empty() ? "; write $${ for the characters themselves"
-                                                : format("; did you mean '{}'?", best)));
+  layers_.errors_.add(
+      at, format("'${{{}}}' is not a setting{}", printable(name),
+                 best.empty() ? "; write $${ for a literal ${" : format("; did you mean '{}'?", best)));
   return std::nullopt;
 }
 
-// Points at the reference itself where it stands in the text as written, else at the value.
+// Points at the reference in the source text if it is there, else at the value.
 Origin Expansion::locate(std::string_view reference, const Node& node,
                          const Layers::Assignment& holder) const {
   if (!holder.origin.source || !holder.origin.source->has_lines()) return holder.origin;

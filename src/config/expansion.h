@@ -1,4 +1,4 @@
-// Expands ${key.path} in values. Used by Layers::resolve alone. Thread-compatible.
+// Expands ${key.path} in values. Used by Layers::resolve only. Thread-compatible.
 #pragma once
 
 #include <map>
@@ -11,15 +11,15 @@
 
 namespace stoker::config {
 
-/// References name a setting of one value or a variable; `$${` is a literal "${". A setting may refer to
-/// others, not to itself by any way round.
+/// A reference names a scalar setting or a variable. `$${` is a literal "${". Settings may refer to each
+/// other without cycles.
 class Expansion {
  public:
   /// REQUIRES: `layers` outlives it and does not change.
   explicit Expansion(const Layers& layers) : layers_(layers) {}
 
-  /// The value of an assigned `path` with all references replaced; nothing if that failed, and then the
-  /// mistake is told. A command line is split first, so that a value with blanks stays one argument.
+  /// The value of `path` with all references expanded, or nullopt after adding an error. A command line is
+  /// split first, so that a value with blanks stays one argument.
   std::optional<Node> expand(const std::string& path);
 
  private:
@@ -29,7 +29,7 @@ class Expansion {
 
   const Layers& layers_;
   std::map<std::string, std::optional<Node>> done_;
-  std::vector<std::string> open_;  // the chain of keys being expanded
+  std::vector<std::string> open_;  // keys being expanded
 };
 
 }  // namespace stoker::config

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "config/expansion.h"
 #include "config/yaml_text.h"
+#include "stoker/text.h"
 
 namespace stoker::config {
 namespace {
@@ -18,13 +18,13 @@ std::string below(std::string_view path, std::string_view name) {
 
 }  // namespace
 
-Origin Effective::origin(std::string_view key) const {
+Origin EffectiveConfig::origin(std::string_view key) const {
   if (const auto entry = entries_.find(key); entry != entries_.end()) return entry->second.origin;
   const auto group = groups_.find(key);
   return group == groups_.end() ? Origin{} : group->second;
 }
 
-std::vector<std::string> Effective::names(std::string_view path) const {
+std::vector<std::string> EffectiveConfig::names(std::string_view path) const {
   std::vector<std::string> found;
   const std::string prefix = format("{}.", path);
   const auto take = [&](std::string_view key) {
@@ -39,16 +39,16 @@ std::vector<std::string> Effective::names(std::string_view path) const {
   return found;
 }
 
-Layers::Layers(const Schema& schema, std::map<std::string, std::string> variables, Mistakes& mistakes)
-    : schema_(schema), variables_(std::move(variables)), mistakes_(mistakes) {}
+Layers::Layers(const Schema& schema, std::map<std::string, std::string> variables, ErrorList& errors)
+    : schema_(schema), variables_(std::move(variables)), errors_(errors) {}
 
 void Layers::add_document(const Document& document) {
   const Origin start{document.source, document.root.offset};
   file_ = start;
   if (document.root.kind == Node::Kind::null) {
-    mistakes_.add(start, "the file is empty");
+    errors_.add(start, "the file is empty");
   } else if (document.root.kind != Node::Kind::map) {
-    mistakes_.add(start, "wants keys and values, as in 'name: resnet50'");
+    errors_.add(start, "expected keys and values, such as 'name: resnet50'");
   } else {
     add_map("", document.root, document.source);
   }
@@ -56,7 +56,7 @@ void Layers::add_document(const Document& document) {
 
 void Layers::add_map(const std::string& path, const Node& map, const std::shared_ptr<const Source>& source) {
   for (const Member& member : map.members) {
-    if (mistakes_.is_full()) return;
+    if (errors_.is_full()) return;
     add_member(below(path, member.key), member, source);
   }
 }
@@ -66,22 +66,21 @@ void Layers::add_member(const std::string& path, const Member& member,
   const Origin key_origin{source, member.offset};
   const std::size_t dot = path.size() - member.key.size();
   const std::string parent = dot == 0 ? "" : path.substr(0, dot - 1);
-  if (schema_.find(parent).takes_names && schema_.children(parent).empty() && !is_name(member.key)) {
-    return mistakes_.add(key_origin, format("'{}' is no name: letters, digits, '_' and '-' only, at most 64",
-                                            printable(member.key)));
+  if (schema_.find(parent).allows_any_name && schema_.children(parent).empty() && !is_name(member.key)) {
+    return errors_.add(key_origin, format("'{}' is not a name: letters, digits, '_' and '-' only, at most 64",
+                                          printable(member.key)));
   }
-  // A dot in a key would be taken for a path.
+  // A dot in a key would look like a path.
   const KeyKind kind = member.key.find('.') == std::string::npos ? schema_.find(path) : KeyKind{};
   if (!kind.setting && !kind.is_group) {
     const bool is_path = member.key.find('.') != std::string::npos && schema_.find(path).setting;
-    if (!is_path) return mistakes_.add(key_origin, schema_.unknown_key(path));
-    return mistakes_.add(key_origin,
-                         format("unknown key '{}'; a path is written as nested keys", member.key));
+    if (!is_path) return errors_.add(key_origin, schema_.unknown_key(path));
+    return errors_.add(key_origin, format("unknown key '{}'; write a path as nested keys", member.key));
   }
   if (member.value.kind == Node::Kind::null) {
     erase(path);
   } else if (member.value.kind == Node::Kind::map && kind.is_group) {
-    // A value there (`run: ...`) is replaced by the map.
+    // The map replaces a scalar (`run: ...`).
     if (kind.setting) assignments_.erase(path);
     add_groups(path, key_origin);
     add_map(path, member.value, source);
@@ -89,9 +88,9 @@ void Layers::add_member(const std::string& path, const Member& member,
     assign(path, {kind.setting, member.value, Origin{source, member.value.offset}, key_origin});
   } else {
     const std::vector<std::string_view> keys = schema_.children(path);
-    mistakes_.add({source, member.value.offset},
-                  format("{}: wants keys and values, as in '{}: {{{}: ...}}'", path, member.key,
-                         keys.empty() ? "name" : keys.front()));
+    errors_.add({source, member.value.offset},
+                format("{}: expected keys and values, such as '{}: {{{}: ...}}'", path, member.key,
+                       keys.empty() ? "name" : keys.front()));
   }
 }
 
@@ -109,7 +108,7 @@ void Layers::add_environment(std::span<const std::string> environment) {
       for (const Setting& setting : schema_.settings())
         names.push_back(std::string(kPrefix) + variable_name(setting.key));
       const std::vector<std::string_view> views(names.begin(), names.end());
-      mistakes_.add({source, 0}, format("no such setting{}", suggestion(name, views)));
+      errors_.add({source, 0}, format("unknown setting{}", suggestion(name, views)));
     } else {
       add_text(path, equals < variable.size() ? std::string_view(variable).substr(equals + 1) : "", source);
     }
@@ -123,14 +122,14 @@ void Layers::add_flags(std::span<const std::string> flags, std::string_view labe
     const auto source =
         std::make_shared<const Source>(Layer::flag, format("{} {}", label, printable(path)), "");
     if (equals == std::string::npos || path.empty()) {
-      mistakes_.add({source, 0}, "wants KEY.PATH=VALUE, as in --set params.lr=0.2");
+      errors_.add({source, 0}, "expected KEY.PATH=VALUE, such as --set params.lr=0.2");
       continue;
     }
     const KeyKind kind = schema_.find(path);
     bool has_names = true;
     for (std::string_view name : split(path, '.')) has_names = has_names && is_name(name);
     if (!has_names || (!kind.setting && !kind.is_group)) {
-      mistakes_.add({source, 0}, schema_.unknown_key(path));
+      errors_.add({source, 0}, schema_.unknown_key(path));
     } else {
       add_text(path, std::string_view(flag).substr(equals + 1), source);
     }
@@ -141,21 +140,21 @@ void Layers::add_text(const std::string& path, std::string_view text,
                       const std::shared_ptr<const Source>& source) {
   const KeyKind kind = schema_.find(path);
   const Origin origin{source, 0};
-  if (text.size() > Limits{}.bytes) return mistakes_.add(origin, "the value is longer than 1 MB");
-  if (const auto bad = find_bad_text(text)) return mistakes_.add(origin, bad->text);
+  if (text.size() > Limits{}.bytes) return errors_.add(origin, "the value is longer than 1 MB");
+  if (const auto bad = find_bad_text(text)) return errors_.add(origin, bad->text);
   if (text == "null" || text == "~") return erase(path);
   if (!kind.setting) {
     const std::string first(schema_.children(path).empty() ? "NAME" : schema_.children(path).front());
-    return mistakes_.add(origin,
-                         format("{} has keys of its own; set one of them, as in {}.{}", path, path, first));
+    return errors_.add(origin,
+                       format("{} is a group; set one of its keys, such as {}.{}", path, path, first));
   }
   Node node;
   node.kind = Node::Kind::scalar;
   node.text = std::string(text);
-  // A list has to be read as YAML; everything else is taken as it stands, so that no quoting is needed twice.
+  // A list is parsed as YAML. Everything else is used verbatim, so that no double quoting is needed.
   if (kind.setting->type == Type::numbers) {
     const auto list = std::make_shared<const Source>(source->layer(), source->name(), std::string(text));
-    const std::optional<Node> parsed = parse_yaml(list, mistakes_);
+    const std::optional<Node> parsed = parse_yaml(list, errors_);
     if (!parsed) return;
     node = *parsed;
   }
@@ -163,7 +162,7 @@ void Layers::add_text(const std::string& path, std::string_view text,
 }
 
 void Layers::assign(const std::string& path, Assignment assignment) {
-  // A value replaces a map of the same name (`run` and `run.shell`) and the other way round.
+  // A scalar replaces a map of the same name (`run` and `run.shell`), and vice versa.
   erase(path);
   for (std::size_t dot = path.rfind('.'); dot != std::string::npos && dot > 0;
        dot = path.rfind('.', dot - 1)) {
@@ -186,8 +185,8 @@ void Layers::add_groups(std::string_view path, const Origin& origin) {
   groups_.emplace(path, origin);
 }
 
-Effective Layers::resolve() {
-  Effective effective;
+EffectiveConfig Layers::resolve() {
+  EffectiveConfig effective;
   effective.groups_ = groups_;
   Expansion expansion(*this);
   for (const auto& [path, assignment] : assignments_) {
@@ -197,21 +196,21 @@ Effective Layers::resolve() {
     if (value.ok()) {
       effective.entries_.emplace(path, Entry{assignment.setting, std::move(*value), assignment.origin});
     } else {
-      mistakes_.add(assignment.origin, format("{}: {}", path, value.error().message()));
+      errors_.add(assignment.origin, format("{}: {}", path, value.error().message()));
     }
   }
   require(effective);
   return effective;
 }
 
-// Adds defaults, and a mistake for each setting that must be there and is not.
-void Layers::require(Effective& effective) {
+// Adds defaults, and an error for each missing required setting.
+void Layers::require(EffectiveConfig& effective) {
   for (const Setting& setting : schema_.settings()) {
     const std::size_t star = setting.key.find('*');
     std::vector<std::string> paths = {std::string(setting.key)};
     if (star != std::string_view::npos) {
       paths.clear();
-      if (star + 1 == setting.key.size()) continue;  // a name without settings below has no default
+      if (star + 1 == setting.key.size()) continue;  // a name without nested settings has no default
       for (const std::string& name : effective.names(setting.key.substr(0, star - 1))) {
         paths.push_back(format("{}{}{}", setting.key.substr(0, star), name, setting.key.substr(star + 1)));
       }
@@ -225,12 +224,12 @@ void Layers::require(Effective& effective) {
         node.kind = Node::Kind::scalar;
         node.text = std::string(setting.fallback);
         Result<Value> value = read_value(setting, node);
-        CHECK(value.ok());
+        STOKER_CHECK(value.ok());
         effective.entries_.emplace(path, Entry{&setting, std::move(*value), Origin{}});
       } else if (setting.is_required() && (parent.empty() || groups_.contains(parent))) {
         const auto group = groups_.find(parent);
-        mistakes_.add(group == groups_.end() ? file_.value_or(Origin{}) : group->second,
-                      format("{} is missing: {}", path, setting.what));
+        errors_.add(group == groups_.end() ? file_.value_or(Origin{}) : group->second,
+                    format("{} is missing: {}", path, setting.help));
       }
     }
   }

@@ -1,5 +1,5 @@
-// Lays a file, environment variables and flags over the defaults and resolves every setting to one typed
-// value with its origin. Used by rooms that have settings. Thread-compatible: one Layers belongs to one load.
+// Overrides defaults with a file, environment variables and flags, and resolves every setting to a typed
+// value with its origin. Thread-compatible: one Layers belongs to one load.
 #pragma once
 
 #include <map>
@@ -15,28 +15,28 @@
 
 namespace stoker::config {
 
-/// One setting's final value.
+/// Final value of one setting.
 struct Entry {
   const Setting* setting = nullptr;
   Value value;
   Origin origin;
 };
 
-/// Every setting that has a value, defaults too, by full key path.
-class Effective {
+/// All settings with a value, including defaults, by key path.
+class EffectiveConfig {
  public:
-  /// The value of `key`, or nothing when it is not set.
+  /// The value of `key`, or null if it is not set.
   template <typename T>
   const T* find(std::string_view key) const {
     const auto found = entries_.find(key);
     return found == entries_.end() ? nullptr : std::get_if<T>(&found->second.value);
   }
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
-  /// Where a key, or the map of that name, was written; a default's origin if nobody wrote it.
+  /// Origin of a key or a map; a default's origin if it was not written.
   Origin origin(std::string_view key) const;
-  /// Somebody wrote this map or something in it.
+  /// Whether this map or a key in it was written.
   bool has_group(std::string_view path) const { return groups_.contains(path); }
-  /// The names people chose below `path` ("train" and "validation" below "data"), sorted.
+  /// The user-defined names below `path` ("train" and "validation" below "data"), sorted.
   std::vector<std::string> names(std::string_view path) const;
 
  private:
@@ -45,21 +45,21 @@ class Effective {
   std::map<std::string, Origin, std::less<>> groups_;
 };
 
-/// Added weakest first; then resolved.
+/// Add layers from weakest to strongest, then resolve.
 class Layers {
  public:
-  /// `variables` are known to ${...} beside the keys. REQUIRES: `schema` and `mistakes` outlive it.
-  Layers(const Schema& schema, std::map<std::string, std::string> variables, Mistakes& mistakes);
+  /// `variables` can be referenced by ${...}, like keys. REQUIRES: `schema` and `errors` outlive it.
+  Layers(const Schema& schema, std::map<std::string, std::string> variables, ErrorList& errors);
 
-  /// The keys of a file. An empty file is a mistake.
+  /// Adds the keys of a file. An empty file is an error.
   void add_document(const Document& document);
-  /// Of "NAME=value" texts those whose name is STOKER_SET_<KEY_PATH>.
+  /// Adds the variables named STOKER_SET_<KEY_PATH> from "NAME=value" texts.
   void add_environment(std::span<const std::string> environment);
-  /// "key.path=value" texts; mistakes name them "<label> key.path".
+  /// Adds "key.path=value" texts. Errors name them "<label> key.path".
   void add_flags(std::span<const std::string> flags, std::string_view label = "--set");
-  /// Expands references, reads and checks every value, adds defaults. What could not be read is missing in
-  /// the result and told in the mistakes.
-  Effective resolve();
+  /// Expands references, parses and validates every value, and adds defaults. Unreadable values are missing
+  /// from the result and added to the errors.
+  EffectiveConfig resolve();
 
  private:
   struct Assignment {
@@ -76,11 +76,11 @@ class Layers {
   void assign(const std::string& path, Assignment assignment);
   void erase(const std::string& path);
   void add_groups(std::string_view path, const Origin& origin);
-  void require(Effective& effective);
+  void require(EffectiveConfig& effective);
 
   const Schema& schema_;
   std::map<std::string, std::string> variables_;
-  Mistakes& mistakes_;
+  ErrorList& errors_;
   std::map<std::string, Assignment, std::less<>> assignments_;
   std::map<std::string, Origin, std::less<>> groups_;
   std::optional<Origin> file_;

@@ -2,20 +2,20 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker::config {
 namespace {
 
-// How a path lies to the key of a setting.
-struct Fit {
+// How a path relates to the key of a setting.
+struct PathMatch {
   bool is_same = false;
-  bool is_above = false;       // the path names a group of the key
-  std::string_view next = {};  // the key's segment behind the path then
+  bool is_above = false;       // the path is a group that contains the key
+  std::string_view next = {};  // the key's segment after the path
 };
 
-// Segment by segment and without a copy: every key of every file is held against all settings.
-Fit fit(std::string_view pattern, std::string_view path) {
+// Compares segment by segment without copies, because every key is compared with all settings.
+PathMatch match_path(std::string_view pattern, std::string_view path) {
   while (!path.empty()) {
     if (pattern.empty()) return {};
     const std::string_view part = pattern.substr(0, pattern.find('.'));
@@ -38,7 +38,7 @@ bool is_below(std::string_view path, std::string_view prefix) {
   return path == prefix || (path.starts_with(prefix) && path[prefix.size()] == '.');
 }
 
-bool matches(std::string_view pattern, std::string_view path) { return fit(pattern, path).is_same; }
+bool matches(std::string_view pattern, std::string_view path) { return match_path(pattern, path).is_same; }
 
 std::string variable_name(std::string_view path) {
   std::string name;
@@ -59,11 +59,11 @@ bool is_name(std::string_view text) {
 KeyKind Schema::find(std::string_view path) const {
   KeyKind kind;
   for (const Setting& setting : settings_) {
-    const Fit found = fit(setting.key, path);
+    const PathMatch found = match_path(setting.key, path);
     if (found.is_same) kind.setting = &setting;
     if (!found.is_above) continue;
     kind.is_group = true;
-    kind.takes_names = kind.takes_names || found.next == "*";
+    kind.allows_any_name = kind.allows_any_name || found.next == "*";
   }
   return kind;
 }
@@ -71,7 +71,7 @@ KeyKind Schema::find(std::string_view path) const {
 std::vector<std::string_view> Schema::children(std::string_view path) const {
   std::vector<std::string_view> found;
   for (const Setting& setting : settings_) {
-    const Fit above = fit(setting.key, path);
+    const PathMatch above = match_path(setting.key, path);
     if (!above.is_above || above.next == "*") continue;
     if (std::find(found.begin(), found.end(), above.next) == found.end()) found.push_back(above.next);
   }
@@ -90,7 +90,7 @@ std::string Schema::unknown_key(std::string_view path) const {
   }
   const std::vector<std::string_view> siblings = children(known);
   if (closest(wrong, siblings).empty()) {
-    // A key that exists, only somewhere else.
+    // The key exists elsewhere.
     for (const Setting& setting : settings_) {
       if (segments(setting.key).back() == wrong && setting.key.find('*') == std::string_view::npos) {
         return format("unknown key '{}'; did you mean '{}'?", printable(wrong), setting.key);

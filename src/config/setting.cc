@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/text.h"
-#include "config/words.h"
+#include "config/shell_words.h"
 #include "config/yaml_text.h"
+#include "stoker/text.h"
 
 namespace stoker::config {
 namespace {
 
-std::string_view wanted(Type type) {
+std::string_view expected_text(Type type) {
   switch (type) {
     case Type::text:
       return "text";
@@ -23,9 +23,9 @@ std::string_view wanted(Type type) {
     case Type::number:
       return "a number";
     case Type::size:
-      return "an amount of bytes (as in 64GB or 4MiB)";
+      return "a byte count (such as 64GB or 4MiB)";
     case Type::duration:
-      return "a duration (as in 90s, 20h or 1:30:00)";
+      return "a duration (such as 90s, 20h or 1:30:00)";
     case Type::choice:
       return "one word";
     case Type::numbers:
@@ -54,7 +54,7 @@ std::string_view kind_text(Node::Kind kind) {
   return "";
 }
 
-// A bound as people would write a value of this type.
+// A bound in the notation of the type.
 std::string bound_text(Type type, double bound) {
   if (type == Type::duration || type == Type::every)
     return duration_text(std::chrono::duration_cast<Duration>(Seconds(bound)));
@@ -76,24 +76,25 @@ Status check_range(const Setting& setting, double value, std::string_view shown)
 
 Status not_quoted(const Setting& setting, const Node& node) {
   if (!node.is_quoted) return {};
-  return invalid("wants {}, got the text '{}' (it is quoted)", wanted(setting.type), printable(node.text));
+  return invalid("expected {}, got the text '{}' (it is quoted)", expected_text(setting.type),
+                 printable(node.text));
 }
 
 Result<Value> read_boolean(const Setting& setting, const Node& node) {
-  RETURN_IF_ERROR(not_quoted(setting, node));
+  STOKER_RETURN_IF_ERROR(not_quoted(setting, node));
   if (node.text == "true") return Value(true);
   if (node.text == "false") return Value(false);
   const std::string lower = to_lower(node.text);
   const bool is_yes = lower == "yes" || lower == "on" || lower == "true" || lower == "y" || lower == "1";
   const bool is_no = lower == "no" || lower == "off" || lower == "false" || lower == "n" || lower == "0";
-  return invalid("wants true or false, got '{}'{}", printable(node.text),
+  return invalid("expected true or false, got '{}'{}", printable(node.text),
                  is_yes  ? "; did you mean 'true'?"
                  : is_no ? "; did you mean 'false'?"
                          : "");
 }
 
 Result<Value> read_count(const Setting& setting, const Node& node) {
-  RETURN_IF_ERROR(not_quoted(setting, node));
+  STOKER_RETURN_IF_ERROR(not_quoted(setting, node));
   std::int64_t value = 0;
   if (!parse_number(node.text, &value)) {
     const std::string_view digits = std::string_view(node.text).substr(node.text.starts_with('-') ? 1 : 0);
@@ -101,22 +102,22 @@ Result<Value> read_count(const Setting& setting, const Node& node) {
     if (!is_long) return invalid("'{}' is not a whole number", printable(node.text));
     return invalid("{} is too {}", node.text, node.text.starts_with('-') ? "small" : "large");
   }
-  RETURN_IF_ERROR(check_range(setting, static_cast<double>(value), node.text));
+  STOKER_RETURN_IF_ERROR(check_range(setting, static_cast<double>(value), node.text));
   return Value(value);
 }
 
 Result<double> read_number(const Setting& setting, const Node& node) {
-  RETURN_IF_ERROR(not_quoted(setting, node));
+  STOKER_RETURN_IF_ERROR(not_quoted(setting, node));
   double value = 0;
-  // No hexadecimal, no "inf" or "nan": only what people write for a number.
+  // No hexadecimal, "inf" or "nan".
   const bool is_plain = node.text.find_first_not_of("0123456789.+-eE") == std::string::npos;
   if (!is_plain || !parse_number(node.text, &value))
     return invalid("'{}' is not a number", printable(node.text));
   if (!std::isfinite(value)) return invalid("{} is too large", node.text);
   const std::string_view digits = std::string_view(node.text).substr(0, node.text.find_first_of("eE"));
   if (value == 0 && digits.find_first_of("123456789") != std::string_view::npos)
-    return invalid("{} is too close to 0", node.text);
-  RETURN_IF_ERROR(check_range(setting, value, node.text));
+    return invalid("{} is too small to represent", node.text);
+  STOKER_RETURN_IF_ERROR(check_range(setting, value, node.text));
   return value;
 }
 
@@ -130,15 +131,15 @@ Result<Value> read_numbers(const Setting& setting, const Node& node) {
   std::vector<double> values;
   for (const Node& item : node.items) {
     if (item.kind != Node::Kind::scalar) {
-      return invalid("wants a list of numbers, got {} in it", kind_text(item.kind));
+      return invalid("expected a list of numbers, but it contains {}", kind_text(item.kind));
     }
-    OK_OR_RETURN(value, read_number(setting, item));
+    STOKER_ASSIGN_OR_RETURN(value, read_number(setting, item));
     values.push_back(value);
   }
   return Value(std::move(values));
 }
 
-// The choice of an interval that is a word by itself.
+// The interval choice that takes no count.
 constexpr std::string_view kAutomatic = "auto";
 
 std::string every_examples(const Setting& setting, std::string_view count) {
@@ -168,15 +169,15 @@ Result<Value> read_every(const Setting& setting, const Node& node) {
     if ((unit != choice && !is_singular) || choice == kAutomatic) continue;
     if (!parse_number(text.substr(0, digits), &period.count))
       return invalid("{} is too large", text.substr(0, digits));
-    if (period.count == 0) return invalid("0 {} is too small (write never for none)", choice);
+    if (period.count == 0) return invalid("0 {} is too small (write never to disable)", choice);
     period.unit = std::string(choice);
     return Value(std::move(period));
   }
   const Result<Duration> time = parse_duration(text);
   if (!time)
-    return invalid("'{}' is not an interval (as in {})", printable(text), every_examples(setting, "10"));
-  RETURN_IF_ERROR(check_range(setting, Seconds(*time).count(), text));
-  if (*time <= Duration::zero()) return invalid("{} is too small (write never for none)", text);
+    return invalid("'{}' is not an interval (such as {})", printable(text), every_examples(setting, "10"));
+  STOKER_RETURN_IF_ERROR(check_range(setting, Seconds(*time).count(), text));
+  if (*time <= Duration::zero()) return invalid("{} is too small (write never to disable)", text);
   period.time = *time;
   return Value(std::move(period));
 }
@@ -185,15 +186,16 @@ Result<Value> read_words(const Setting& setting, const Node& node) {
   std::vector<std::string> words;
   for (const Node& item : node.items) {
     if (item.kind != Node::Kind::scalar)
-      return invalid("wants texts in the list, got {}", kind_text(item.kind));
+      return invalid("expected a list of texts, got {}", kind_text(item.kind));
     words.push_back(item.text);
   }
   if (node.kind == Node::Kind::scalar) {
-    OK_OR_RETURN(split, setting.type == Type::words ? split_command(node.text) : split_words(node.text));
+    STOKER_ASSIGN_OR_RETURN(split,
+                            setting.type == Type::words ? split_command(node.text) : split_words(node.text));
     words = std::move(split);
   }
   if (setting.type == Type::words && (words.empty() || words.front().empty()))
-    return invalid("names no program");
+    return invalid("does not name a program");
   return Value(std::move(words));
 }
 
@@ -204,17 +206,17 @@ Result<Value> read_scalar(const Setting& setting, const Node& node) {
     case Type::count:
       return read_count(setting, node);
     case Type::number: {
-      OK_OR_RETURN(value, read_number(setting, node));
+      STOKER_ASSIGN_OR_RETURN(value, read_number(setting, node));
       return Value(value);
     }
     case Type::size: {
-      OK_OR_RETURN(bytes, parse_bytes(node.text));
-      RETURN_IF_ERROR(check_range(setting, static_cast<double>(bytes.value), node.text));
+      STOKER_ASSIGN_OR_RETURN(bytes, parse_bytes(node.text));
+      STOKER_RETURN_IF_ERROR(check_range(setting, static_cast<double>(bytes.value), node.text));
       return Value(bytes);
     }
     case Type::duration: {
-      OK_OR_RETURN(time, parse_duration(node.text));
-      RETURN_IF_ERROR(check_range(setting, Seconds(time).count(), node.text));
+      STOKER_ASSIGN_OR_RETURN(time, parse_duration(node.text));
+      STOKER_RETURN_IF_ERROR(check_range(setting, Seconds(time).count(), node.text));
       return Value(time);
     }
     case Type::choice:
@@ -229,7 +231,7 @@ Result<Value> read_scalar(const Setting& setting, const Node& node) {
   }
 }
 
-struct TextOf {
+struct YamlFormatter {
   std::string operator()(const std::string& value) const { return yaml_scalar(value); }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(std::int64_t value) const { return format("{}", value); }
@@ -254,20 +256,20 @@ struct TextOf {
   }
 };
 
-// One character inside double quotes; what parse_yaml refuses as it stands is escaped.
+// One character inside double quotes. Escapes characters that parse_yaml rejects.
 std::string quoted_character(std::string_view character) {
   const unsigned char first = static_cast<unsigned char>(character[0]);
   if (character == "\"" || character == "\\") return format("\\{}", character);
   if (character.size() == 1)
     return first < 0x20 || first == 0x7F ? format("\\x{:02x}", int{first}) : std::string(character);
   if (!find_bad_text(character)) return std::string(character);
-  // Two or three bytes: nothing longer is refused.
+  // Two or three bytes: longer characters are never rejected.
   std::uint32_t code = first & (character.size() == 2 ? 0x1Fu : 0x0Fu);
   for (char c : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
   return format("\\u{:04x}", code);
 }
 
-bool reads_as_something_else(std::string_view text) {
+bool needs_quotes(std::string_view text) {
   double number = 0;
   const std::string lower = to_lower(text);
   return parse_number(text, &number) || lower == "true" || lower == "false" || lower == "null" ||
@@ -282,7 +284,7 @@ Result<Value> read_value(const Setting& setting, const Node& node) {
   const bool takes_scalar = setting.type != Type::numbers;
   const bool fits =
       (takes_list && node.kind == Node::Kind::list) || (takes_scalar && node.kind == Node::Kind::scalar);
-  if (!fits) return invalid("wants {}, got {}", wanted(setting.type), kind_text(node.kind));
+  if (!fits) return invalid("expected {}, got {}", expected_text(setting.type), kind_text(node.kind));
   if (setting.type == Type::numbers) return read_numbers(setting, node);
   if (takes_words) return read_words(setting, node);
   return read_scalar(setting, node);
@@ -299,7 +301,7 @@ std::string yaml_scalar(std::string_view text) {
   const bool is_plain = !escaped.empty() && escaped.find_first_not_of(kSafe) == std::string::npos &&
                         std::string_view(" -,@%~=").find(escaped.front()) == std::string_view::npos &&
                         escaped.back() != ' ' && escaped.find(',') == std::string::npos &&
-                        !reads_as_something_else(escaped);
+                        !needs_quotes(escaped);
   if (is_plain) return escaped;
   std::string quoted = "\"";
   for (std::size_t i = 0; i < escaped.size();) {
@@ -311,7 +313,7 @@ std::string yaml_scalar(std::string_view text) {
   return quoted + "\"";
 }
 
-std::string yaml_text(const Value& value) { return std::visit(TextOf{}, value); }
+std::string yaml_text(const Value& value) { return std::visit(YamlFormatter{}, value); }
 
 std::string type_text(const Setting& setting) {
   std::string choices;
@@ -333,7 +335,7 @@ std::string type_text(const Setting& setting) {
     case Type::texts:
       return "list of texts";
     case Type::size:
-      return "amount of bytes";
+      return "byte count";
     case Type::text:
       return "text";
     case Type::path:

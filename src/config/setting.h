@@ -1,6 +1,5 @@
-// A setting is declared once; the reader, validation, help text, docs table and the effective file derive
-// from the declaration. Used by rooms that have settings; this room knows none of them. Declarations are
-// constants.
+// Declaration of a setting. The reader, validation, help text, docs table and effective file derive from it.
+// This room contains no settings. Declarations are constants.
 #pragma once
 
 #include <cmath>
@@ -11,10 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/status.h"
-#include "base/time.h"
 #include "config/yaml.h"
+#include "stoker/bytes.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::config {
 
@@ -23,39 +22,39 @@ enum class Type {
   path,
   boolean,
   count,     ///< a whole number
-  number,    ///< with a fraction perhaps; finite
-  size,      ///< an amount of bytes, with a unit
+  number,    ///< may have a fraction; finite
+  size,      ///< an byte count, with a unit
   duration,  ///< with a unit
   choice,    ///< one of Setting::choices
   numbers,   ///< a list
   every,     ///< "never", a duration, or a count of one of Setting::choices ("100 steps")
-  words,     ///< a command line: text split by shell quoting, or a list; never empty
-  texts,     ///< as words, and may be empty
+  words,     ///< a command line: a text split by shell quoting, or a list; never empty
+  texts,     ///< like words, but may be empty
 };
 
-/// What STOKER_SET_<...> makes of a name that the file does not have.
+/// Case of a user-defined name in STOKER_SET_<...> that the file does not contain.
 enum class Names { lower_case, as_written };
 
-/// The declaration.
+/// Declaration of a setting.
 struct Setting {
-  /// "train.optimizer.lr"; a segment `*` stands for a name people choose.
+  /// "train.optimizer.lr"; a segment `*` is a user-defined name.
   std::string_view key;
   Type type = Type::text;
-  /// The default as people would write it; empty: there is none.
+  /// The default as written in a file; empty: no default.
   std::string_view fallback = "";
-  /// What holds when it is not set and has no default, in words. With neither the setting is required
-  /// wherever the map it sits in is written.
+  /// Description of the behaviour without a value. Without `fallback` and `unset`, the setting is required if
+  /// its parent map is present.
   std::string_view unset = "";
   /// Separated by '|'.
   std::string_view choices = "";
-  /// Durations in seconds, sizes in bytes; each element of `numbers`.
+  /// Durations in seconds, sizes in bytes; applies to each element of `numbers`.
   double at_least = -std::numeric_limits<double>::infinity();
   double at_most = std::numeric_limits<double>::infinity();
   /// One sentence.
-  std::string_view what;
-  /// Where to read on; may be empty.
-  std::string_view see = "";
-  /// Of a key with `*`.
+  std::string_view help;
+  /// Further information; may be empty.
+  std::string_view note = "";
+  /// For a key with `*`.
   Names names = Names::lower_case;
 
   bool is_required() const { return fallback.empty() && unset.empty(); }
@@ -64,7 +63,7 @@ struct Setting {
 /// A value of Type::every.
 struct Period {
   std::int64_t count = 0;  ///< of `unit`
-  std::string unit;        ///< as declared in Setting::choices; empty: `time` counts, or never
+  std::string unit;        ///< as declared in Setting::choices; empty: use `time`, or never
   Duration time{0};
 
   friend bool operator==(const Period&, const Period&) = default;
@@ -74,12 +73,11 @@ struct Period {
 using Value = std::variant<std::string, bool, std::int64_t, double, ByteCount, Duration, std::vector<double>,
                            Period, std::vector<std::string>>;
 
-/// Reads a scalar or list as the setting says and checks its range. Error texts start with what follows the
-/// key:
-/// "'abc' is not a whole number".
+/// Parses a scalar or list by the setting's type and checks its range. Errors begin after the key: "'abc' is
+/// not a whole number".
 Result<Value> read_value(const Setting& setting, const Node& node);
 
-/// The value as YAML in one line, readable back: quoted where needed, and `${` escaped.
+/// The value as YAML on one line that parses back to it: quoted if needed, `${` escaped.
 std::string yaml_text(const Value& value);
 /// A text as one YAML scalar.
 std::string yaml_scalar(std::string_view text);

@@ -7,8 +7,8 @@
 namespace stoker::config {
 namespace {
 
-constexpr std::size_t kLineWidth = 100;  // characters of a line that are shown
-constexpr std::size_t kLead = 60;        // of them before the caret, where the line is cut
+constexpr std::size_t kLineWidth = 100;  // shown characters of a line
+constexpr std::size_t kLead = 60;        // shown characters before the caret if the line is cut
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
@@ -30,7 +30,7 @@ std::string_view slice(std::string_view text, std::size_t first, std::size_t cou
   return text.substr(0, skip(text, count));
 }
 
-// A tab is shown as one character, so that the caret below stays in its column.
+// A tab is shown as one character, so that the caret stays in its column.
 std::string shown(std::string_view text) {
   std::string out;
   for (std::string_view part : split(text, '\t')) {
@@ -73,7 +73,7 @@ std::string Source::excerpt(std::size_t offset) const {
   const std::size_t length = characters(line);
   const std::size_t first = length > kLineWidth && at.column > kLead ? at.column - kLead : 0;
   const bool is_cut = first + kLineWidth < length;
-  // A control character shows as several: the caret goes by what is shown.
+  // A control character is shown as several: the caret follows the shown text.
   const std::string before = shown(slice(line, first, at.column - 1 - first));
   std::string text = format("\n{:>5} | {}{}{}", at.line, first > 0 ? "…" : "",
                             shown(slice(line, first, kLineWidth)), is_cut ? "…" : "");
@@ -81,11 +81,11 @@ std::string Source::excerpt(std::size_t offset) const {
   return text;
 }
 
-void Mistakes::add(const Origin& origin, std::string_view text) {
+void ErrorList::add(const Origin& origin, std::string_view text) {
   if (!is_full()) entries_.push_back({origin, std::string(text), entries_.size()});
 }
 
-Status Mistakes::status() const {
+Status ErrorList::status() const {
   if (entries_.empty()) return {};
   std::vector<Entry> sorted = entries_;
   const auto place = [](const Entry& e) { return std::tuple(e.origin.layer(), e.origin.offset, e.number); };
@@ -99,7 +99,7 @@ Status Mistakes::status() const {
     text += entry.text;
     if (entry.origin.source) text += entry.origin.source->excerpt(entry.origin.offset);
   }
-  if (is_full()) text += format("\nthere are more than these {} mistakes", kMost);
+  if (is_full()) text += format("\nonly the first {} errors are shown", kMost);
   return invalid("{}", text);
 }
 

@@ -1,5 +1,5 @@
-// Where configuration text came from, and how a place in it is shown: "job.yaml:7:3" and the line with a
-// caret. Used by every part of this room that reports a mistake. Thread-compatible values.
+// Source of configuration text and display of positions in it: "job.yaml:7:3" and the line with a caret. Used
+// by all code of this room that reports errors. Thread-compatible values.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::config {
 
-/// A place in a text file: both count from 1, columns in characters.
+/// A position in a text file: both count from 1, columns in characters.
 struct Mark {
   std::uint32_t line = 1;
   std::uint32_t column = 1;
@@ -24,24 +24,24 @@ struct Mark {
 /// The layers a value can come from, weakest first.
 enum class Layer { built_in, profile, file, environment, flag };
 
-/// One text that settings are read from: a file, one flag or one environment variable.
+/// One text with settings: a file, a flag or an environment variable.
 class Source {
  public:
-  /// `name` is what people know it by: a path, "--set train.epochs", "STOKER_SET_TRAIN_EPOCHS".
+  /// `name` in messages: a path, "--set train.epochs", "STOKER_SET_TRAIN_EPOCHS".
   Source(Layer layer, std::string name, std::string text);
 
   Layer layer() const { return layer_; }
   const std::string& name() const { return name_; }
   const std::string& text() const { return text_; }
-  /// Files and profiles have lines worth showing; flags and variables do not.
+  /// Whether messages show lines: for files and profiles only.
   bool has_lines() const { return layer_ == Layer::file || layer_ == Layer::profile; }
 
-  /// The place of a byte; at the end of the text for one beyond it. Lines end at "\n" as in editors.
+  /// The position of a byte, at most the end of the text. Lines end at "\n".
   Mark mark(std::size_t offset) const;
   /// "job.yaml:7:3" for a file, else the name.
   std::string where(std::size_t offset) const;
-  /// The line of `offset` with its number and a caret below, as two indented lines with a line end before
-  /// each; empty if the source has no lines. Long lines are cut around the caret.
+  /// The line of `offset` with its number, and a caret below it, as two indented lines, each after a line
+  /// end. Empty if the source has no lines. Long lines are cut around the caret.
   std::string excerpt(std::size_t offset) const;
 
  private:
@@ -51,7 +51,7 @@ class Source {
   std::vector<std::size_t> line_starts_;
 };
 
-/// Where one value came from: a byte of a source, or nothing for a default.
+/// Origin of one value: a byte of a source, or a default.
 struct Origin {
   std::shared_ptr<const Source> source;  ///< shared by all values of one text; empty for a default
   std::size_t offset = 0;
@@ -61,24 +61,24 @@ struct Origin {
   std::string where() const { return source ? source->where(offset) : "default"; }
 };
 
-/// Collects independent mistakes, so that people mend several at once; stops taking more after ten.
-class Mistakes {
+/// Collects independent errors, so that the user can fix several at once. Stops after ten.
+class ErrorList {
  public:
   static constexpr std::size_t kMost = 10;
 
-  /// `text` says what is wrong, lower case, without the place.
+  /// `text` is the fact in lower case, without the position.
   void add(const Origin& origin, std::string_view text);
   bool empty() const { return entries_.empty(); }
-  /// One more than is told, so that it is known that there are more.
+  /// Holds one more than is printed, to know that there are more.
   bool is_full() const { return entries_.size() > kMost; }
-  /// Ok, or Invalid with every mistake in the order of the text: "place: what" and the line with a caret.
+  /// Ok, or Invalid with every error in the order of the text: "position: fact" and the line with a caret.
   Status status() const;
 
  private:
   struct Entry {
     Origin origin;
     std::string text;
-    std::size_t number;  // in the order told
+    std::size_t number;  // in order of add()
   };
   std::vector<Entry> entries_;
 };

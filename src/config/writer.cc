@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker::config {
 namespace {
@@ -49,8 +49,8 @@ std::string text_table(const Schema& schema) {
   std::string out;
   for (const Setting& setting : schema.settings()) {
     const std::string range = range_text(setting);
-    out += format("{:<{}}  {}{}{}\n", setting.key, width, setting.what, setting.see.empty() ? "" : " ",
-                  setting.see);
+    out += format("{:<{}}  {}{}{}\n", setting.key, width, setting.help, setting.note.empty() ? "" : " ",
+                  setting.note);
     out += format("{:<{}}  {}{}{}; {}\n", "", width, type_text(setting), range.empty() ? "" : ", ", range,
                   default_text(setting));
   }

@@ -1,5 +1,5 @@
-// Writes settings as a YAML file that reads back the same, and settings' declarations as a table. Used by
-// rooms that store or document their settings. Thread-compatible.
+// Writes settings as YAML that parses back to the same values, and declarations as a table.
+// Thread-compatible.
 #pragma once
 
 #include <span>
@@ -12,11 +12,11 @@
 
 namespace stoker::config {
 
-/// Collects values by key path; keys with a common beginning are nested, in the order added.
-/// REQUIRES: keys of one map are added one after the other.
+/// Collects values by key path, in order. Common prefixes become nested maps. REQUIRES: the keys of one map
+/// are added consecutively.
 class YamlWriter {
  public:
-  /// `comment` goes behind the value; may be empty.
+  /// `comment` is written after the value; may be empty.
   void put(std::string_view path, const Value& value, std::string_view comment = "");
   std::string text() const;
 
@@ -29,7 +29,7 @@ class YamlWriter {
   std::vector<Line> lines_;
 };
 
-/// Every setting for a terminal: key, meaning, type, range, default.
+/// A table of all settings for a terminal: key, help, type, range, default.
 std::string text_table(const Schema& schema);
 
 }  // namespace stoker::config

@@ -9,20 +9,20 @@
 
 #include <yaml.h>
 
-#include "base/bytes.h"
 #include "base/file.h"
 #include "config/yaml_text.h"
+#include "stoker/bytes.h"
 
 namespace stoker::config {
 namespace {
 
-// One event of libyaml, freed when it goes.
-class Event {
+// An event of libyaml, freed by the destructor.
+class YamlEvent {
  public:
-  Event() = default;
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  ~Event() { yaml_event_delete(&event_); }
+  YamlEvent() = default;
+  YamlEvent(const YamlEvent&) = delete;
+  YamlEvent& operator=(const YamlEvent&) = delete;
+  ~YamlEvent() { yaml_event_delete(&event_); }
   yaml_event_t* get() { return &event_; }
   yaml_event_type_t type() const { return event_.type; }
   const yaml_event_t* operator->() const { return &event_; }
@@ -35,16 +35,16 @@ std::string_view text_of(const yaml_char_t* text) {
   return text ? std::string_view(reinterpret_cast<const char*>(text)) : std::string_view();
 }
 
-// Builds the tree from libyaml's events. Each function that returns false has added the mistake.
+// Builds the tree from libyaml's events. A function that returns false has added an error.
 class Builder {
  public:
-  Builder(const std::shared_ptr<const Source>& source, Mistakes& mistakes, const Limits& limits)
-      : source_(source), mistakes_(mistakes), limits_(limits) {
+  Builder(const std::shared_ptr<const Source>& source, ErrorList& errors, const Limits& limits)
+      : source_(source), errors_(errors), limits_(limits) {
     const std::string& text = source_->text();
     for (std::size_t i = 0; i < text.size(); ++i) {
       if ((static_cast<unsigned char>(text[i]) & 0xC0u) != 0x80u) character_offsets_.push_back(i);
     }
-    CHECK(yaml_parser_initialize(&parser_));
+    STOKER_CHECK(yaml_parser_initialize(&parser_));
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
   }
@@ -55,14 +55,14 @@ class Builder {
   std::optional<Node> build() {
     Node root;
     for (;;) {
-      Event event;
+      YamlEvent event;
       if (!next(event)) return std::nullopt;
       switch (event.type()) {
         case YAML_STREAM_END_EVENT:
           return root;
         case YAML_DOCUMENT_START_EVENT:
           if (has_document_) {
-            fail(offset(event->start_mark), "a second document starts here; one file is one document");
+            fail(offset(event->start_mark), "a second document starts here; a file must contain exactly one");
             return std::nullopt;
           }
           has_document_ = true;
@@ -82,17 +82,17 @@ class Builder {
   }
 
   bool fail(std::size_t at, std::string_view text) {
-    mistakes_.add({source_, at}, text);
+    errors_.add({source_, at}, text);
     return false;
   }
 
-  bool next(Event& event) {
+  bool next(YamlEvent& event) {
     if (yaml_parser_parse(&parser_, event.get())) return true;
     const SyntaxError error{.problem = parser_.problem ? parser_.problem : "out of memory",
                             .context = parser_.context ? parser_.context : "",
                             .at = offset(parser_.problem_mark),
                             .context_at = offset(parser_.context_mark)};
-    const SyntaxMistake mistake = explain_syntax(source_->text(), error);
+    const TextError mistake = explain_syntax(source_->text(), error);
     return fail(mistake.at, mistake.text);
   }
 
@@ -121,7 +121,7 @@ class Builder {
     return true;
   }
 
-  bool read(Event& event, std::size_t depth, Node& node) {
+  bool read(YamlEvent& event, std::size_t depth, Node& node) {
     node.offset = offset(event->start_mark);
     node.end = offset(event->end_mark);
     if (depth > limits_.depth) return fail(node.offset, format("nested more than {} deep", limits_.depth));
@@ -140,7 +140,7 @@ class Builder {
                       node) &&
                read_map(depth, node) && remember(text_of(event->data.mapping_start.anchor), node);
       default:
-        return fail(node.offset, "a value was expected here");
+        return fail(node.offset, "expected a value here");
     }
   }
 
@@ -154,7 +154,7 @@ class Builder {
                          printable(as_written)));
     }
     if (!anchor.empty() && anchors_.contains(std::string(anchor))) {
-      return fail(node.offset, format("anchor '{}' is there already", anchor));
+      return fail(node.offset, format("anchor '{}' already exists", anchor));
     }
     return true;
   }
@@ -167,18 +167,18 @@ class Builder {
   bool read_alias(std::string_view anchor, std::size_t depth, Node& node) {
     const auto found = anchors_.find(std::string(anchor));
     if (found == anchors_.end()) {
-      return fail(node.offset, format("alias '{}' names no anchor before it", anchor));
+      return fail(node.offset, format("alias '{}' refers to no earlier anchor", anchor));
     }
     if (!charge_copy(node.offset, found->second, depth)) return false;
     node = found->second;
     return true;
   }
 
-  bool read_scalar(Event& event, Node& node) {
+  bool read_scalar(YamlEvent& event, Node& node) {
     node.text.assign(reinterpret_cast<const char*>(event->data.scalar.value), event->data.scalar.length);
     node.is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     node.kind = !node.is_quoted && is_null_word(node.text) ? Node::Kind::null : Node::Kind::scalar;
-    if (node.text.find('\0') != std::string::npos) return fail(node.offset, "a zero byte in a text");
+    if (node.text.find('\0') != std::string::npos) return fail(node.offset, "text contains a zero byte");
     return charge(node.offset, node.text.size());
   }
 
@@ -186,7 +186,7 @@ class Builder {
     node.kind = Node::Kind::list;
     if (!charge(node.offset, 0)) return false;
     for (;;) {
-      Event event;
+      YamlEvent event;
       if (!next(event)) return false;
       if (event.type() == YAML_SEQUENCE_END_EVENT) return true;
       if (!read(event, depth + 1, node.items.emplace_back())) return false;
@@ -198,12 +198,12 @@ class Builder {
     if (!charge(node.offset, 0)) return false;
     std::map<std::string, std::size_t> seen;
     for (;;) {
-      Event event;
+      YamlEvent event;
       if (!next(event)) return false;
       if (event.type() == YAML_MAPPING_END_EVENT) return true;
       Member member;
       if (!read_key(event, member)) return false;
-      Event value;
+      YamlEvent value;
       if (!next(value) || !read(value, depth + 1, member.value)) return false;
       const auto [first, is_new] = seen.emplace(member.key, member.offset);
       if (is_new) {
@@ -216,9 +216,9 @@ class Builder {
     }
   }
 
-  bool read_key(Event& event, Member& member) {
+  bool read_key(YamlEvent& event, Member& member) {
     member.offset = offset(event->start_mark);
-    if (event.type() != YAML_SCALAR_EVENT) return fail(member.offset, "a key must be plain text");
+    if (event.type() != YAML_SCALAR_EVENT) return fail(member.offset, "a key must be a scalar");
     Node key;
     key.offset = member.offset;
     if (!accept(text_of(event->data.scalar.anchor), text_of(event->data.scalar.tag), key)) return false;
@@ -232,7 +232,7 @@ class Builder {
   }
 
   const std::shared_ptr<const Source>& source_;
-  Mistakes& mistakes_;
+  ErrorList& errors_;
   const Limits& limits_;
   std::vector<std::size_t> character_offsets_;  // libyaml counts characters
   yaml_parser_t parser_{};
@@ -250,25 +250,24 @@ const Node* Node::find(std::string_view key) const {
   return found == members.end() ? nullptr : &found->value;
 }
 
-std::optional<Node> parse_yaml(const std::shared_ptr<const Source>& source, Mistakes& mistakes,
+std::optional<Node> parse_yaml(const std::shared_ptr<const Source>& source, ErrorList& errors,
                                const Limits& limits) {
   if (source->text().size() > limits.bytes) {
-    mistakes.add({source, 0}, format("longer than {}", rounded(ByteCount{limits.bytes})));
+    errors.add({source, 0}, format("longer than {}", rounded(ByteCount{limits.bytes})));
     return std::nullopt;
   }
   if (const auto bad = find_bad_text(source->text())) {
-    mistakes.add({source, bad->at}, bad->text);
+    errors.add({source, bad->at}, bad->text);
     return std::nullopt;
   }
-  return Builder(source, mistakes, limits).build();
+  return Builder(source, errors, limits).build();
 }
 
 Result<std::string> read_config_file(const Path& path, const Limits& limits) {
   struct stat facts{};
-  // Looked at before it is opened: opening a pipe would wait for a writer.
+  // Checked before opening, because opening a pipe would block.
   if (::stat(path.c_str(), &facts) != 0) return posix_error(printable(path.string()), errno);
-  if (S_ISDIR(facts.st_mode))
-    return invalid("{}: is a folder, a file was expected", printable(path.string()));
+  if (S_ISDIR(facts.st_mode)) return invalid("{}: expected a file, got a folder", printable(path.string()));
   if (!S_ISREG(facts.st_mode)) return invalid("{}: is not a regular file", printable(path.string()));
   return read_file(path, ByteCount{limits.bytes});
 }

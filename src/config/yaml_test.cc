@@ -15,19 +15,19 @@ std::shared_ptr<const Source> source_of(std::string_view text) {
 }
 
 std::string mistakes_of(std::string_view text, const Limits& limits = {}) {
-  Mistakes mistakes;
-  parse_yaml(source_of(text), mistakes, limits);
-  return mistakes.status().to_string();
+  ErrorList errors;
+  parse_yaml(source_of(text), errors, limits);
+  return errors.status().to_string();
 }
 
 Node parsed(std::string_view text) {
-  Mistakes mistakes;
-  const std::optional<Node> root = parse_yaml(source_of(text), mistakes);
-  EXPECT_TRUE(mistakes.empty()) << mistakes.status().to_string();
+  ErrorList errors;
+  const std::optional<Node> root = parse_yaml(source_of(text), errors);
+  EXPECT_TRUE(errors.empty()) << errors.status().to_string();
   return root.value_or(Node{});
 }
 
-TEST(Yaml, keeps_the_place_of_keys_and_values) {
+TEST(Yaml, keeps_the_position_of_keys_and_values) {
   const std::string_view text = "a: 1\nbö: {c: [x, 'y z']}\n";
   const Node root = parsed(text);
   ASSERT_EQ(root.members.size(), 2u);
@@ -45,13 +45,13 @@ TEST(Yaml, keeps_the_place_of_keys_and_values) {
   EXPECT_EQ(text.substr(quoted.offset, quoted.end - quoted.offset), "'y z'");
 }
 
-TEST(Yaml, plain_nothing_is_null_and_quoted_nothing_is_text) {
+TEST(Yaml, plain_empty_is_null_and_quoted_empty_is_text) {
   const Node root = parsed("a:\nb: ~\nc: null\nd: ''\ne: \"null\"\n");
   for (std::string_view key : {"a", "b", "c"}) EXPECT_EQ(root.find(key)->kind, Node::Kind::null) << key;
   for (std::string_view key : {"d", "e"}) EXPECT_EQ(root.find(key)->kind, Node::Kind::scalar) << key;
 }
 
-TEST(Yaml, aliases_copy_what_the_anchor_held) {
+TEST(Yaml, aliases_copy_the_value_of_the_anchor) {
   const Node root = parsed("a: &x {k: [1, 2]}\nb: *x\n");
   EXPECT_EQ(root.find("b")->find("k")->items.at(1).text, "2");
 }
@@ -63,7 +63,7 @@ TEST(Yaml, windows_line_ends_count_as_one_line) {
             "      |    ^");
 }
 
-TEST(Yaml, an_empty_text_is_nothing) {
+TEST(Yaml, an_empty_text_is_null) {
   EXPECT_EQ(parsed("").kind, Node::Kind::null);
   EXPECT_EQ(parsed("# only a comment\n").kind, Node::Kind::null);
 }
@@ -77,7 +77,7 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class YamlMistake : public testing::TestWithParam<Case> {};
 
-TEST_P(YamlMistake, is_told_with_place_and_line) {
+TEST_P(YamlMistake, is_reported_with_position_and_line) {
   EXPECT_EQ(mistakes_of(GetParam().text), GetParam().expected);
 }
 
@@ -107,11 +107,11 @@ INSTANTIATE_TEST_SUITE_P(
                          "    3 | a: 3\n"
                          "      | ^"},
                     Case{"tab_indentation", "a:\n\tb: 1\n",
-                         "job.yaml:2:1: a tab in the indentation; use blanks\n"
+                         "job.yaml:2:1: tab in the indentation; use spaces\n"
                          "    2 | →b: 1\n"
                          "      | ^"},
                     Case{"tab_behind_blanks", "a:\n  b: 1\n  \tc: 1\n",
-                         "job.yaml:3:3: a tab in the indentation; use blanks\n"
+                         "job.yaml:3:3: tab in the indentation; use spaces\n"
                          "    3 |   →c: 1\n"
                          "      |   ^"},
                     Case{"not_utf8", "a: 1\nb: caf\xe9\n",
@@ -126,11 +126,11 @@ INSTANTIATE_TEST_SUITE_P(
                          "    1 | \\xff\\xfea\\x00:\\x00\n"
                          "      | ^"},
                     Case{"zero_byte", std::string("a: b\0c\n", 7),
-                         "job.yaml:1:5: a zero byte: this is no text file\n"
+                         "job.yaml:1:5: zero byte: not a text file\n"
                          "    1 | a: b\\x00c\n"
                          "      |     ^"},
                     Case{"escaped_zero_byte", "a: \"b\\0\"\n",
-                         "job.yaml:1:4: a zero byte in a text\n"
+                         "job.yaml:1:4: text contains a zero byte\n"
                          "    1 | a: \"b\\0\"\n"
                          "      |    ^"},
                     Case{"control_character", "a: b\x07\n",
@@ -138,11 +138,11 @@ INSTANTIATE_TEST_SUITE_P(
                          "    1 | a: b\\x07\n"
                          "      |     ^"},
                     Case{"line_separator", "a: b\xe2\x80\xa8 c\n",
-                         "job.yaml:1:5: an invisible character that does not belong here; retype the line\n"
+                         "job.yaml:1:5: unexpected invisible character; retype the line\n"
                          "    1 | a: b\xe2\x80\xa8 c\n"
                          "      |     ^"},
                     Case{"two_documents", "a: 1\n---\nb: 1\n",
-                         "job.yaml:2:1: a second document starts here; one file is one document\n"
+                         "job.yaml:2:1: a second document starts here; a file must contain exactly one\n"
                          "    2 | ---\n"
                          "      | ^"},
                     Case{"tag", "a: !!python/object:os.system x\n",
@@ -156,19 +156,19 @@ INSTANTIATE_TEST_SUITE_P(
                          "    2 | c: {<<: *a}\n"
                          "      |     ^"},
                     Case{"unknown_alias", "a: *b\n",
-                         "job.yaml:1:4: alias 'b' names no anchor before it\n"
+                         "job.yaml:1:4: alias 'b' refers to no earlier anchor\n"
                          "    1 | a: *b\n"
                          "      |    ^"},
                     Case{"alias_of_itself", "a: &a [*a]\n",
-                         "job.yaml:1:8: alias 'a' names no anchor before it\n"
+                         "job.yaml:1:8: alias 'a' refers to no earlier anchor\n"
                          "    1 | a: &a [*a]\n"
                          "      |        ^"},
                     Case{"anchor_twice", "a: &x 1\nb: &x 2\n",
-                         "job.yaml:2:4: anchor 'x' is there already\n"
+                         "job.yaml:2:4: anchor 'x' already exists\n"
                          "    2 | b: &x 2\n"
                          "      |    ^"},
                     Case{"list_as_key", "? [a]\n: b\n",
-                         "job.yaml:1:3: a key must be plain text\n"
+                         "job.yaml:1:3: a key must be a scalar\n"
                          "    1 | ? [a]\n"
                          "      |   ^"},
                     Case{"missing_key", "'': b\n",
@@ -176,24 +176,24 @@ INSTANTIATE_TEST_SUITE_P(
                          "    1 | '': b\n"
                          "      | ^"},
                     Case{"open_brace", "a: {b: 1\n",
-                         "job.yaml:1:4: this '{' is never closed\n"
+                         "job.yaml:1:4: this '{' is not closed\n"
                          "    1 | a: {b: 1\n"
                          "      |    ^"},
                     Case{"open_bracket", "a: [b, c\n",
-                         "job.yaml:1:4: this '[' is never closed\n"
+                         "job.yaml:1:4: this '[' is not closed\n"
                          "    1 | a: [b, c\n"
                          "      |    ^"},
                     Case{"open_quote", "a: 'b\nc: d\n",
-                         "job.yaml:1:4: this quote is never closed\n"
+                         "job.yaml:1:4: this quote is not closed\n"
                          "    1 | a: 'b\n"
                          "      |    ^"},
                     Case{"colon_in_text", "run: echo a: b\n",
-                         "job.yaml:1:12: a ':' does not fit here; put text that holds ': ' in quotes, and "
+                         "job.yaml:1:12: unexpected ':'; put text that contains ': ' in quotes, and "
                          "check the indentation\n"
                          "    1 | run: echo a: b\n"
                          "      |            ^"},
                     Case{"wrong_indentation", "a:\n    b: 1\n  c: 2\n",
-                         "job.yaml:3:3: a key was expected here; check the indentation\n"
+                         "job.yaml:3:3: expected a key here; check the indentation\n"
                          "    3 |   c: 2\n"
                          "      |   ^"},
                     Case{"forbidden_start", "a: `b`\n",
@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(
                          "    1 | a: {lr: ${params.lr}}\n"
                          "      |         ^"},
                     Case{"bad_escape", "a: \"C:\\data\"\n",
-                         "job.yaml:1:7: no such escape; in double quotes write \\\\ for a backslash, or use "
+                         "job.yaml:1:7: unknown escape; in double quotes write \\\\ for a backslash, or use "
                          "single quotes\n"
                          "    1 | a: \"C:\\data\"\n"
                          "      |       ^"},
@@ -229,7 +229,7 @@ TEST(Yaml, aliases_of_a_long_text_are_bounded) {
           .starts_with("job.yaml:2:29: more than 4.00 MB of text once aliases are copied\n    2 | b: [*a, "));
 }
 
-TEST(Yaml, a_longer_text_than_the_limit_is_refused_unread) {
+TEST(Yaml, refuses_text_over_the_limit_unread) {
   EXPECT_EQ(mistakes_of("abc: d\n", {.bytes = 5}),
             "job.yaml:1:1: longer than 5 B\n"
             "    1 | abc: d\n"
@@ -239,30 +239,32 @@ TEST(Yaml, a_longer_text_than_the_limit_is_refused_unread) {
 TEST(Yaml, long_lines_are_cut_around_the_caret) {
   const std::string text = mistakes_of("a: " + std::string(500, 'x') + " b: " + std::string(500, 'y') + "\n");
   EXPECT_EQ(text,
-            "job.yaml:1:506: a ':' does not fit here; put text that holds ': ' in quotes, and check the "
+            "job.yaml:1:506: unexpected ':'; put text that contains ': ' in quotes, and check the "
             "indentation\n"
             "    1 | …" +
                 std::string(57, 'x') + " b: " + std::string(39, 'y') + "…\n" + "      | " +
                 std::string(60, ' ') + "^");
 }
 
-TEST(Yaml, hundred_thousand_brackets_end_at_once) { EXPECT_NE(mistakes_of(std::string(100'000, '[')), "ok"); }
-
-TEST(Yaml, more_than_ten_mistakes_are_cut) {
-  std::string text;
-  for (int i = 0; i < 12; ++i) text += "a: 1\n";
-  const std::string told = mistakes_of(text);
-  EXPECT_TRUE(told.ends_with("\nthere are more than these 10 mistakes")) << told;
-  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 30) << told;
+TEST(Yaml, refuses_a_hundred_thousand_brackets_at_once) {
+  EXPECT_NE(mistakes_of(std::string(100'000, '[')), "ok");
 }
 
-TEST(ConfigFile, what_is_no_file_is_named) {
+TEST(Yaml, shows_at_most_ten_errors) {
+  std::string text;
+  for (int i = 0; i < 12; ++i) text += "a: 1\n";
+  const std::string message = mistakes_of(text);
+  EXPECT_TRUE(message.ends_with("\nonly the first 10 errors are shown")) << message;
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 30) << message;
+}
+
+TEST(ConfigFile, names_a_path_that_is_not_a_file) {
   TempDirectory folder;
   const std::string at = folder.path().string();
   EXPECT_EQ(read_config_file(folder / "none.yaml").status().to_string(),
             at + "/none.yaml: no such file or directory");
   EXPECT_EQ(read_config_file(folder / "none.yaml").status().code(), Code::not_found);
-  EXPECT_EQ(read_config_file(folder.path()).status().to_string(), at + ": is a folder, a file was expected");
+  EXPECT_EQ(read_config_file(folder.path()).status().to_string(), at + ": expected a file, got a folder");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(read_config_file(folder / "pipe").status().to_string(), at + "/pipe: is not a regular file");
   ASSERT_TRUE(write_file(folder / "big.yaml", std::string(101, 'x')).ok());
@@ -275,16 +277,16 @@ TEST(ConfigFile, an_unreadable_file_is_named) {
   TempDirectory folder;
   ASSERT_TRUE(write_file(folder / "job.yaml", "a: 1\n").ok());
   ASSERT_EQ(::chmod((folder / "job.yaml").c_str(), 0), 0);
-  // Root may read everything, so it looks as nobody.
+  // Root can read everything, so the test switches to an unprivileged user.
   const bool is_root = ::geteuid() == 0;
   if (is_root) {
     ASSERT_EQ(::seteuid(65534), 0);
   }
-  const std::string told = read_config_file(folder / "job.yaml").status().to_string();
+  const std::string message = read_config_file(folder / "job.yaml").status().to_string();
   if (is_root) {
     ASSERT_EQ(::seteuid(0), 0);
   }
-  EXPECT_EQ(told, (folder / "job.yaml").string() + ": permission denied");
+  EXPECT_EQ(message, (folder / "job.yaml").string() + ": permission denied");
 }
 
 }  // namespace

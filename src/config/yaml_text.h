@@ -1,5 +1,4 @@
-// What is wrong with a text before and while libyaml reads it, in words people understand. Used by yaml.cc.
-// Thread-safe: no state.
+// Explains errors in a text before and during libyaml's parsing. Used by yaml.cc. Thread-safe: no state.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +8,13 @@
 
 namespace stoker::config {
 
-/// A mistake and its byte.
-struct SyntaxMistake {
+/// An error and its byte.
+struct TextError {
   std::size_t at = 0;
   std::string text;
 };
 
-/// What libyaml said; offsets in bytes.
+/// An error of libyaml; offsets in bytes.
 struct SyntaxError {
   std::string_view problem;
   std::string_view context;
@@ -23,13 +22,13 @@ struct SyntaxError {
   std::size_t context_at = 0;
 };
 
-/// The first byte that no configuration text may hold: a NUL, a control character, broken UTF-8.
-std::optional<SyntaxMistake> find_bad_text(std::string_view text);
+/// The first invalid byte of a configuration text: NUL, a control character, invalid UTF-8.
+std::optional<TextError> find_bad_text(std::string_view text);
 
-/// libyaml's complaint, placed where the mistake is rather than where it was noticed.
-SyntaxMistake explain_syntax(std::string_view text, const SyntaxError& error);
+/// Replaces libyaml's message, and its position by the position of the cause.
+TextError explain_syntax(std::string_view text, const SyntaxError& error);
 
-/// Whether a plain scalar means "nothing": empty, ~, null.
+/// Whether a plain scalar is null: empty, ~, null.
 bool is_null_word(std::string_view text);
 
 }  // namespace stoker::config

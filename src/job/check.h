@@ -1,5 +1,5 @@
-// What must hold between the settings of a job, beyond the range of each. Used by load.cc; what a name and a
-// port are, wherever people choose them.
+// Constraints between the settings of a job, beyond the range of each. Used by read_job.cc. Also defines
+// valid names and ports for other inputs.
 #pragma once
 
 #include "config/layers.h"
@@ -7,22 +7,23 @@
 
 namespace stoker::job {
 
-/// Whether `c` may stand in a run's name.
+/// Whether `c` is allowed in a run's name.
 bool is_name_character(char c);
 
-/// Whether ranks can meet there: a number from 1 to 65535.
+/// Whether `text` is a port number, 1 to 65535.
 bool is_port(std::string_view text);
 
-/// False, and a mistake, where both `run` and `train` are written: what either lacks is then worth no word.
-bool runs_one_thing(const config::Effective& effective, config::Mistakes& mistakes);
+/// Adds an error and returns false if both or neither of `run` and `train` are set; other checks would then
+/// be meaningless.
+bool check_run_or_train(const config::EffectiveConfig& effective, config::ErrorList& errors);
 
-/// Fills in defaults that depend on other settings and tells every contradiction. `file` is where a mistake
-/// of the whole file is placed. What needs other values is only judged when `mistakes` is empty so far.
-/// REQUIRES: runs_one_thing.
-void complete_and_check(const config::Effective& effective, const config::Origin& file, Job& job,
-                        config::Mistakes& mistakes);
+/// Fills in defaults that depend on other settings and reports every contradiction. `file` is the position of
+/// errors that concern the whole file. Skips checks that depend on other values if `errors` is not empty.
+/// REQUIRES: check_run_or_train.
+void complete_and_check(const config::EffectiveConfig& effective, const config::Origin& file, Job& job,
+                        config::ErrorList& errors);
 
-/// The same for `train`. REQUIRES: job.train.
-void complete_and_check_train(const config::Effective& effective, Job& job, config::Mistakes& mistakes);
+/// Same, for `train`. REQUIRES: job.train.
+void complete_and_check_train(const config::EffectiveConfig& effective, Job& job, config::ErrorList& errors);
 
 }  // namespace stoker::job

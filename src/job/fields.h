@@ -1,5 +1,4 @@
-// Which key is which member of Job: the one list that reading and writing a job share. Used by load.cc and
-// to_yaml.cc alone.
+// Maps keys to members of Job; shared by reading and writing. Used only by read_job.cc and job.cc.
 #pragma once
 
 #include "job/job.h"
@@ -18,8 +17,8 @@ void visit_optimizer(Visitor& visit, Options& options) {
   visit("train.optimizer.beta1", options.beta1);
   visit("train.optimizer.beta2", options.beta2);
   visit("train.optimizer.epsilon", options.epsilon);
-  visit("train.optimizer.trust", options.trust);
-  visit("train.optimizer.spare_vectors", options.spare_vectors);
+  visit("train.optimizer.trust_coefficient", options.trust_coefficient);
+  visit("train.optimizer.exclude_bias_and_norm", options.exclude_bias_and_norm);
 }
 
 template <typename Visitor, typename Options>
@@ -59,8 +58,8 @@ void visit_gpt(Visitor& visit, Options& options) {
   visit("train.gpt.stored", options.stored);
 }
 
-/// Calls visit(key, member) for every member of `train`, in the order of the job file. `Options` is
-/// TrainOptions, const or not.
+/// Calls visit(key, member) for every member of `train`, in job file order. `Options` is TrainOptions or
+/// const TrainOptions.
 template <typename Visitor, typename Options>
 void visit_train(Visitor& visit, Options& train) {
   visit("train.model", train.model);
@@ -102,7 +101,7 @@ void visit_train(Visitor& visit, Options& train) {
   visit("train.compress_gradients", train.compress_gradients);
   visit("train.bucket", train.bucket);
   visit("train.threads", train.threads);
-  visit("train.loader_threads", train.loader_threads);
+  visit("train.num_workers", train.num_workers);
   visit("train.prefetch", train.prefetch);
   visit("train.chunk_cache", train.chunk_cache);
   visit("train.print_every", train.print_every);
@@ -146,7 +145,7 @@ void visit_checkpoint(Visitor& visit, Options& options) {
   visit("checkpoint.local", options.local);
   visit("checkpoint.every", options.every);
   visit("checkpoint.mtbf", options.mtbf);
-  visit("checkpoint.keep", options.keep);
+  visit("checkpoint.keep_last", options.keep_last);
   visit("checkpoint.keep_every", options.keep_every);
   visit("checkpoint.keep_best", options.keep_best);
   visit("checkpoint.metric", options.metric);
@@ -183,8 +182,8 @@ void visit_timeouts(Visitor& visit, Options& options) {
   visit("timeouts.grace", options.grace);
 }
 
-/// The same for the rest of the job: all but name, run, train, environment, and the maps with names of
-/// people's own.
+/// Same, for the rest of the job: everything except name, run, train, environment, and maps with user-defined
+/// names.
 template <typename Visitor, typename AnyJob>
 void visit_job(Visitor& visit, AnyJob& job) {
   visit_resources(visit, job.resources);

@@ -1,38 +1,125 @@
 #include "job/job.h"
 
+#include <map>
 #include <utility>
+#include <vector>
+
+#include "config/writer.h"
+#include "job/fields.h"
 
 namespace stoker::job {
+namespace {
 
-std::string_view to_text(Model model) {
+using config::Value;
+
+// Writes every set value, key by key, in job file order.
+class ValueWriter {
+ public:
+  template <typename T>
+  void operator()(std::string_view key, const T& field) {
+    if constexpr (requires { field.has_value(); }) {
+      if (field) (*this)(key, *field);
+    } else if constexpr (std::is_same_v<T, std::vector<std::string>> ||
+                         std::is_same_v<T, std::vector<double>>) {
+      if (!field.empty()) values_.emplace_back(key, value_of(field));
+    } else {
+      values_.emplace_back(key, value_of(field));
+    }
+  }
+
+  // A parameter that is a number is written as a number.
+  void param(std::string_view key, const std::string& text) {
+    double number = 0;
+    if (parse_number(text, &number) && format("{}", number) == text) return (*this)(key, number);
+    (*this)(key, text);
+  }
+
+  std::vector<std::pair<std::string, Value>> take() { return std::move(values_); }
+
+ private:
+  static Value value_of(const Path& path) { return path.string(); }
+  static Value value_of(const std::string& text) { return text; }
+  static Value value_of(bool value) { return value; }
+  static Value value_of(double value) { return value; }
+  static Value value_of(std::uint32_t value) { return std::int64_t{value}; }
+  static Value value_of(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+  static Value value_of(Duration value) { return value; }
+  static Value value_of(ByteCount value) { return value; }
+  static Value value_of(const std::vector<double>& values) { return values; }
+  static Value value_of(const std::vector<std::string>& words) { return words; }
+  static Value value_of(const SaveInterval& every) {
+    config::Period period{.count = 0, .unit = "", .time = every.time};
+    if (every.steps > 0) period = {static_cast<std::int64_t>(every.steps), "steps", Duration::zero()};
+    if (every.epochs > 0) period = {static_cast<std::int64_t>(every.epochs), "epochs", Duration::zero()};
+    if (every.is_automatic) period.unit = "auto";
+    return period;
+  }
+  template <typename Enum>
+    requires std::is_enum_v<Enum>
+  static Value value_of(Enum value) {
+    return std::string(to_text(value));
+  }
+
+  std::vector<std::pair<std::string, Value>> values_;
+};
+
+std::vector<std::pair<std::string, Value>> values_of(const Job& job) {
+  ValueWriter write;
+  write("name", job.name);
+  write("working_directory", job.working_directory);
+  if (job.command && job.command->is_shell) {
+    write("run.shell", job.command->arguments.back());
+  } else if (job.command) {
+    write("run", job.command->arguments);
+  }
+  if (job.train) visit_train(write, *job.train);
+  for (const auto& [name, text] : job.params) write.param(format("params.{}", name), text);
+  write("environment.modules", job.environment.modules);
+  write("environment.conda", job.environment.conda);
+  write("environment.venv", job.environment.venv);
+  write("environment.container", job.environment.container);
+  write("environment.wheelhouse", job.environment.wheelhouse);
+  for (const auto& [name, text] : job.environment.variables)
+    write(format("environment.variables.{}", name), text);
+  for (const auto& [name, source] : job.data) {
+    write(format("data.{}.source", name), source.source);
+    write(format("data.{}.split", name), source.split);
+  }
+  visit_job(write, job);
+  return write.take();
+}
+
+}  // namespace
+
+std::string_view to_text(ModelKind model) {
   switch (model) {
-    case Model::resnet18:
+    case ModelKind::resnet18:
       return "resnet18";
-    case Model::resnet34:
+    case ModelKind::resnet34:
       return "resnet34";
-    case Model::resnet50:
+    case ModelKind::resnet50:
       return "resnet50";
-    case Model::resnet101:
+    case ModelKind::resnet101:
       return "resnet101";
-    case Model::resnet152:
+    case ModelKind::resnet152:
       return "resnet152";
-    case Model::cifar_resnet20:
+    case ModelKind::cifar_resnet20:
       return "cifar-resnet20";
-    case Model::cifar_resnet32:
+    case ModelKind::cifar_resnet32:
       return "cifar-resnet32";
-    case Model::cifar_resnet44:
+    case ModelKind::cifar_resnet44:
       return "cifar-resnet44";
-    case Model::cifar_resnet56:
+    case ModelKind::cifar_resnet56:
       return "cifar-resnet56";
-    case Model::cifar_resnet110:
+    case ModelKind::cifar_resnet110:
       return "cifar-resnet110";
-    case Model::vit_s16:
+    case ModelKind::vit_s16:
       return "vit-s16";
-    case Model::gpt:
+    case ModelKind::gpt:
       return "gpt";
-    case Model::mlp:
+    case ModelKind::mlp:
       return "mlp";
-    case Model::torchscript:
+    case ModelKind::torchscript:
       return "torchscript";
   }
   return "";
@@ -181,6 +268,25 @@ std::string Origins::where(std::string_view key) const {
 
 void Origins::add(std::string key, std::string where) {
   where_.insert_or_assign(std::move(key), std::move(where));
+}
+
+std::string to_yaml(const Job& job) {
+  config::YamlWriter yaml;
+  for (const auto& [key, value] : values_of(job)) yaml.put(key, value, job.origins.where(key));
+  return yaml.text();
+}
+
+std::vector<Difference> differences(const Job& before, const Job& after) {
+  std::vector<Difference> found;
+  std::map<std::string, std::string> old;
+  for (const auto& [key, value] : values_of(before)) old.emplace(key, config::yaml_text(value));
+  for (const auto& [key, value] : values_of(after)) {
+    const auto same = old.extract(key);
+    Difference difference{key, same.empty() ? "" : same.mapped(), config::yaml_text(value)};
+    if (difference.before != difference.after) found.push_back(std::move(difference));
+  }
+  for (auto& [key, text] : old) found.push_back({key, std::move(text), ""});
+  return found;
 }
 
 }  // namespace stoker::job

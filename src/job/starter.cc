@@ -17,7 +17,7 @@ constexpr std::uint32_t kSmallImage = 64;
 
 std::string_view meaning(std::string_view key) {
   const config::KeyKind kind = schema().find(key);
-  return kind.setting ? kind.setting->what : std::string_view();
+  return kind.setting ? kind.setting->help : std::string_view();
 }
 
 std::string_view fallback(std::string_view key) {
@@ -54,11 +54,11 @@ std::string data_lines(const FoundDataset& dataset) {
   return text;
 }
 
-std::string what_runs(const FolderFacts& facts) {
+std::string run_section(const FolderInfo& facts) {
   if (!facts.script && facts.dataset && facts.dataset->is_trainable) {
     const bool is_small = facts.dataset->width_max > 0 && facts.dataset->width_max <= kSmallImage;
     std::string text =
-        "# The built-in trainer; for a command of your own write run: COMMAND instead.\ntrain:\n";
+        "# The built-in trainer; to run your own command, write run: COMMAND instead.\ntrain:\n";
     text += format("{:<24}# {}\n", format("  model: {}", is_small ? "cifar-resnet20" : "resnet50"),
                    meaning("train.model"));
     text += setting_line("  ", "train.epochs");
@@ -68,18 +68,17 @@ std::string what_runs(const FolderFacts& facts) {
   }
   const std::string script = facts.script.value_or("train.py");
   return format(
-      "# What every rank executes, split by shell quoting; RANK, WORLD_SIZE, MASTER_ADDR ... are set for "
-      "it.\n"
-      "# For pipes and variables: run: {{shell: \"...\"}}. For the built-in trainer: train: {{model: "
-      "resnet50}}.\n"
+      "# Command of every rank, split by shell quoting, with RANK, WORLD_SIZE, MASTER_ADDR ... set.\n"
+      "# For pipes and variables: run: {{shell: \"...\"}}. For the built-in trainer: "
+      "train: {{model: resnet50}}.\n"
       "run: {} {}\n",
       facts.venv ? "python" : "python3", config::yaml_scalar(shell_quote(script)));
 }
 
 }  // namespace
 
-FolderFacts look_at_folder(const Path& folder) {
-  FolderFacts facts;
+FolderInfo inspect_folder(const Path& folder) {
+  FolderInfo facts;
   for (char c : folder.filename().string().substr(0, 64)) facts.name += is_name_character(c) ? c : '-';
   if (facts.name.empty() || facts.name.front() == '.') facts.name.insert(0, "job");
   for (const char* script : kScripts) {
@@ -92,10 +91,10 @@ FolderFacts look_at_folder(const Path& folder) {
   return facts;
 }
 
-std::string starter_text(const FolderFacts& facts) {
-  std::string text = "# A job for stoker. Every key there is: stoker check --keys\n";
+std::string starter_text(const FolderInfo& facts) {
+  std::string text = "# A stoker job. List of all keys: stoker check --keys\n";
   text += format("name: {}\n\n", config::yaml_scalar(facts.name));
-  text += what_runs(facts);
+  text += run_section(facts);
   if (facts.dataset) {
     text += "\n" + data_lines(*facts.dataset);
   } else {
@@ -111,7 +110,7 @@ std::string starter_text(const FolderFacts& facts) {
     text += format("\nenvironment:\n{:<24}# {}\n", "  venv: " + *facts.venv, meaning("environment.venv"));
   text += "\ncheckpoint:\n";
   text += setting_line("  ", "checkpoint.every");
-  text += setting_line("  ", "checkpoint.keep");
+  text += setting_line("  ", "checkpoint.keep_last");
   text += "\nrecord:\n";
   text += format("  # directory: runs     # {}\n", meaning("record.directory"));
   text += setting_line("  ", "record.receipts");

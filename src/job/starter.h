@@ -1,36 +1,36 @@
-// The job file that `stoker init` writes. Pure text from facts. Thread-safe: no state.
+// Generates the job file that `stoker init` writes. Pure function of its input. Thread-safe: no state.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/status.h"
-#include "base/text.h"
+#include "stoker/status.h"
+#include "stoker/text.h"
 
 namespace stoker::job {
 
-/// A dataset that was found.
+/// A dataset in the folder.
 struct FoundDataset {
-  std::string path;  ///< as it is to be written, relative to the job file
+  std::string path;  ///< as written to the job file, relative to it
   std::vector<std::string> splits;
-  bool is_trainable = false;    ///< has labelled images
-  std::uint32_t width_max = 0;  ///< of its images; 0 unknown
+  bool is_trainable = false;    ///< contains labelled images
+  std::uint32_t width_max = 0;  ///< maximum image width; 0 unknown
 };
 
-/// What a folder offers to a job.
-struct FolderFacts {
+/// The contents of a folder, as far as a job can use them.
+struct FolderInfo {
   std::string name;
   std::optional<std::string> script;  ///< "train.py"
   std::optional<std::string> venv;    ///< ".venv"
   std::optional<FoundDataset> dataset;
 };
 
-/// Looks at a folder for a script and a virtual environment; datasets are for the caller, who can read them.
-FolderFacts look_at_folder(const Path& folder);
+/// Finds scripts and virtual environments in a folder; the caller, who can read them, adds datasets.
+FolderInfo inspect_folder(const Path& folder);
 
-/// A commented job file that load reads: the script if there is one, else the built-in trainer on the
-/// dataset, else a command to be filled in.
-std::string starter_text(const FolderFacts& facts);
+/// A commented job file that load accepts: the script if there is one, else the built-in trainer on the
+/// dataset, else a placeholder command.
+std::string starter_text(const FolderInfo& facts);
 
 }  // namespace stoker::job

@@ -18,37 +18,37 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr ByteCount kLongestTable = 64_MiB;
-constexpr std::size_t kMostColumns = 1000;
+constexpr std::size_t kMaxColumns = 1000;
 
-// One call of sbatch asks for all tasks, and their records lie in one folder.
+// A single sbatch call requests all tasks, and their records share one folder.
 constexpr std::array<std::string_view, 8> kShared = {"name",  "resources", "slurm", "chain",
                                                      "array", "restart",   "after", "record"};
 
-// The setting that a column or member means.
+// The setting for a column or member.
 Result<std::string> key_of(std::string_view subject, const std::string& name) {
   const std::string shown = printable(name.substr(0, 80));
   if (schema().find(name).setting != nullptr) {
     const std::string_view top = std::string_view(name).substr(0, name.find('.'));
     if (std::find(kShared.begin(), kShared.end(), top) != kShared.end())
-      return invalid("{}: '{}' is the same for all tasks of an array", subject, shown);
+      return invalid("{}: '{}' cannot differ between the tasks of an array", subject, shown);
     return name;
   }
   if (name.find('.') != std::string::npos) return invalid("{}: {}", subject, schema().unknown_key(name));
   if (!config::is_name(name))
-    return invalid("{}: '{}' is no name: letters, digits, '_' and '-' only, at most 64", subject, shown);
+    return invalid("{}: '{}' is not a name: letters, digits, '_' and '-' only, at most 64", subject, shown);
   return format("params.{}", name);
 }
 
 // Collects the values of one row.
-class Row {
+class TaskRow {
  public:
-  explicit Row(std::string subject) : subject_(std::move(subject)) {}
+  explicit TaskRow(std::string subject) : subject_(std::move(subject)) {}
 
   Status add(const std::string& name, const std::string& value) {
-    OK_OR_RETURN(key, key_of(subject_, name));
+    STOKER_ASSIGN_OR_RETURN(key, key_of(subject_, name));
     if (config::find_bad_text(value))
-      return invalid("{}: {}: '{}' is not plain UTF-8 text", subject_, name, printable(value.substr(0, 80)));
-    if (!names_.insert(key).second) return invalid("{}: '{}' is there twice", subject_, printable(name));
+      return invalid("{}: {}: '{}' is not valid UTF-8", subject_, name, printable(value.substr(0, 80)));
+    if (!names_.insert(key).second) return invalid("{}: '{}' appears twice", subject_, printable(name));
     task_.values.emplace_back(name, value);
     task_.settings.push_back(format("{}={}", key, value));
     return {};
@@ -62,8 +62,9 @@ class Row {
   ArrayTask task_;
 };
 
-// The cells of the next line of a CSV text, which is cut down to what follows; RFC 4180.
-Result<std::vector<std::string>> take_line(std::string_view name, std::string_view& text, std::size_t* line) {
+// The cells of the next line of a CSV text, which is then advanced past it; RFC 4180.
+Result<std::vector<std::string>> next_csv_row(std::string_view name, std::string_view& text,
+                                              std::size_t* line) {
   const std::size_t begin = *line;
   std::vector<std::string> cells(1);
   bool is_quoted = false;
@@ -82,8 +83,7 @@ Result<std::vector<std::string>> take_line(std::string_view name, std::string_vi
     } else if (c == '"' && cells.back().empty()) {
       is_quoted = true;
     } else if (c == ',') {
-      if (cells.size() >= kMostColumns)
-        return invalid("{}:{}: more than {} cells", name, begin, kMostColumns);
+      if (cells.size() >= kMaxColumns) return invalid("{}:{}: more than {} cells", name, begin, kMaxColumns);
       cells.emplace_back();
     } else if (c == '\n') {
       break;
@@ -107,50 +107,50 @@ Result<std::vector<ArrayTask>> parse_csv(std::string_view name, std::string_view
   std::vector<ArrayTask> tasks;
   while (!text.empty()) {
     const std::size_t at = line;
-    OK_OR_RETURN(cells, take_line(name, text, &line));
+    STOKER_ASSIGN_OR_RETURN(cells, next_csv_row(name, text, &line));
     if (is_blank(cells)) continue;
     if (header.empty()) {
-      Row check(format("{}:{}", name, at));
-      for (const std::string& column : cells) RETURN_IF_ERROR(check.add(column, ""));
+      TaskRow check(format("{}:{}", name, at));
+      for (const std::string& column : cells) STOKER_RETURN_IF_ERROR(check.add(column, ""));
       header = std::move(cells);
       continue;
     }
     if (cells.size() != header.size())
-      return invalid("{}:{}: {} cells, and {} columns", name, at, cells.size(), header.size());
-    if (tasks.size() == kMostTasks) return invalid("{}: more than {} tasks", name, kMostTasks);
-    Row row(format("{}:{}", name, at));
+      return invalid("{}:{}: {} cells, but {} columns", name, at, cells.size(), header.size());
+    if (tasks.size() == kMaxTasks) return invalid("{}: more than {} tasks", name, kMaxTasks);
+    TaskRow row(format("{}:{}", name, at));
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (!cells[i].empty()) RETURN_IF_ERROR(row.add(header[i], cells[i]));
+      if (!cells[i].empty()) STOKER_RETURN_IF_ERROR(row.add(header[i], cells[i]));
     }
     tasks.push_back(row.take());
   }
   return tasks;
 }
 
-Status add_json(Row& row, const std::string& name, const Json& value) {
+Status add_json(TaskRow& row, const std::string& name, const Json& value) {
   if (value.is_null()) return {};
   if (value.is_string()) return row.add(name, value.get<std::string>());
   if (!value.is_object()) return row.add(name, json_text(value));
   for (const auto& [member, inner] : value.items())
-    RETURN_IF_ERROR(add_json(row, name.empty() ? member : name + "." + member, inner));
+    STOKER_RETURN_IF_ERROR(add_json(row, name.empty() ? member : name + "." + member, inner));
   return {};
 }
 
 Result<std::vector<ArrayTask>> parse_list(std::string_view name, std::string_view text) {
   const Json list = parse_json<Json>(text);
   if (!list.is_array()) return invalid("{}: not a list of objects", name);
-  if (list.size() > kMostTasks) return invalid("{}: more than {} tasks", name, kMostTasks);
+  if (list.size() > kMaxTasks) return invalid("{}: more than {} tasks", name, kMaxTasks);
   std::vector<ArrayTask> tasks;
   for (const Json& each : list) {
-    Row row(format("{}: task {}", name, tasks.size() + 1));
-    if (!each.is_object()) return invalid("{}: is no object", row.subject());
-    RETURN_IF_ERROR(add_json(row, "", each));
+    TaskRow row(format("{}: task {}", name, tasks.size() + 1));
+    if (!each.is_object()) return invalid("{}: is not an object", row.subject());
+    STOKER_RETURN_IF_ERROR(add_json(row, "", each));
     tasks.push_back(row.take());
   }
   return tasks;
 }
 
-Status add_yaml(Row& row, const std::string& name, const config::Node& node, std::string_view text) {
+Status add_yaml(TaskRow& row, const std::string& name, const config::Node& node, std::string_view text) {
   switch (node.kind) {
     case config::Node::Kind::null:
       return {};
@@ -160,7 +160,7 @@ Status add_yaml(Row& row, const std::string& name, const config::Node& node, std
       return row.add(name, std::string(text.substr(node.offset, node.end - node.offset)));
     case config::Node::Kind::map:
       for (const config::Member& member : node.members)
-        RETURN_IF_ERROR(
+        STOKER_RETURN_IF_ERROR(
             add_yaml(row, name.empty() ? member.key : name + "." + member.key, member.value, text));
       return {};
   }
@@ -170,16 +170,16 @@ Status add_yaml(Row& row, const std::string& name, const config::Node& node, std
 Result<std::vector<ArrayTask>> parse_yaml_list(std::string_view name, std::string_view text) {
   const auto source =
       std::make_shared<const config::Source>(config::Layer::file, std::string(name), std::string(text));
-  config::Mistakes mistakes;
-  const std::optional<config::Node> root = config::parse_yaml(source, mistakes);
-  if (!mistakes.empty()) return mistakes.status();
+  config::ErrorList errors;
+  const std::optional<config::Node> root = config::parse_yaml(source, errors);
+  if (!errors.empty()) return errors.status();
   if (!root || root->kind != config::Node::Kind::list) return invalid("{}: not a list of maps", name);
-  if (root->items.size() > kMostTasks) return invalid("{}: more than {} tasks", name, kMostTasks);
+  if (root->items.size() > kMaxTasks) return invalid("{}: more than {} tasks", name, kMaxTasks);
   std::vector<ArrayTask> tasks;
   for (const config::Node& item : root->items) {
-    Row row(source->where(item.offset));
-    if (item.kind != config::Node::Kind::map) return invalid("{}: is no map", row.subject());
-    RETURN_IF_ERROR(add_yaml(row, "", item, text));
+    TaskRow row(source->where(item.offset));
+    if (item.kind != config::Node::Kind::map) return invalid("{}: is not a map", row.subject());
+    STOKER_RETURN_IF_ERROR(add_yaml(row, "", item, text));
     tasks.push_back(row.take());
   }
   return tasks;
@@ -192,15 +192,15 @@ Result<ArrayTasks> parse_tasks(std::string_view name, std::string_view suffix, s
     if (suffix == ".csv") return parse_csv(name, text);
     if (suffix == ".json") return parse_list(name, text);
     if (suffix == ".yaml" || suffix == ".yml") return parse_yaml_list(name, text);
-    return invalid("{}: no .csv, .json or .yaml file", name);
+    return invalid("{}: not a .csv, .json or .yaml file", name);
   };
-  OK_OR_RETURN(tasks, parse());
-  if (tasks.empty()) return invalid("{}: holds no task", name);
+  STOKER_ASSIGN_OR_RETURN(tasks, parse());
+  if (tasks.empty()) return invalid("{}: contains no task", name);
   return ArrayTasks{std::string(name), std::move(tasks)};
 }
 
 Result<ArrayTasks> read_tasks(const Path& file) {
-  OK_OR_RETURN(text, read_file(file, kLongestTable));
+  STOKER_ASSIGN_OR_RETURN(text, read_file(file, kLongestTable));
   return parse_tasks(printable(file.filename().string()), to_lower(file.extension().string()), text);
 }
 

@@ -19,12 +19,12 @@ std::string refused(std::string_view suffix, std::string_view text) {
 TEST(Tasks, a_table_of_any_kind_gives_the_same_settings) {
   const auto settings = ElementsAre("params.lr=0.1", "train.epochs=3", "params.tag=a, b");
   const auto csv =
-      parse_tasks("t.csv", ".csv", "lr,train.epochs,tag\r\n\n0.1,3,\"a, b\"\n0.2,,\"say \"\"x\"\"\"\n");
+      parse_tasks("t.csv", ".csv", "lr,train.epochs,tag\r\n\n0.1,3,\"a, b\"\n0.2,,\"run \"\"x\"\"\"\n");
   ASSERT_TRUE(csv.ok()) << csv.status().to_string();
   ASSERT_EQ(csv->tasks.size(), 2U);
   EXPECT_THAT(csv->tasks[0].settings, settings);
-  EXPECT_THAT(csv->tasks[1].settings, ElementsAre("params.lr=0.2", "params.tag=say \"x\""));
-  EXPECT_THAT(csv->tasks[1].values, ElementsAre(Pair("lr", "0.2"), Pair("tag", "say \"x\"")));
+  EXPECT_THAT(csv->tasks[1].settings, ElementsAre("params.lr=0.2", "params.tag=run \"x\""));
+  EXPECT_THAT(csv->tasks[1].values, ElementsAre(Pair("lr", "0.2"), Pair("tag", "run \"x\"")));
   const auto json =
       parse_tasks("t.json", ".json", R"([{"lr": 0.1, "train": {"epochs": 3}, "tag": "a, b", "x": null}])");
   ASSERT_TRUE(json.ok()) << json.status().to_string();
@@ -34,26 +34,26 @@ TEST(Tasks, a_table_of_any_kind_gives_the_same_settings) {
   EXPECT_THAT(yaml->tasks[0].settings, settings);
 }
 
-TEST(Tasks, what_is_wrong_is_named_with_its_place) {
-  EXPECT_EQ(refused(".csv", "lr,lr\n1,2\n"), "t.csv:1: 'lr' is there twice");
-  EXPECT_EQ(refused(".csv", "lr,seed\n1,2\n3\n"), "t.csv:3: 1 cells, and 2 columns");
+TEST(Tasks, errors_have_a_position) {
+  EXPECT_EQ(refused(".csv", "lr,lr\n1,2\n"), "t.csv:1: 'lr' appears twice");
+  EXPECT_EQ(refused(".csv", "lr,seed\n1,2\n3\n"), "t.csv:3: 1 cells, but 2 columns");
   EXPECT_EQ(refused(".csv", "lr\n\"1\n"), "t.csv:2: a quote is not closed");
   EXPECT_EQ(refused(".csv", "l r\n1\n"),
-            "t.csv:1: 'l r' is no name: letters, digits, '_' and '-' only, at most 64");
+            "t.csv:1: 'l r' is not a name: letters, digits, '_' and '-' only, at most 64");
   EXPECT_EQ(refused(".csv", "resources.nodes\n2\n"),
-            "t.csv:1: 'resources.nodes' is the same for all tasks of an array");
+            "t.csv:1: 'resources.nodes' cannot differ between the tasks of an array");
   EXPECT_THAT(refused(".csv", "train.epoch\n2\n"), HasSubstr("t.csv:1: unknown key 'epoch'"));
-  EXPECT_EQ(refused(".csv", "lr\n"), "t.csv: holds no task");
-  EXPECT_EQ(refused(".csv", ""), "t.csv: holds no task");
-  EXPECT_EQ(refused(".csv", "lr\n\xff\n"), "t.csv:2: lr: '\\xff' is not plain UTF-8 text");
+  EXPECT_EQ(refused(".csv", "lr\n"), "t.csv: contains no task");
+  EXPECT_EQ(refused(".csv", ""), "t.csv: contains no task");
+  EXPECT_EQ(refused(".csv", "lr\n\xff\n"), "t.csv:2: lr: '\\xff' is not valid UTF-8");
   EXPECT_EQ(refused(".json", "{}"), "t.json: not a list of objects");
-  EXPECT_EQ(refused(".json", "[3]"), "t.json: task 1: is no object");
+  EXPECT_EQ(refused(".json", "[3]"), "t.json: task 1: is not an object");
   EXPECT_EQ(refused(".yaml", "a: 1\n"), "t.yaml: not a list of maps");
-  EXPECT_EQ(refused(".yaml", "- 3\n"), "t.yaml:1:3: is no map");
-  EXPECT_EQ(refused(".txt", "3\n"), "t.txt: no .csv, .json or .yaml file");
+  EXPECT_EQ(refused(".yaml", "- 3\n"), "t.yaml:1:3: is not a map");
+  EXPECT_EQ(refused(".txt", "3\n"), "t.txt: not a .csv, .json or .yaml file");
 }
 
-TEST(Tasks, the_first_task_stands_for_all_when_a_job_file_is_read) {
+TEST(Tasks, uses_the_first_task_when_a_job_file_is_loaded) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "configs.csv", "lr\n0.1\n0.2\n").ok());
   ASSERT_TRUE(
@@ -70,7 +70,7 @@ TEST(Tasks, the_first_task_stands_for_all_when_a_job_file_is_read) {
   EXPECT_THAT(flagged->command->arguments, ElementsAre("train", "--lr", "5"));
 }
 
-TEST(Tasks, a_table_that_is_not_there_is_a_mistake_at_its_key) {
+TEST(Tasks, a_missing_table_is_an_error_at_its_key) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "job.yaml", "run: x\narray: {over: no.csv}\n").ok());
   EXPECT_THAT(
@@ -78,19 +78,19 @@ TEST(Tasks, a_table_that_is_not_there_is_a_mistake_at_its_key) {
       ::testing::MatchesRegex(".*job.yaml:2:15: array.over: .*no.csv: no such file or directory\n.*"));
 }
 
-TEST(Tasks, that_are_chains_share_no_job) {
+TEST(Tasks, chains_do_not_share_a_job) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "t.csv", "lr\n1\n").ok());
   const auto read = [&](const std::string& bundle) {
     const std::string text =
         format("run: x\narray: {{over: t.csv{}}}\nchain: {{until: done, time_per_link: 1h}}\n", bundle);
-    CHECK(write_file(box / "job.yaml", text).ok());
+    STOKER_CHECK(write_file(box / "job.yaml", text).ok());
     return load(box / "job.yaml").status();
   };
   EXPECT_TRUE(read("").ok());
   EXPECT_TRUE(read(", bundle: 1").ok());
   EXPECT_THAT(std::string(read(", bundle: 3").message()),
-              HasSubstr("array.bundle: 3, but tasks that are chains share no job (chain, "));
+              HasSubstr("array.bundle: 3, but tasks with chains cannot share a job (chain, "));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Job files in folders of their own, for tests.
+// Job files in separate folders, for tests.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace stoker::job {
 
-/// A job file in a folder of its own.
-class Sandbox {
+/// A job file in a separate folder.
+class JobSandbox {
  public:
   Path write(std::string_view text, std::string_view name = "job.yaml") {
     const Path path = folder_ / name;
@@ -26,7 +26,7 @@ class Sandbox {
   TempDirectory folder_;
 };
 
-/// A training with little of its own.
+/// A minimal training.
 inline constexpr std::string_view kTrain = R"(name: cifar
 train: {model: cifar-resnet20, epochs: 5}
 data:
@@ -34,8 +34,8 @@ data:
   validation: {source: packed, split: test}
 )";
 
-/// What load says, with the sandbox's folder shown as /box.
-inline std::string mistakes_of(const Sandbox& box, const Path& file, const LoadOptions& options = {}) {
+/// The error of load, with the sandbox's folder shown as /box.
+inline std::string errors_of(const JobSandbox& box, const Path& file, const LoadOptions& options = {}) {
   std::string text = load(file, options).status().to_string();
   const std::string folder = box.folder().string();
   for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder)) {
@@ -44,9 +44,9 @@ inline std::string mistakes_of(const Sandbox& box, const Path& file, const LoadO
   return text;
 }
 
-inline std::string mistakes_of(std::string_view text, const LoadOptions& options = {}) {
-  Sandbox box;
-  return mistakes_of(box, box.write(text), options);
+inline std::string errors_of(std::string_view text, const LoadOptions& options = {}) {
+  JobSandbox box;
+  return errors_of(box, box.write(text), options);
 }
 
 }  // namespace stoker::job

@@ -1,5 +1,5 @@
-// `train` of a job: the built-in trainer's work, as plain values. Part of job.h, whose words on values hold
-// here, too. Thread-compatible values.
+// `train` of a job: settings of the built-in trainer, as plain values. Part of job.h, whose conventions
+// apply. Thread-compatible values.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/text.h"
+#include "stoker/bytes.h"
+#include "stoker/text.h"
 
 namespace stoker::job {
 
-enum class Model {
+enum class ModelKind {
   resnet18,
   resnet34,
   resnet50,
@@ -40,8 +40,8 @@ enum class Crop { none, pad, resize };
 enum class ShuffleKind { every_epoch, full, by_shard, by_chunk, none };
 enum class Backend { automatic, shm, gloo };
 
-/// The words of the job file: "cifar-resnet20", "one-cycle", ...
-std::string_view to_text(Model model);
+/// The spelling in the job file: "cifar-resnet20", "one-cycle", ...
+std::string_view to_text(ModelKind model);
 std::string_view to_text(OptimizerKind kind);
 std::string_view to_text(LrScaling scaling);
 std::string_view to_text(ScheduleKind kind);
@@ -53,100 +53,102 @@ std::string_view to_text(Crop crop);
 std::string_view to_text(ShuffleKind kind);
 std::string_view to_text(Backend backend);
 
-/// `train.optimizer`: SGD and AdamW as torch.optim means them. What belongs to another kind is not looked at.
+/// `train.optimizer`: SGD and AdamW as in torch.optim. Values of other kinds are ignored.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::sgd;
-  double lr = 0;  ///< the highest of the schedule; before `lr_scaling`
+  double lr = 0;  ///< peak of the schedule; before `lr_scaling`
   LrScaling lr_scaling = LrScaling::none;
   double momentum = 0;    ///< of SGD and LARS
   bool nesterov = false;  ///< SGD
   double weight_decay = 0;
-  double beta1 = 0;    ///< AdamW and LAMB
-  double beta2 = 0;    ///< AdamW and LAMB
-  double epsilon = 0;  ///< AdamW and LAMB
-  double trust = 0;    ///< LARS
-  bool spare_vectors = false;
+  double beta1 = 0;              ///< AdamW and LAMB
+  double beta2 = 0;              ///< AdamW and LAMB
+  double epsilon = 0;            ///< AdamW and LAMB
+  double trust_coefficient = 0;  ///< LARS
+  bool exclude_bias_and_norm = false;
 
   friend bool operator==(const OptimizerOptions&, const OptimizerOptions&) = default;
 };
 
-/// `train.schedule`: torch.optim.lr_scheduler's words in brackets. The total is epochs x steps.
+/// `train.schedule`; names from torch.optim.lr_scheduler in parentheses. The total is epochs x steps.
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::one_cycle;
-  double warmup = 0;  ///< part of all steps that climbs to the peak (pct_start; LinearLR's total_iters)
+  double warmup =
+      0;  ///< fraction of all steps in which the rate rises to its peak (pct_start; LinearLR's total_iters)
   double start_divisor = 0;  ///< first rate = lr / this (div_factor)
   double end_divisor = 0;    ///< last rate = first rate / this (final_div_factor)
   Anneal anneal = Anneal::cosine;
-  bool cycle_momentum = false;   ///< momentum runs against the rate, between the two below
+  bool cycle_momentum = false;   ///< the momentum cycles inversely to the rate, between the two below
   double momentum_low = 0;       ///< (base_momentum)
   double momentum_high = 0;      ///< (max_momentum)
   double end_lr = 0;             ///< cosine (eta_min)
   double factor = 0;             ///< step (gamma)
-  std::uint32_t drop_every = 0;  ///< step: epochs (step_size); not looked at with `drop_at`
+  std::uint32_t drop_every = 0;  ///< step: epochs (step_size); ignored with `drop_at`
   std::vector<double> drop_at;   ///< step: epochs, ascending (milestones)
 
   friend bool operator==(const ScheduleOptions&, const ScheduleOptions&) = default;
 };
 
-/// `train.image`: what a sample becomes on its way to the model.
+/// `train.image`: how a sample is transformed for the model.
 struct ImageOptions {
-  std::uint32_t size = 0;               ///< the model sees size x size
+  std::uint32_t size = 0;               ///< the model receives size x size
   std::uint32_t validation_resize = 0;  ///< shorter side before the centre crop in validation; >= size
   Crop crop = Crop::none;               ///< training only
   std::uint32_t padding = 0;            ///< pixels on every side for Crop::pad
-  bool flip = false;                    ///< mirrored left to right with probability 1/2, training only
+  bool flip = false;                    ///< flipped left to right with probability 1/2, training only
   std::vector<double> mean;             ///< per channel, of values in 0..1; three
   std::vector<double> standard_deviation;
 
   friend bool operator==(const ImageOptions&, const ImageOptions&) = default;
 };
 
-/// `train.gpt`: the language model's shape and its data. The vocabulary is `train.classes`.
+/// `train.gpt`: the language model's shape and data. The vocabulary size is `train.classes`.
 struct GptOptions {
   std::uint32_t layers = 0, heads = 0, width = 0;
   std::uint32_t length = 0;  ///< tokens of a sequence
-  std::string component;     ///< the files of a sample that hold tokens
+  std::string component;     ///< file extension of the samples' files that hold tokens
   TokenType stored = TokenType::u16;
 
   friend bool operator==(const GptOptions&, const GptOptions&) = default;
 };
 
-/// `train.mlp`: the perceptron's shape and its data.
+/// `train.mlp`: the perceptron's shape and data.
 struct MlpOptions {
   std::vector<double> hidden;            ///< whole numbers
-  std::vector<std::string> columns;      ///< fields of each sample's JSON; empty: its .npy array
-  std::optional<std::string> component;  ///< which of a sample's arrays: "features.npy"
+  std::vector<std::string> columns;      ///< numeric fields of each sample's JSON; empty: its .npy array
+  std::optional<std::string> component;  ///< array of a sample, such as "features.npy"
 
   friend bool operator==(const MlpOptions&, const MlpOptions&) = default;
 };
 
-/// `train: {...}`: the built-in trainer's work. Present when the ranks execute stoker-train.
+/// `train: {...}`: settings of the built-in trainer. Present if the ranks run stoker-train.
 struct TrainOptions {
-  Model model = Model::resnet18;
-  std::optional<Path> file;              ///< absolute; the model `torchscript`
-  std::optional<std::uint32_t> classes;  ///< empty: as many as the datasets have
-  std::uint32_t heads = 0;               ///< residual networks: classifiers, of which each step uses one
-  double stochastic_depth = 0;           ///< residual networks: how often the last block is left out
-  bool find_unused_parameters = false;   ///< some may take no part in a step; `heads` above 1 looks anyway
+  ModelKind model = ModelKind::resnet18;
+  std::optional<Path> file;              ///< absolute; for the model `torchscript`
+  std::optional<std::uint32_t> classes;  ///< empty: the number of classes in the datasets
+  std::uint32_t heads = 0;               ///< residual networks: number of classifiers; each step uses one
+  double stochastic_depth = 0;           ///< residual networks: probability of skipping the last block
+  bool find_unused_parameters = false;   ///< some have no gradient in a step; always on if `heads` is above 1
   std::uint32_t epochs = 0;
-  std::optional<std::uint64_t> steps;  ///< ends after this many optimizer steps, if epochs do not end before
-  std::uint32_t batch = 0;             ///< samples per rank and step, or part of a step with `accumulate`
-  std::uint32_t accumulate = 0;        ///< batches whose gradients one optimizer step takes the mean of
-  bool drop_last = false;              ///< an epoch's last batch is left out when it is not full
+  std::optional<std::uint64_t>
+      steps;                     ///< stops after this many optimizer steps, unless the epochs end earlier
+  std::uint32_t batch = 0;       ///< batch size per rank, or part of a step with `accumulate`
+  std::uint32_t accumulate = 0;  ///< number of batches whose gradients are averaged for one optimizer step
+  bool drop_last = false;        ///< an epoch's last batch is skipped if it is not full
   ShuffleKind shuffle = ShuffleKind::every_epoch;
-  std::optional<std::uint32_t> window;  ///< by_shard, by_chunk: so many are mixed with each other
+  std::optional<std::uint32_t> window;  ///< by_shard, by_chunk: number of shards or chunks that are mixed
   std::uint64_t seed = 0;
   std::string training_data;                   ///< a name in Job::data
-  std::optional<std::string> validation_data;  ///< a name in Job::data; empty: there is no validation
+  std::optional<std::string> validation_data;  ///< a name in Job::data; empty: no validation
   std::uint32_t validate_every = 0;            ///< epochs; 0 never
   std::uint32_t validation_batch = 0;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
-  std::optional<double> clip_norm;  ///< gradients are scaled down to this norm over all parameters
-  std::optional<double> ema;        ///< decay of a mean of the weights, which then is what is validated
+  std::optional<double> clip_norm;  ///< larger gradients are scaled down to this norm over all parameters
+  std::optional<double> ema;        ///< decay of the moving average of the weights, which is then validated
   double label_smoothing = 0;
   double mixup = 0;   ///< Beta(mixup, mixup); 0 never
-  double cutmix = 0;  ///< the same
+  double cutmix = 0;  ///< same as mixup
   Precision precision = Precision::fp32;
   bool channels_last = false;
   bool deterministic = false;
@@ -155,15 +157,14 @@ struct TrainOptions {
   GptOptions gpt;
   MlpOptions mlp;
   Backend backend = Backend::automatic;
-  bool sync_batch_norm = false;  ///< batch norm takes the batches of all ranks together
-  GradientCompression compress_gradients =
-      GradientCompression::none;     ///< what they are rounded to on the way
-  ByteCount bucket{0};               ///< gradients are exchanged in pieces of about this size
-  std::uint32_t threads = 0;         ///< intra-operation threads of one rank; 0: as many as it has cores
-  std::uint32_t loader_threads = 0;  ///< decoding threads of one rank
-  std::uint32_t prefetch = 0;        ///< batches ready ahead of the step
-  ByteCount chunk_cache{0};          ///< unpacked bytes of packed chunks that each dataset keeps
-  std::uint32_t print_every = 0;     ///< steps between progress lines of rank 0
+  bool sync_batch_norm = false;  ///< batch norm statistics over the batches of all ranks
+  GradientCompression compress_gradients = GradientCompression::none;  ///< data type for communication
+  ByteCount bucket{0};            ///< approximate size of the pieces in which gradients are reduced
+  std::uint32_t threads = 0;      ///< intra-operation threads of one rank; 0: one per available core
+  std::uint32_t num_workers = 0;  ///< decoder threads of one rank
+  std::uint32_t prefetch = 0;     ///< number of batches prepared ahead of the step
+  ByteCount chunk_cache{0};       ///< cache of each dataset for decompressed chunks
+  std::uint32_t print_every = 0;  ///< number of steps between progress lines of rank 0
 
   friend bool operator==(const TrainOptions&, const TrainOptions&) = default;
 };

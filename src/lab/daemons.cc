@@ -5,14 +5,14 @@
 
 namespace stoker::lab {
 
-Status start_slurmd(const Lab& lab, Node& node) {
+Status start_slurmd(const Lab& lab, LabNode& node) {
   Daemon daemon;
   daemon.name = "slurmd-" + node.name;
   daemon.argv = {"slurmd", "-D", "-N", node.name};
   daemon.holder = node.holder;
   daemon.node = node.name;
   daemon.core = node.core;
-  OK_OR_RETURN(pid, launch(lab, daemon));
+  STOKER_ASSIGN_OR_RETURN(pid, launch(lab, daemon));
   node.slurmd = pid;
   return {};
 }
@@ -22,7 +22,7 @@ Status start_controller(Lab& lab) {
   daemon.name = "slurmctld";
   daemon.argv = {"slurmctld", "-D"};
   daemon.holder = lab.login;
-  OK_OR_RETURN(pid, launch(lab, daemon));
+  STOKER_ASSIGN_OR_RETURN(pid, launch(lab, daemon));
   lab.controller = pid;
   return {};
 }

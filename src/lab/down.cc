@@ -1,10 +1,12 @@
-// Takes a lab away in an order in which a crash at any point leaves something that a second `down` finds:
-//   1. the processes that lab.json names beside the daemons: whoever is still making it, its guardian
-//   2. all processes of the lab, by force, until none is found: daemons, steps, jobs, holders of namespaces
-//   3. mounts of this host below its folder
+// Removes a lab in an order that lets a second `down` finish after a crash at any point:
+//   1. the helper processes named in lab.json: the starter and the guardian
+//   2. all processes of the lab, with SIGKILL, repeatedly: daemons, steps, jobs, namespace holders
+//   3. this host's mounts below its folder
 //   4. links (they carry the lab's mark), then network namespaces (known by their names)
 //   5. the folder, lab.json with it, renamed first so that no half of it is taken for a lab
-// After 2 nothing makes new processes, files or mounts.
+// After step 2 no process creates new processes, files or mounts.
+#include "lab/down.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <signal.h>
@@ -13,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "lab/launch.h"
 #include "lab/make/network.h"
-#include "lab/members.h"
-#include "lab/up.h"
+#include "lab/processes.h"
 
 namespace stoker::lab {
 namespace {
@@ -33,7 +35,7 @@ bool is_stoker(pid_t pid) {
   return program && program->starts_with("stoker");
 }
 
-int end_helpers(const Path& folder) {
+int kill_helpers(const Path& folder) {
   const auto lab = open(folder.filename().string());
   if (!lab) return 0;
   int ended = 0;
@@ -43,18 +45,18 @@ int end_helpers(const Path& folder) {
   return ended;
 }
 
-Result<int> end_members(const Path& folder) {
+Result<int> kill_lab_processes(const Path& folder) {
   const Deadline deadline = Deadline::after(kEndTime);
   std::vector<pid_t> killed;
   for (;;) {
-    const std::vector<Member> left = find_members(folder);
+    const std::vector<LabProcess> left = find_lab_processes(folder);
     if (left.empty()) return static_cast<int>(killed.size());
-    for (const Member& member : left) {
-      if (std::ranges::find(killed, member.pid) == killed.end()) killed.push_back(member.pid);
-      kill_process(member.pid);
+    for (const LabProcess& process : left) {
+      if (std::ranges::find(killed, process.pid) == killed.end()) killed.push_back(process.pid);
+      kill_process(process.pid);
     }
     if (deadline.passed()) {
-      return timeout("{}: process {} ({}) does not end", folder.filename(), left[0].pid,
+      return timeout("{}: process {} ({}) does not exit", folder.filename(), left[0].pid,
                      printable(left[0].program));
     }
     RealClock().sleep(std::chrono::milliseconds(5));
@@ -78,26 +80,26 @@ std::vector<std::string> mounts_below(const Path& folder) {
 
 Result<bool> remove_folder(const Path& folder) {
   if (!folder_exists(folder)) return false;
-  // check_name() refuses such a name: whatever is left of it after a crash is never taken for a lab.
+  // check_name() rejects such a name, so remains after a crash are never mistaken for a lab.
   const Path gone = folder.parent_path() / format(".{}.{}", folder.filename(), random_name());
-  RETURN_IF_ERROR(rename_path(folder, gone));
-  RETURN_IF_ERROR(remove_tree(gone));
+  STOKER_RETURN_IF_ERROR(rename_path(folder, gone));
+  STOKER_RETURN_IF_ERROR(remove_tree(gone));
   return true;
 }
 
-void remove_remains(const Path& folder) {
+void remove_leftovers(const Path& folder) {
   const std::string prefix = format(".{}.", folder.filename());
   if (const auto entries = list_directory(folder.parent_path())) {
     for (const std::string& entry : *entries) {
       if (entry.starts_with(prefix)) (void)remove_tree(folder.parent_path() / entry);
     }
   }
-  ::rmdir(folder.parent_path().c_str());  // when it was the last lab
+  ::rmdir(folder.parent_path().c_str());  // if it was the last lab
 }
 
-// All but the folder.
-Status take_away(const Path& folder, Removed& removed) {
-  OK_OR_RETURN(processes, end_members(folder));
+// Removes everything except the folder.
+Status remove_resources(const Path& folder, Removed& removed) {
+  STOKER_ASSIGN_OR_RETURN(processes, kill_lab_processes(folder));
   removed.processes += processes;
   for (const std::string& point : mounts_below(folder)) {
     if (::umount2(point.c_str(), MNT_DETACH) == 0) ++removed.mounts;
@@ -109,11 +111,11 @@ Status take_away(const Path& folder, Removed& removed) {
   return {};
 }
 
-Status take_orphans_away(std::string_view name, Removed& removed) {
+Status remove_orphan_resources(std::string_view name, Removed& removed) {
   if (::geteuid() != 0 || orphans_named(name).empty()) return {};
-  // Under the lock no lab makes its links, so that whatever has links has its folder, too, or is an orphan.
-  OK_OR_RETURN(lock, NetworkLock::acquire(Deadline::after(kLockTime)));
-  for (const Path& folder : orphans_named(name)) RETURN_IF_ERROR(take_away(folder, removed));
+  // While the lock is held no lab creates links, so links without a folder belong to an orphan.
+  STOKER_ASSIGN_OR_RETURN(lock, NetworkLock::acquire(Deadline::after(kLockTime)));
+  for (const Path& folder : orphans_named(name)) STOKER_RETURN_IF_ERROR(remove_resources(folder, removed));
   lock.release();
   return {};
 }
@@ -122,20 +124,20 @@ Status take_orphans_away(std::string_view name, Removed& removed) {
 
 Result<Removed> remove_orphans(std::string_view name) {
   Removed removed;
-  RETURN_IF_ERROR(take_orphans_away(name, removed));
+  STOKER_RETURN_IF_ERROR(remove_orphan_resources(name, removed));
   return removed;
 }
 
 Result<Removed> down(std::string_view name) {
-  RETURN_IF_ERROR(check_name(name));
+  STOKER_RETURN_IF_ERROR(check_name(name));
   const Path folder = labs_folder() / name;
   Removed removed;
-  RETURN_IF_ERROR(take_orphans_away(name, removed));
-  removed.processes += end_helpers(folder);
-  RETURN_IF_ERROR(take_away(folder, removed));
-  OK_OR_RETURN(is_gone, remove_folder(folder));
+  STOKER_RETURN_IF_ERROR(remove_orphan_resources(name, removed));
+  removed.processes += kill_helpers(folder);
+  STOKER_RETURN_IF_ERROR(remove_resources(folder, removed));
+  STOKER_ASSIGN_OR_RETURN(is_gone, remove_folder(folder));
   removed.folder = is_gone;
-  remove_remains(folder);
+  remove_leftovers(folder);
   return removed;
 }
 

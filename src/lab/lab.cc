@@ -12,30 +12,30 @@ namespace stoker::lab {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view to_text(Mode mode) { return mode == Mode::namespaces ? "namespaces" : "processes"; }
+std::string_view to_text(LabMode mode) { return mode == LabMode::namespaces ? "namespaces" : "processes"; }
 
-Result<Mode> parse_mode(std::string_view text) {
-  if (text == "processes") return Mode::processes;
-  if (text == "namespaces") return Mode::namespaces;
+Result<LabMode> parse_mode(std::string_view text) {
+  if (text == "processes") return LabMode::processes;
+  if (text == "namespaces") return LabMode::namespaces;
   return invalid("lab: mode '{}': must be processes or namespaces", printable(text));
 }
 
-Path Lab::local(const Node& node) const {
-  return mode == Mode::namespaces ? folder / "local" : folder / "nodes" / node.name / "local";
+Path Lab::local(const LabNode& node) const {
+  return mode == LabMode::namespaces ? folder / "local" : folder / "nodes" / node.name / "local";
 }
 
-Path Lab::local_from_host(const Node& node) const {
-  if (mode == Mode::processes) return local(node);
+Path Lab::local_from_host(const LabNode& node) const {
+  if (mode == LabMode::processes) return local(node);
   return Path(format("/proc/{}/root{}", node.holder, local(node)));
 }
 
-const Node* Lab::find(std::string_view node) const {
-  const auto found = std::ranges::find(nodes, node, &Node::name);
+const LabNode* Lab::find(std::string_view node) const {
+  const auto found = std::ranges::find(nodes, node, &LabNode::name);
   return found == nodes.end() ? nullptr : &*found;
 }
 
-Node* Lab::find(std::string_view node) {
-  const auto found = std::ranges::find(nodes, node, &Node::name);
+LabNode* Lab::find(std::string_view node) {
+  const auto found = std::ranges::find(nodes, node, &LabNode::name);
   return found == nodes.end() ? nullptr : &*found;
 }
 
@@ -47,7 +47,7 @@ Path labs_folder() {
 }
 
 Status check_name(std::string_view name) {
-  constexpr std::size_t kLongest = 11;  // a link is "<name>-n64", and Linux allows it 15 characters
+  constexpr std::size_t kLongest = 11;  // a link is named "<name>-n64"; Linux allows 15 characters
   const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
   const auto is_allowed = [&](char c) { return is_lower(c) || (c >= '0' && c <= '9'); };
   if (!name.empty() && name.size() <= kLongest && is_lower(name[0]) &&
@@ -78,8 +78,8 @@ void read(const Json& object, const char* key, T* out) {
   }
 }
 
-Node node_from(const Json& object) {
-  Node node;
+LabNode node_from(const Json& object) {
+  LabNode node;
   read(object, "name", &node.name);
   read(object, "address", &node.address);
   read(object, "port", &node.port);
@@ -91,7 +91,7 @@ Node node_from(const Json& object) {
   return node;
 }
 
-Json to_json(const Node& node) {
+Json to_json(const LabNode& node) {
   return {{"name", node.name},     {"address", node.address},
           {"port", node.port},     {"network_namespace", node.network_namespace},
           {"link", node.link},     {"core", node.core},
@@ -134,8 +134,8 @@ Result<Lab> parse(std::string_view text, const Path& folder) {
   std::string mode;
   read(object, "phase", &phase);
   read(object, "mode", &mode);
-  lab.phase = phase == "up" ? Phase::up : Phase::starting;
-  lab.mode = mode == "namespaces" ? Mode::namespaces : Mode::processes;
+  lab.phase = phase == "up" ? LabPhase::up : LabPhase::starting;
+  lab.mode = mode == "namespaces" ? LabMode::namespaces : LabMode::processes;
   each_field(lab, [&](const char* key, auto& field) { read(object, key, &field); });
   if (const auto nodes = object.find("nodes"); nodes != object.end() && nodes->is_array()) {
     for (const Json& node : *nodes) {
@@ -148,7 +148,7 @@ Result<Lab> parse(std::string_view text, const Path& folder) {
 namespace {
 
 Result<Lab> load(const Path& folder) {
-  OK_OR_RETURN(text, read_file(folder / "lab.json", 1_MiB));
+  STOKER_ASSIGN_OR_RETURN(text, read_file(folder / "lab.json", 1_MiB));
   return parse(text, folder);
 }
 
@@ -165,11 +165,11 @@ std::vector<std::string> names() {
 }  // namespace
 
 Result<Lab> open(std::string_view name) {
-  RETURN_IF_ERROR(check_name(name));
+  STOKER_RETURN_IF_ERROR(check_name(name));
   const Path folder = labs_folder() / name;
   if (!path_exists(folder / "lab.json")) {
     const std::vector<std::string> there = names();
-    const std::string others = there.empty() ? "" : format(" (there are: {})", join(there, ", "));
+    const std::string others = there.empty() ? "" : format(" (available: {})", join(there, ", "));
     return not_found("{}: no such lab{}", name, others).cure("stoker lab up --name {}", name);
   }
   return load(folder);
@@ -183,19 +183,20 @@ Result<std::vector<Lab>> list() {
   return labs;
 }
 
-Result<const Node*> find_node(const Lab& lab, std::string_view name) {
-  if (const Node* node = lab.find(name)) return node;
+Result<const LabNode*> find_node(const Lab& lab, std::string_view name) {
+  if (const LabNode* node = lab.find(name)) return node;
   std::vector<std::string> names;
-  for (const Node& node : lab.nodes) names.push_back(node.name);
-  return not_found("{}: no such node in {} (there are: {})", printable(name), lab.name, join(names, ", "));
+  for (const LabNode& node : lab.nodes) names.push_back(node.name);
+  return not_found("{}: no such node in {} (available: {})", printable(name), lab.name, join(names, ", "));
 }
 
 Status save(const Lab& lab) {
-  Json object = {
-      {"name", lab.name}, {"phase", lab.phase == Phase::up ? "up" : "starting"}, {"mode", to_text(lab.mode)}};
+  Json object = {{"name", lab.name},
+                 {"phase", lab.phase == LabPhase::up ? "up" : "starting"},
+                 {"mode", to_text(lab.mode)}};
   each_field(lab, [&](const char* key, const auto& field) { object[key] = field; });
   object["nodes"] = Json::array();
-  for (const Node& node : lab.nodes) object["nodes"].push_back(to_json(node));
+  for (const LabNode& node : lab.nodes) object["nodes"].push_back(to_json(node));
   return write_file(lab.folder / "lab.json", json_text(object, 2) + "\n");
 }
 
@@ -207,7 +208,7 @@ void set(Environment& environment, const std::string& name, const std::string& v
 }
 
 Command in_namespaces_of(pid_t holder, const Path& directory, std::vector<std::string> argv) {
-  // --wdns: the folder as the node sees it, not as this host does.
+  // --wdns: the folder in the node's namespace.
   Command command;
   command.argv = {"nsenter", "--target", std::to_string(holder),         "--mount",
                   "--uts",   "--net",    format("--wdns={}", directory), "--"};
@@ -235,9 +236,10 @@ Command client_command(const Lab& lab, std::vector<std::string> argv) {
   return command;
 }
 
-Command node_command(const Lab& lab, const Node& node, std::vector<std::string> argv, const Path& directory) {
+Command node_command(const Lab& lab, const LabNode& node, std::vector<std::string> argv,
+                     const Path& directory) {
   Command command = client_command(lab, std::move(argv));
-  if (lab.mode == Mode::processes) {
+  if (lab.mode == LabMode::processes) {
     command.directory = directory;
     return command;
   }
@@ -247,7 +249,7 @@ Command node_command(const Lab& lab, const Node& node, std::vector<std::string> 
 }
 
 Command login_command(const Lab& lab, std::vector<std::string> argv, const Path& directory) {
-  Node host;
+  LabNode host;
   host.holder = lab.login;
   return node_command(lab, host, std::move(argv), directory);
 }

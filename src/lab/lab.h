@@ -1,6 +1,6 @@
-// A lab: a real Slurm cluster of several nodes on this one machine. What it is made of, where it lies on disk
-// (lab.json in its folder), how to find labs and how to run something in one. Used by the rest of this room
-// and by `stoker lab`. Values; functions are thread-safe, but one process at a time should change a lab.
+// A lab: a real Slurm cluster of several nodes on this machine. Its parts, its folder with lab.json, finding
+// labs, running commands in one. Used by src/lab and `stoker lab`. Values; functions are thread-safe, but
+// only one process at a time should change a lab.
 #pragma once
 
 #include <cstdint>
@@ -10,56 +10,56 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::lab {
 
-/// How nodes differ from each other.
-enum class Mode {
+/// How nodes are isolated from each other.
+enum class LabMode {
   processes,   ///< one slurmd per node, all on this host's name and loopback address; any user
   namespaces,  ///< each node has its own address, host name, /etc/hosts, /dev/shm and local disk; root
 };
 /// "processes" or "namespaces".
-std::string_view to_text(Mode mode);
-Result<Mode> parse_mode(std::string_view text);
+std::string_view to_text(LabMode mode);
+Result<LabMode> parse_mode(std::string_view text);
 
-/// What lab to make.
+/// Options of a new lab.
 struct Options {
   std::string name = "lab1";
   int nodes = 4;
-  int cpus = 2;  ///< of each node, as Slurm counts them
-  int gpus = 2;  ///< of each node; made up
+  int cpus = 2;  ///< per node, in Slurm
+  int gpus = 2;  ///< per node; simulated
   int max_array_size = 1001;
-  Mode mode = Mode::processes;
+  LabMode mode = LabMode::processes;
   bool has_accounting = false;  ///< slurmdbd and a private MariaDB, for sacct
-  bool is_pinned = false;       ///< each node on one core of its own, in turn
-  pid_t owner = 0;              ///< the lab ends with this process; 0: only by `down`
+  bool is_pinned = false;       ///< pin each node to one core, in turn
+  pid_t owner = 0;              ///< the lab is removed when this process exits; 0: only by `down`
 };
 
-/// How far a lab is.
-enum class Phase { starting, up };
+/// Whether a lab is complete.
+enum class LabPhase { starting, up };
 
-/// One node. Its pids are 0 while nothing runs.
-struct Node {
+/// One node. Its pids are 0 while it is not running.
+struct LabNode {
   std::string name;               ///< "n1": Slurm's name, and the host name in namespaces mode
   std::string address;            ///< "10.77.3.1"; "127.0.0.1" in processes mode
   std::uint16_t port = 0;         ///< where its slurmd listens
   std::string network_namespace;  ///< "lab1-n1", in /run/netns; empty in processes mode
-  std::string link;               ///< this host's end of its cable, "lab1-n1"; empty in processes mode
+  std::string link;               ///< this host's end of its veth pair, "lab1-n1"; empty in processes mode
   int core = -1;                  ///< the core it is pinned to, or -1
-  pid_t holder = 0;               ///< the process that keeps its namespaces; 0 in processes mode
+  pid_t holder = 0;               ///< the process that holds its namespaces; 0 in processes mode
   pid_t slurmd = 0;
 };
 
-/// A lab as lab.json tells it.
+/// A lab, as stored in lab.json.
 struct Lab {
   std::string name;
   Path folder;
-  Phase phase = Phase::starting;
-  Mode mode = Mode::processes;
+  LabPhase phase = LabPhase::starting;
+  LabMode mode = LabMode::processes;
   int cpus = 0;
   int gpus = 0;
-  int memory_mb = 0;  ///< of each node, as Slurm counts it
+  int memory_mb = 0;  ///< per node, in Slurm
   int max_array_size = 0;
   bool has_accounting = false;
   std::string slurm_version;  ///< "22.05.8"
@@ -70,58 +70,56 @@ struct Lab {
   std::uint16_t controller_port = 0;
   std::uint16_t database_port = 0;  ///< slurmdbd's; 0 without accounting
 
-  pid_t starter = 0;   ///< the process that makes the lab; 0 once it is up
-  pid_t guardian = 0;  ///< the process that ends the lab with its owner; 0 without one
+  pid_t starter = 0;   ///< the process that creates the lab; 0 once it is up
+  pid_t guardian = 0;  ///< the process that removes the lab when its owner exits; 0 without an owner
   pid_t owner = 0;
-  pid_t login =
-      0;  ///< the process that keeps the private /etc/hosts of controller and shells; 0 in processes mode
+  pid_t login = 0;  ///< holds the private /etc/hosts of controller and shells; 0 in processes mode
   pid_t munged = 0;
   pid_t controller = 0;
   pid_t database = 0;    ///< mariadbd
   pid_t accounting = 0;  ///< slurmdbd
 
-  std::vector<Node> nodes;
+  std::vector<LabNode> nodes;
 
   Path slurm_conf() const { return folder / "etc/slurm.conf"; }
   Path log_folder() const { return folder / "log"; }
-  /// Seen alike by all nodes and by this host.
+  /// Shared by all nodes and this host.
   Path shared() const { return folder / "shared"; }
-  /// A node's own disk as its jobs name it: in namespaces mode the same path on every node, and another disk.
-  Path local(const Node& node) const;
-  /// The same folder as this host reaches it.
-  Path local_from_host(const Node& node) const;
-  /// nullptr when there is none of that name.
-  Node* find(std::string_view node);
-  const Node* find(std::string_view node) const;
+  /// A node's local disk as its jobs see it: in namespaces mode the same path on every node, but separate
+  /// disks.
+  Path local(const LabNode& node) const;
+  /// The same folder as seen by this host.
+  Path local_from_host(const LabNode& node) const;
+  /// nullptr if there is no such node.
+  LabNode* find(std::string_view node);
+  const LabNode* find(std::string_view node) const;
 };
 
-/// Where this user's labs are: $STOKER_LAB_DIR, else /tmp/stoker-lab-<uid>.
+/// The folder of this user's labs: $STOKER_LAB_DIR, else /tmp/stoker-lab-<uid>.
 Path labs_folder();
-/// A lower-case letter, then up to ten letters and digits: it becomes part of the names of network
-/// interfaces.
+/// A lower-case letter, then up to ten letters and digits, because it is part of network interface names.
 Status check_name(std::string_view name);
 
-/// The lab of that name, whatever its phase. NotFound "lab1: no such lab (there are: x, y)", Corrupt when its
+/// The lab of this name, in any phase. NotFound "lab1: no such lab (available: x, y)", Corrupt when its
 /// lab.json cannot be read.
 Result<Lab> open(std::string_view name);
-/// The lab that the text of its lab.json describes; what is missing or of another type stays as in a new Lab.
-/// Corrupt when it is no JSON object.
+/// Parses lab.json; missing or mistyped fields keep their defaults. Corrupt if the text is not a JSON object.
 Result<Lab> parse(std::string_view text, const Path& folder);
-/// All labs of this user that can be read, by name.
+/// All readable labs of this user, by name.
 Result<std::vector<Lab>> list();
-/// The lab's node of that name, or NotFound "n9: no such node in lab1 (there are: n1, n2)".
-Result<const Node*> find_node(const Lab& lab, std::string_view name);
+/// The lab's node of this name, or NotFound "n9: no such node in lab1 (available: n1, n2)".
+Result<const LabNode*> find_node(const Lab& lab, std::string_view name);
 /// Replaces lab.json.
 Status save(const Lab& lab);
 
-/// What makes this shell one of the lab: SLURM_CONF, and MODULEPATH with the lab's modules in front.
+/// Variables that connect a shell to the lab: SLURM_CONF, and MODULEPATH with the lab's modules first.
 Environment lab_variables(const Lab& lab);
-/// A program of Slurm, or any other, as a user of the lab runs it on this host: environment with SLURM_CONF.
+/// A command on this host with the lab's SLURM_CONF.
 Command client_command(const Lab& lab, std::vector<std::string> argv);
-/// Any program on a node, in the folder `directory` there: enters its namespaces in namespaces mode.
-Command node_command(const Lab& lab, const Node& node, std::vector<std::string> argv,
+/// A command on a node, in the folder `directory`; enters the node's namespaces in namespaces mode.
+Command node_command(const Lab& lab, const LabNode& node, std::vector<std::string> argv,
                      const Path& directory = "/");
-/// The same where the controller runs: this host, but with names of nodes that resolve.
+/// The same where the controller runs: on this host, with resolvable node names.
 Command login_command(const Lab& lab, std::vector<std::string> argv, const Path& directory = "/");
 
 }  // namespace stoker::lab

@@ -19,21 +19,21 @@ TEST(LabName, becomes_part_of_the_names_of_links) {
             "lab: name 'a\\x0ab': must be a lower-case letter, then up to 10 letters and digits");
 }
 
-TEST(LabFile, gives_back_what_was_saved) {
+TEST(LabFile, round_trips) {
   const TempDirectory folder;
   Lab lab;
   lab.folder = folder / "lab7";
   ASSERT_TRUE(make_directory(lab.folder).ok());
   lab.name = "lab7";
-  lab.phase = Phase::up;
-  lab.mode = Mode::namespaces;
+  lab.phase = LabPhase::up;
+  lab.mode = LabMode::namespaces;
   lab.cpus = 2;
   lab.controller_port = 65535;
   lab.started = 1763745600.25;
   lab.guardian = 4194303;
   lab.has_accounting = true;
-  lab.nodes = {
-      Node{.name = "n1", .address = "10.77.1.1", .port = 6818, .link = "lab7-n1", .core = -1, .holder = 12}};
+  lab.nodes = {LabNode{
+      .name = "n1", .address = "10.77.1.1", .port = 6818, .link = "lab7-n1", .core = -1, .holder = 12}};
   ASSERT_TRUE(save(lab).ok());
 
   const auto text = read_file(lab.folder / "lab.json");
@@ -41,8 +41,8 @@ TEST(LabFile, gives_back_what_was_saved) {
   const auto read = parse(*text, lab.folder);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->name, "lab7");
-  EXPECT_EQ(read->phase, Phase::up);
-  EXPECT_EQ(read->mode, Mode::namespaces);
+  EXPECT_EQ(read->phase, LabPhase::up);
+  EXPECT_EQ(read->mode, LabMode::namespaces);
   EXPECT_EQ(read->cpus, 2);
   EXPECT_EQ(read->controller_port, 65535);
   EXPECT_EQ(read->started, 1763745600.25);
@@ -54,13 +54,13 @@ TEST(LabFile, gives_back_what_was_saved) {
   EXPECT_EQ(read->nodes[0].holder, 12);
 }
 
-TEST(LabFile, what_is_of_another_type_or_out_of_range_is_as_if_it_were_missing) {
+TEST(LabFile, ignores_fields_of_wrong_type_or_range) {
   const auto lab = parse(R"({"cpus": "2", "gpus": 1e300, "controller_port": 65536, "database_port": -1,
                              "guardian": 18446744073709551615, "started": true, "nodes": [1, {"name": 7}, null]})",
                          "/labs/x");
   ASSERT_TRUE(lab.ok());
   EXPECT_EQ(lab->name, "x");
-  EXPECT_EQ(lab->phase, Phase::starting);
+  EXPECT_EQ(lab->phase, LabPhase::starting);
   EXPECT_EQ(lab->cpus, 0);
   EXPECT_EQ(lab->gpus, 0);
   EXPECT_EQ(lab->controller_port, 0);
@@ -71,7 +71,7 @@ TEST(LabFile, what_is_of_another_type_or_out_of_range_is_as_if_it_were_missing) 
   EXPECT_EQ(lab->nodes[0].name, "");
 }
 
-TEST(LabFile, that_is_no_object_is_corrupt) {
+TEST(LabFile, non_object_is_corrupt) {
   for (const char* text : {"", "[]", "{", "1", "{} {}"}) {
     const auto lab = parse(text, "/labs/x");
     ASSERT_FALSE(lab.ok()) << text;
@@ -83,13 +83,13 @@ TEST(LabFile, that_is_no_object_is_corrupt) {
 TEST(NodeCommand, enters_the_namespaces_of_its_node_only_where_it_has_some) {
   Lab lab;
   lab.folder = "/labs/x";
-  Node node{.name = "n1"};
+  LabNode node{.name = "n1"};
   node.holder = 77;
-  lab.mode = Mode::namespaces;
+  lab.mode = LabMode::namespaces;
   EXPECT_THAT(node_command(lab, node, {"hostname"}, "/home").argv,
               ElementsAre("nsenter", "--target", "77", "--mount", "--uts", "--net", "--wdns=/home", "--",
                           "hostname"));
-  lab.mode = Mode::processes;
+  lab.mode = LabMode::processes;
   const Command here = node_command(lab, node, {"hostname"}, "/home");
   EXPECT_THAT(here.argv, ElementsAre("hostname"));
   EXPECT_EQ(here.directory, "/home");

@@ -23,7 +23,7 @@ Environment daemon_environment(const Lab& lab, const Daemon& daemon) {
   return environment;
 }
 
-// setsid, nsenter and taskset each exec the next: the pid stays the same.
+// setsid, nsenter and taskset exec the next program, so the pid does not change.
 std::vector<std::string> wrapped(const Daemon& daemon) {
   std::vector<std::string> argv = {find_tool("setsid")};
   if (daemon.core >= 0) {
@@ -41,46 +41,47 @@ std::vector<std::string> wrapped(const Daemon& daemon) {
 }  // namespace
 
 Result<pid_t> launch(const Lab& lab, const Daemon& daemon) {
-  OK_OR_RETURN(log, File::open_append(lab.log_folder() / (daemon.name + ".out")));
+  STOKER_ASSIGN_OR_RETURN(log, File::open_append(lab.log_folder() / (daemon.name + ".out")));
   Command command;
   command.argv = wrapped(daemon);
   command.environment = daemon_environment(lab, daemon);
   command.directory = "/";
   command.stdout_fd = command.stderr_fd = log.fd();
-  OK_OR_RETURN(child, Child::spawn(command));
+  STOKER_ASSIGN_OR_RETURN(child, Child::spawn(command));
   return child.pid();
 }
 
-std::string last_words(const Lab& lab, std::string_view daemon) {
+std::string last_log_line(const Lab& lab, std::string_view daemon) {
   for (const char* ending : {"out", "log"}) {
     const auto text = read_file(lab.log_folder() / format("{}.{}", daemon, std::string_view(ending)));
     if (!text) continue;
-    const std::string_view said = trim(*text);
-    if (!said.empty()) return printable(said.substr(said.rfind('\n') + 1));
+    const std::string_view content = trim(*text);
+    if (!content.empty()) return printable(content.substr(content.rfind('\n') + 1));
   }
   return "";
 }
 
-Status ended_early(const Lab& lab, const Awaited& daemon) {
-  const std::string words = last_words(lab, daemon.name);
-  return unavailable("{}: {} ended at its start{}", lab.name, daemon.name, words.empty() ? "" : ": " + words);
+Status ended_early(const Lab& lab, const StartingDaemon& daemon) {
+  const std::string words = last_log_line(lab, daemon.name);
+  return unavailable("{}: {} exited during start{}", lab.name, daemon.name,
+                     words.empty() ? "" : ": " + words);
 }
 
-Status does_not_answer(const Lab& lab, const Awaited& daemon) {
-  const std::string words = last_words(lab, daemon.name);
+Status startup_timeout(const Lab& lab, const StartingDaemon& daemon) {
+  const std::string words = last_log_line(lab, daemon.name);
   return timeout("{}: {} does not answer{}", lab.name, daemon.name,
-                 words.empty() ? "" : format(" (its last words: {})", words));
+                 words.empty() ? "" : format(" (last log line: {})", words));
 }
 
 bool is_running(pid_t pid) {
   if (pid <= 0) return false;
-  // The first thread of a killed process is a zombie a moment before the last has closed its sockets.
+  // The first thread of a killed process becomes a zombie before the last one has closed its sockets.
   std::error_code error;
   const std::filesystem::directory_iterator threads(format("/proc/{}/task", pid), error);
   if (!error && std::distance(begin(threads), end(threads)) > 1) return true;
   const auto stat = read_pseudo_file(format("/proc/{}/stat", pid));
   if (!stat) return false;
-  // "pid (comm) S ...", and comm may hold anything.
+  // "pid (comm) S ..."; comm may contain any character.
   const std::size_t end = stat->rfind(')');
   return end != std::string::npos && end + 2 < stat->size() && (*stat)[end + 2] != 'Z' &&
          (*stat)[end + 2] != 'X';

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lab/daemons.h"
+#include "lab/launch.h"
 #include "slurm/node_list.h"
 
 namespace stoker::lab {
@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kAskTime = std::chrono::seconds(5);
 
-std::string ask(const Lab& lab, std::vector<std::string> argv, bool* has_answer) {
+std::string query_slurm(const Lab& lab, std::vector<std::string> argv, bool* has_answer) {
   auto answer = run_program(client_command(lab, std::move(argv)), Deadline::after(kAskTime));
   *has_answer = answer && answer->exit.ok();
   return *has_answer ? std::move(answer->out) : std::string();
@@ -52,9 +52,9 @@ void read_jobs(std::string_view text, LabState& state) {
 
 }  // namespace
 
-LabState look_at(const Lab& lab) {
+LabState query_state(const Lab& lab) {
   LabState state;
-  for (const Node& node : lab.nodes) {
+  for (const LabNode& node : lab.nodes) {
     state.nodes.push_back({node.name, "unknown", format("-/{}", lab.cpus), "", is_running(node.slurmd), {}});
   }
   const auto add = [&](const char* name, pid_t pid) {
@@ -64,12 +64,12 @@ LabState look_at(const Lab& lab) {
   add("mariadbd", lab.database);
   add("slurmdbd", lab.accounting);
   add("slurmctld", lab.controller);
-  const std::string nodes = ask(
+  const std::string nodes = query_slurm(
       lab, {"sinfo", "--noheader", "--partition=cpu", "--Node", "--format=%N|%T|%C|%E"}, &state.is_answering);
   if (!state.is_answering) return state;
   read_nodes(nodes, state.nodes);
   bool has_jobs = false;
-  read_jobs(ask(lab, {"squeue", "--noheader", "--array", "--format=%i|%T|%N"}, &has_jobs), state);
+  read_jobs(query_slurm(lab, {"squeue", "--noheader", "--array", "--format=%i|%T|%N"}, &has_jobs), state);
   return state;
 }
 

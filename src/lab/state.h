@@ -1,4 +1,4 @@
-// What a lab is doing now, as Slurm and /proc tell it. Used by `stoker lab status`.
+// The current state of a lab, from Slurm and /proc. Used by `stoker lab status`.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace stoker::lab {
 
 struct NodeState {
   std::string name;
-  std::string state;   ///< Slurm's word: "idle", "mixed", "down*"; "unknown" when slurmctld does not answer
+  std::string state;   ///< Slurm's state: "idle", "mixed", "down*"; "unknown" if slurmctld does not answer
   std::string cpus;    ///< "1/2": allocated of all
   std::string reason;  ///< why it is down or drained; may be empty
   bool has_daemon = false;
@@ -31,7 +31,7 @@ struct LabState {
   int running = 0;
 };
 
-/// Asks sinfo and squeue, each for at most five seconds.
-LabState look_at(const Lab& lab);
+/// Runs sinfo and squeue, each for at most five seconds.
+LabState query_state(const Lab& lab);
 
 }  // namespace stoker::lab

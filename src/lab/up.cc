@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "lab/daemons.h"
+#include "lab/down.h"
 #include "lab/launch.h"
 #include "lab/make/database.h"
 #include "lab/make/files.h"
@@ -20,22 +21,21 @@
 namespace stoker::lab {
 namespace {
 
-constexpr auto kStartTime = std::chrono::seconds(120);  // a loaded machine takes its time
-constexpr ByteCount kRoom = 32_MiB;
-constexpr ByteCount kRoomForDatabase = 160_MiB;
-// A step's socket is "<folder>/nodes/n64/spool/n64_4294967295.4294967295", and Linux allows it 107
-// characters.
+constexpr auto kStartTime = std::chrono::seconds(120);  // generous, for loaded machines
+constexpr ByteCount kMinFreeSpace = 32_MiB;
+constexpr ByteCount kMinFreeSpaceWithDatabase = 160_MiB;
+// A step's socket is "<folder>/nodes/n64/spool/n64_4294967295.4294967295"; Linux allows 107 characters.
 constexpr std::size_t kLongestFolder = 60;
 
 Status check_privileges(const Options& options) {
-  if (options.mode == Mode::processes) return {};
+  if (options.mode == LabMode::processes) return {};
   if (::geteuid() != 0) {
     return invalid("lab: namespaces need root (--mode namespaces)").cure("stoker lab up --mode processes");
   }
   return check_namespaces();
 }
 
-// Blanks and '#' end a value in slurm.conf, '%' and '[' mean something in it, ':' ends an entry of
+// Blanks and '#' end a value in slurm.conf, '%' and '[' are special there, ':' separates entries of
 // MODULEPATH.
 bool is_plain(std::string_view path) {
   return std::ranges::all_of(path, [](char c) {
@@ -44,7 +44,7 @@ bool is_plain(std::string_view path) {
   });
 }
 
-// The folder of this user's labs: others may look into it, but not be its owner.
+// Creates or checks the folder of this user's labs, which must be writable only by this user.
 Status claim_labs_folder(const Path& folder) {
   if (folder.string().size() + 12 > kLongestFolder) {
     return invalid(
@@ -57,11 +57,11 @@ Status claim_labs_folder(const Path& folder) {
         "lab: {}: Slurm's files take only letters, digits and . _ - + @ in a path (STOKER_LAB_DIR)",
         printable(folder.string()));
   }
-  RETURN_IF_ERROR(make_directories(folder));
+  STOKER_RETURN_IF_ERROR(make_directories(folder));
   struct stat status{};
   if (::lstat(folder.c_str(), &status) != 0) return posix_error(folder.string(), errno);
   if (S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 022) == 0) return {};
-  return invalid("lab: {}: must be a folder of yours that only you can write to", printable(folder.string()))
+  return invalid("lab: {}: must be your folder, writable only by you", printable(folder.string()))
       .cure("STOKER_LAB_DIR=/path/to/another stoker lab up");
 }
 
@@ -69,40 +69,39 @@ Status claim_folder(const Path& folder) {
   Status made = make_directory(folder);
   if (made.ok()) return {};
   if (made.code() != Code::exists) return made;
-  return exists("{}: there is a lab of that name ({})", folder.filename(), folder)
+  return exists("{}: a lab with this name exists ({})", folder.filename(), folder)
       .cure("stoker lab down --name {0}      (or another: stoker lab up --name other)", folder.filename());
 }
 
-Status check_room(const Options& options, const Path& folder) {
-  const ByteCount needed = options.has_accounting ? kRoomForDatabase : kRoom;
+Status check_free_space(const Options& options, const Path& folder) {
+  const ByteCount needed = options.has_accounting ? kMinFreeSpaceWithDatabase : kMinFreeSpace;
   const auto free = free_space(folder);
   if (!free || *free >= needed) return {};
   return no_space("{}: {} free in {}, needs {}", options.name, rounded(*free), folder.parent_path(),
                   rounded(needed))
-      .cure("STOKER_LAB_DIR=/path/with/room stoker lab up --name {}", options.name);
+      .cure("STOKER_LAB_DIR=/path/with/space stoker lab up --name {}", options.name);
 }
 
-// What up() makes a lab with.
-struct Making {
+// State of a lab's startup.
+struct LabStartup {
   Lab& lab;
-  const Site& site;
+  const HostInfo& host_info;
   Deadline deadline;
   const Progress& progress;
 
   Status check_stop() const {
-    return progress.stop_requested() ? cancelled("{}: interrupted; nothing of it is left", lab.name)
-                                     : Status();
+    return progress.stop_requested() ? cancelled("{}: interrupted; the lab was removed", lab.name) : Status();
   }
 };
 
 Status make_namespaces(Lab& lab) {
-  RETURN_IF_ERROR(make_network(lab));
-  for (Node& node : lab.nodes) RETURN_IF_ERROR(start_holder(lab, node));
+  STOKER_RETURN_IF_ERROR(make_network(lab));
+  for (LabNode& node : lab.nodes) STOKER_RETURN_IF_ERROR(start_holder(lab, node));
   return start_login_holder(lab);
 }
 
-Status start_munged(Making& making) {
-  Lab& lab = making.lab;
+Status start_munged(LabStartup& startup) {
+  Lab& lab = startup.lab;
   Daemon daemon;
   daemon.name = "munged";
   daemon.argv = {"munged",
@@ -114,15 +113,15 @@ Status start_munged(Making& making) {
                  format("--pid-file={}/run/munged.pid", lab.folder),
                  format("--seed-file={}/run/munged.seed", lab.folder),
                  format("--log-file={}/log/munged.log", lab.folder)};
-  OK_OR_RETURN(pid, launch(lab, daemon));
+  STOKER_ASSIGN_OR_RETURN(pid, launch(lab, daemon));
   lab.munged = pid;
-  return wait_until(lab, {"munged", pid}, making.deadline, [&] { return path_exists(munge_socket(lab)); });
+  return wait_until(lab, {"munged", pid}, startup.deadline, [&] { return path_exists(munge_socket(lab)); });
 }
 
-Status wait_for_nodes(const Making& making) {
-  const Lab& lab = making.lab;
+Status wait_for_nodes(const LabStartup& startup) {
+  const Lab& lab = startup.lab;
   for (;;) {
-    RETURN_IF_ERROR(making.check_stop());
+    STOKER_RETURN_IF_ERROR(startup.check_stop());
     const auto states = run_program(
         client_command(lab, {"sinfo", "--noheader", "--partition=cpu", "--Node", "--format=%N %t"}),
         Deadline::after(std::chrono::seconds(10)));
@@ -132,10 +131,10 @@ Status wait_for_nodes(const Making& making) {
     }
     if (idle == lab.nodes.size()) return {};
     if (!is_running(lab.controller)) return ended_early(lab, {"slurmctld", lab.controller});
-    for (const Node& node : lab.nodes) {
+    for (const LabNode& node : lab.nodes) {
       if (!is_running(node.slurmd)) return ended_early(lab, {"slurmd-" + node.name, node.slurmd});
     }
-    if (making.deadline.passed()) {
+    if (startup.deadline.passed()) {
       return timeout("{}: {} of {} nodes are idle after {}", lab.name, idle, lab.nodes.size(),
                      rounded_duration(kStartTime));
     }
@@ -147,74 +146,74 @@ Status wait_for_nodes(const Making& making) {
 Result<std::string> slurm_version(const Lab& lab) {
   Command command;
   command.argv = {find_tool("slurmd"), "-V"};
-  OK_OR_RETURN(said, run_tool(lab.name, command, Deadline::after(std::chrono::seconds(20))));
-  const std::string_view text = trim(said);
+  STOKER_ASSIGN_OR_RETURN(output, run_tool(lab.name, command, Deadline::after(std::chrono::seconds(20))));
+  const std::string_view text = trim(output);
   return std::string(text.substr(text.rfind(' ') + 1));
 }
 
-Status start_all(Making& making, const Options& options) {
-  Lab& lab = making.lab;
-  RETURN_IF_ERROR(start_munged(making));
+Status start_all(LabStartup& startup, const Options& options) {
+  Lab& lab = startup.lab;
+  STOKER_RETURN_IF_ERROR(start_munged(startup));
   if (options.has_accounting) {
-    RETURN_IF_ERROR(start_database(lab, making.site, making.deadline));
-    RETURN_IF_ERROR(making.check_stop());
-    RETURN_IF_ERROR(start_accounting(lab, making.site, making.deadline));
+    STOKER_RETURN_IF_ERROR(start_database(lab, startup.host_info, startup.deadline));
+    STOKER_RETURN_IF_ERROR(startup.check_stop());
+    STOKER_RETURN_IF_ERROR(start_accounting(lab, startup.host_info, startup.deadline));
   }
-  RETURN_IF_ERROR(making.check_stop());
-  RETURN_IF_ERROR(start_controller(lab));
-  RETURN_IF_ERROR(wait_for_controller(lab, making.deadline));
-  for (Node& node : lab.nodes) RETURN_IF_ERROR(start_slurmd(lab, node));
-  RETURN_IF_ERROR(save(lab));
-  return wait_for_nodes(making);
+  STOKER_RETURN_IF_ERROR(startup.check_stop());
+  STOKER_RETURN_IF_ERROR(start_controller(lab));
+  STOKER_RETURN_IF_ERROR(wait_for_controller(lab, startup.deadline));
+  for (LabNode& node : lab.nodes) STOKER_RETURN_IF_ERROR(start_slurmd(lab, node));
+  STOKER_RETURN_IF_ERROR(save(lab));
+  return wait_for_nodes(startup);
 }
 
-// Everything after the folder is ours.
+// Creates a lab in its claimed folder.
 Result<Lab> make(const Options& options, const Path& folder, const Progress& progress) {
-  RETURN_IF_ERROR(check_room(options, folder));
-  OK_OR_RETURN(site, this_site());
+  STOKER_RETURN_IF_ERROR(check_free_space(options, folder));
+  STOKER_ASSIGN_OR_RETURN(host_info, read_host_info());
   Lab guarded;
   guarded.name = options.name;
   guarded.folder = folder;
   guarded.owner = options.owner;
-  if (options.owner != 0) RETURN_IF_ERROR(start_guardian(guarded));
-  OK_OR_RETURN(network_lock, NetworkLock::acquire(Deadline::after(kStartTime)));
-  OK_OR_RETURN(plan, make_plan(options, folder));
+  if (options.owner != 0) STOKER_RETURN_IF_ERROR(start_guardian(guarded));
+  STOKER_ASSIGN_OR_RETURN(network_lock, NetworkLock::acquire(Deadline::after(kStartTime)));
+  STOKER_ASSIGN_OR_RETURN(plan, make_plan(options, folder));
   Lab& lab = plan.lab;
   lab.guardian = guarded.guardian;
   lab.starter = ::getpid();
   lab.started = unix_seconds(RealClock().wall());
-  OK_OR_RETURN(version, slurm_version(lab));
+  STOKER_ASSIGN_OR_RETURN(version, slurm_version(lab));
   lab.slurm_version = version;
-  RETURN_IF_ERROR(save(lab));
-  RETURN_IF_ERROR(write_files(lab, site));
-  if (options.mode == Mode::namespaces) {
-    RETURN_IF_ERROR(make_namespaces(lab));
-    RETURN_IF_ERROR(save(lab));
+  STOKER_RETURN_IF_ERROR(save(lab));
+  STOKER_RETURN_IF_ERROR(write_files(lab, host_info));
+  if (options.mode == LabMode::namespaces) {
+    STOKER_RETURN_IF_ERROR(make_namespaces(lab));
+    STOKER_RETURN_IF_ERROR(save(lab));
   }
   network_lock.release();
-  Making making{lab, site, Deadline::after(kStartTime), progress};
-  RETURN_IF_ERROR(start_all(making, options));
-  lab.phase = Phase::up;
+  LabStartup startup{lab, host_info, Deadline::after(kStartTime), progress};
+  STOKER_RETURN_IF_ERROR(start_all(startup, options));
+  lab.phase = LabPhase::up;
   lab.starter = 0;
-  RETURN_IF_ERROR(save(lab));
+  STOKER_RETURN_IF_ERROR(save(lab));
   return std::move(lab);
 }
 
 }  // namespace
 
 Result<Lab> up(const Options& options, const Progress& progress) {
-  RETURN_IF_ERROR(check_options(options));
-  RETURN_IF_ERROR(check_packages(options));
-  RETURN_IF_ERROR(check_privileges(options));
-  // Whatever the caller's shell has open (a lock, a pipe) must not stay open as long as the lab.
+  STOKER_RETURN_IF_ERROR(check_options(options));
+  STOKER_RETURN_IF_ERROR(check_packages(options));
+  STOKER_RETURN_IF_ERROR(check_privileges(options));
+  // Daemons must not inherit files of the caller's shell, like a lock or a pipe.
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  RETURN_IF_ERROR(claim_labs_folder(labs_folder()));
+  STOKER_RETURN_IF_ERROR(claim_labs_folder(labs_folder()));
   const Path folder = labs_folder() / options.name;
-  if (options.mode == Mode::namespaces && !folder_exists(folder)) {
+  if (options.mode == LabMode::namespaces && !folder_exists(folder)) {
     if (auto removed = remove_orphans(options.name); !removed) return std::move(removed).error();
-    RETURN_IF_ERROR(check_names_free(folder));
+    STOKER_RETURN_IF_ERROR(check_names_free(folder));
   }
-  RETURN_IF_ERROR(claim_folder(folder));
+  STOKER_RETURN_IF_ERROR(claim_folder(folder));
   auto lab = make(options, folder, progress);
   if (!lab) {
     if (auto removed = down(options.name); !removed)

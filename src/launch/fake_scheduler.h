@@ -1,5 +1,4 @@
-// A scheduler for tests: takes jobs, says what it is told to say, counts the questions. Belongs to one
-// thread.
+// A scheduler for tests: accepts jobs, returns preset answers, counts calls. Belongs to one thread.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +14,9 @@ namespace stoker::launch {
 class FakeScheduler final : public slurm::Scheduler {
  public:
   Result<std::string> submit(const Path& script, Deadline) override {
-    ++questions;
+    ++calls;
     if (!problem.ok()) return problem;
-    slurm::JobFacts job;
+    slurm::JobInfo job;
     job.id = std::to_string(100 + listed.jobs.size());
     job.state = slurm::JobState::pending;
     job.state_text = "PENDING";
@@ -33,64 +32,64 @@ class FakeScheduler final : public slurm::Scheduler {
     return job.id;
   }
   Result<slurm::JobList> jobs(Deadline) override {
-    ++questions;
+    ++calls;
     if (!problem.ok()) return problem;
     return listed;
   }
   Result<slurm::JobList> find(std::span<const std::string> ids, Deadline) override {
-    ++questions;
+    ++calls;
     if (!problem.ok()) return problem;
     slurm::JobList found;
-    for (const slurm::JobFacts& job : accounted.jobs) {
+    for (const slurm::JobInfo& job : accounted.jobs) {
       if (std::find(ids.begin(), ids.end(), job.id) != ids.end()) found.jobs.push_back(job);
     }
     return found;
   }
   Result<slurm::JobList> describe(std::string_view id, Deadline) override {
-    ++questions;
+    ++calls;
     if (!problem.ok()) return problem;
     slurm::JobList found;
     for (const slurm::JobList* list : {&listed, &accounted}) {
-      for (const slurm::JobFacts& job : list->jobs) {
+      for (const slurm::JobInfo& job : list->jobs) {
         if (job.id == id || job.id.starts_with(std::string(id) + "_")) found.jobs.push_back(job);
       }
       if (!found.jobs.empty()) return found;
     }
-    return not_found("job {}: Slurm knows none of that id", id);
+    return not_found("job {}: unknown to Slurm", id);
   }
   Status cancel(std::string_view id, Deadline) override {
-    ++questions;
+    ++calls;
     cancelled_ids.emplace_back(id);
     return problem.ok() ? cannot_cancel : problem;
   }
-  Status cancel_waiting(std::string_view id, Deadline) override {
-    ++questions;
+  Status cancel_pending(std::string_view id, Deadline) override {
+    ++calls;
     withdrawn_ids.emplace_back(id);
     return problem;
   }
   Status requeue(std::string_view id, Deadline) override {
-    ++questions;
+    ++calls;
     requeued_ids.emplace_back(id);
     return problem;
   }
   Result<bool> is_being_preempted(std::string_view, Deadline) override {
-    ++questions;
+    ++calls;
     if (!problem.ok()) return problem;
     return preempts;
   }
-  Result<std::int64_t> largest_array(Deadline) override {
-    ++questions;
+  Result<std::int64_t> max_array_tasks(Deadline) override {
+    ++calls;
     if (!problem.ok()) return problem;
     return array_limit;
   }
   Status cancel_step(std::string_view, std::string_view, Deadline) override { return problem; }
 
-  slurm::JobList listed;     ///< what the controller knows
-  slurm::JobList accounted;  ///< what accounting knows
-  Status problem;            ///< it cannot be asked
-  Status answer;             ///< it takes a job, and this comes back in place of the id
-  Status cannot_cancel;      ///< it can be asked, but ends nothing
-  int questions = 0;
+  slurm::JobList listed;     ///< jobs known to the controller
+  slurm::JobList accounted;  ///< jobs known to accounting
+  Status problem;            ///< every call fails with it
+  Status answer;             ///< submit accepts the job, but returns this instead of the id
+  Status cannot_cancel;      ///< cancel fails with it
+  int calls = 0;
   std::vector<std::string> cancelled_ids;
   std::vector<std::string> withdrawn_ids;
   std::vector<std::string> requeued_ids;

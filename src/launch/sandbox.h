@@ -1,5 +1,4 @@
-// A folder with a job file and its runs, and a scheduler that says what it is told to. For tests of this
-// room; belongs to one thread.
+// A folder with a job file and its runs, and a fake scheduler. For tests of this room; belongs to one thread.
 #pragma once
 
 #include <string>
@@ -7,19 +6,18 @@
 
 #include "base/file.h"
 #include "launch/fake_scheduler.h"
-#include "launch/run.h"
+#include "launch/start/run.h"
 #include "record/run_folder.h"
 
 namespace stoker::launch {
 
-class Sandbox {
+class LaunchSandbox {
  public:
-  /// The request to submit a job file of a name, a command and `more`. CHECK-fails for a job file that is
-  /// wrong.
+  /// A request to submit a job file with a name, a command and `more`. CHECK-fails for an invalid job file.
   Request request(const std::string& more = "") const {
-    CHECK(write_file(box_ / "job.yaml", "name: digits\nrun: sleep 9\n" + more).ok());
+    STOKER_CHECK(write_file(box_ / "job.yaml", "name: digits\nrun: sleep 9\n" + more).ok());
     auto job = job::load(box_ / "job.yaml", {.current_directory = box_.path()});
-    CHECK(job.ok());
+    STOKER_CHECK(job.ok());
     Request request{.job = std::move(*job)};
     request.stoker = "/opt/stoker";
     return request;
@@ -27,7 +25,7 @@ class Sandbox {
   std::vector<record::RunFolder> runs() const {
     std::vector<record::RunFolder> folders;
     const auto listed = record::list_runs(box_ / "runs");
-    CHECK(listed.ok());
+    STOKER_CHECK(listed.ok());
     for (const record::ListedRun& run : *listed) folders.push_back(*run.run);
     return folders;
   }

@@ -16,7 +16,7 @@
 namespace stoker::net {
 namespace {
 
-constexpr std::size_t kMostUnsent = 1024 * 1024;
+constexpr std::size_t kMaxUnsent = 1024 * 1024;
 
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -24,7 +24,8 @@ struct SocketAddress {
 };
 
 Result<SocketAddress> parse_address(std::string_view text) {
-  const Status bad = invalid("address '{}': not like 10.0.0.1:4000 or [fe80::1]:4000", printable(text));
+  const Status bad =
+      invalid("address '{}': expected the form 10.0.0.1:4000 or [fe80::1]:4000", printable(text));
   const std::size_t colon = text.rfind(':');
   std::int64_t port = 0;
   if (colon == std::string_view::npos || !parse_number(text.substr(colon + 1), &port) || port < 1 ||
@@ -57,7 +58,7 @@ std::string numeric(const sockaddr_storage& storage) {
   return ::inet_ntop(storage.ss_family, address, text, sizeof text) == nullptr ? "" : text;
 }
 
-// A host that dies without a word is noticed after about 15 s instead of hours; small messages go at once.
+// Detects a dead host after about 15 s instead of hours, and sends small messages at once.
 void tune(int fd) {
   const auto set = [fd](int level, int option, int value) {
     ::setsockopt(fd, level, option, &value, sizeof value);
@@ -72,18 +73,18 @@ void tune(int fd) {
 
 }  // namespace
 
-Result<Dial> Dial::start(std::string_view address) {
-  OK_OR_RETURN(target, parse_address(address));
+Result<PendingConnection> PendingConnection::start(std::string_view address) {
+  STOKER_ASSIGN_OR_RETURN(target, parse_address(address));
   Fd fd(::socket(target.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return posix_error(address, errno);
   if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&target.storage), target.size) != 0 &&
       errno != EINPROGRESS) {
     return posix_error(address, errno);
   }
-  return Dial(std::move(fd), std::string(address));
+  return PendingConnection(std::move(fd), std::string(address));
 }
 
-Result<Channel> Dial::finish() && {
+Result<Channel> PendingConnection::finish() && {
   int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -93,7 +94,7 @@ Result<Channel> Dial::finish() && {
 }
 
 Result<Channel> Channel::connect(std::string_view address, Deadline deadline) {
-  OK_OR_RETURN(dial, Dial::start(address));
+  STOKER_ASSIGN_OR_RETURN(dial, PendingConnection::start(address));
   pollfd waiting{dial.fd(), POLLOUT, 0};
   while (::poll(&waiting, 1, deadline.poll_ms()) <= 0) {
     if (deadline.passed()) return timeout("{}: does not answer", address);
@@ -102,12 +103,12 @@ Result<Channel> Channel::connect(std::string_view address, Deadline deadline) {
 }
 
 Result<Channel> Channel::connect_any(const std::vector<std::string>& addresses, Deadline deadline) {
-  // Which of them wins should not hang on a moment: an earlier one may come a little later.
+  // An earlier address in the list may answer slightly later: wait for it, so that the choice is stable.
   constexpr std::chrono::milliseconds kGrace{100};
-  std::vector<std::optional<Dial>> dials(addresses.size());
+  std::vector<std::optional<PendingConnection>> dials(addresses.size());
   std::vector<std::string> reasons(addresses.size());
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    auto dial = Dial::start(addresses[i]);
+    auto dial = PendingConnection::start(addresses[i]);
     if (dial.ok()) dials[i] = std::move(*dial);
     if (!dial.ok()) reasons[i] = dial.status().message();
   }
@@ -131,7 +132,7 @@ Result<Channel> Channel::connect_any(const std::vector<std::string>& addresses, 
         continue;
       }
       best = std::move(*channel);
-      // From here on only those before it in the list can still win.
+      // From here on only earlier addresses in the list can win.
       dials.resize(which[k]);
       deadline = Deadline::at(std::min(deadline.time(), Deadline::after(kGrace).time()));
       break;
@@ -145,7 +146,7 @@ Result<Channel> Channel::connect_any(const std::vector<std::string>& addresses, 
                      reasons.empty() ? "it has no address" : ::stoker::join(reasons, "; "));
 }
 
-std::string Channel::own_address() const {
+std::string Channel::local_address() const {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
   return ::getsockname(fd(), reinterpret_cast<sockaddr*>(&storage), &size) == 0 ? numeric(storage) : "";
@@ -157,9 +158,9 @@ std::string Channel::peer_address() const {
   return ::getpeername(fd(), reinterpret_cast<sockaddr*>(&storage), &size) == 0 ? numeric(storage) : "";
 }
 
-Status Channel::send(const Message& message) {
-  if (closed_) return unavailable("connection: closed by the other end");
-  if (unsent_.size() > kMostUnsent) return unavailable("connection: the other end takes nothing");
+Status Channel::send(const ControlMessage& message) {
+  if (closed_) return unavailable("connection: closed by the peer");
+  if (unsent_.size() > kMaxUnsent) return unavailable("connection: the peer does not receive");
   unsent_ += encode(message);
   return flush();
 }
@@ -179,32 +180,32 @@ Status Channel::flush() {
   return {};
 }
 
-Result<std::vector<Message>> Channel::receive() {
+Result<std::vector<ControlMessage>> Channel::receive() {
   char buffer[16384];
   while (!closed_) {
     const ssize_t n = ::recv(fd_.get(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (n > 0) {
       parser_.feed(std::string_view(buffer, static_cast<std::size_t>(n)));
-      if (static_cast<std::size_t>(n) < sizeof buffer) break;  // the rest, if any, at the next poll
+      if (static_cast<std::size_t>(n) < sizeof buffer) break;  // the next poll returns the rest
     } else if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
       closed_ = true;
     } else if (errno != EINTR) {
       break;
     }
   }
-  std::vector<Message> messages;
+  std::vector<ControlMessage> messages;
   for (;;) {
-    OK_OR_RETURN(next, parser_.next());
+    STOKER_ASSIGN_OR_RETURN(next, parser_.next());
     if (!next) return messages;
     messages.push_back(std::move(*next));
   }
 }
 
-Result<Listener> Listener::open(Reach reach) {
+Result<Listener> Listener::open(ListenScope reach) {
   Listener listener;
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(reach == Reach::this_host ? INADDR_LOOPBACK : INADDR_ANY);
+  address.sin_addr.s_addr = htonl(reach == ListenScope::loopback ? INADDR_LOOPBACK : INADDR_ANY);
   listener.fd_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   socklen_t size = sizeof address;
   auto* raw = reinterpret_cast<sockaddr*>(&address);
@@ -213,7 +214,7 @@ Result<Listener> Listener::open(Reach reach) {
     return posix_error("listen for the ranks", errno);
   }
   const int port = ntohs(address.sin_port);
-  if (reach == Reach::this_host) {
+  if (reach == ListenScope::loopback) {
     listener.addresses_ = {format("127.0.0.1:{}", port)};
     return listener;
   }

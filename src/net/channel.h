@@ -1,5 +1,5 @@
-// One TCP connection that carries messages, and the socket on which a run listens for its ranks. Never blocks
-// but in connect, which has a deadline: owners poll(2). Each object belongs to one thread.
+// A TCP connection that carries messages, and the listening socket of a run. Only connect blocks, until its
+// deadline; owners poll(2). Each object belongs to one thread.
 #pragma once
 
 #include <string>
@@ -7,40 +7,41 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/status.h"
-#include "base/time.h"
 #include "net/message.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::net {
 
-/// A connection. Bytes that the other end does not take yet wait here, up to 1 MiB.
+/// A connection. Unsent bytes are buffered, up to 1 MiB.
 class Channel {
  public:
   Channel() = default;
   explicit Channel(Fd connected) : fd_(std::move(connected)) {}
 
-  /// Connects to "<numeric address>:<port>" or "[<IPv6>]:<port>". Timeout at the deadline, Unavailable when
-  /// refused or unreachable; no name is resolved.
+  /// Connects to "<numeric address>:<port>" or "[<IPv6>]:<port>". Timeout at the deadline, Unavailable if
+  /// refused or unreachable. Resolves no names.
   static Result<Channel> connect(std::string_view address, Deadline deadline);
-  /// The first in the list of one listener's addresses that answer; all are tried at once, so that one which
-  /// takes packets and says nothing costs no time.
+  /// Connects to the first address in the list that answers. All addresses are tried in parallel, so that an
+  /// address that drops packets costs no time.
   static Result<Channel> connect_any(const std::vector<std::string>& addresses, Deadline deadline);
 
-  /// Queues the message and sends what goes. Unavailable when the connection is gone or 1 MiB waits already.
-  Status send(const Message& message);
-  /// Sends what waits, as far as it goes.
+  /// Queues the message and sends without blocking. Unavailable if the connection is closed or 1 MiB is
+  /// queued.
+  Status send(const ControlMessage& message);
+  /// Sends queued bytes without blocking.
   Status flush();
-  /// True while bytes wait to be sent: poll for POLLOUT.
+  /// True while bytes are queued: poll for POLLOUT.
   bool has_unsent() const { return !unsent_.empty(); }
-  /// Every whole message that has come. Corrupt when the other end is no stoker.
-  Result<std::vector<Message>> receive();
-  /// True once the other end has closed, or the connection broke.
+  /// All complete messages received. Corrupt if the peer is not Stoker.
+  Result<std::vector<ControlMessage>> receive();
+  /// True after the peer closed the connection or it broke.
   bool is_closed() const { return closed_; }
-  /// Numeric addresses of the two ends, without ports; "" when the connection is gone.
-  std::string own_address() const;
+  /// Numeric addresses of both ends, without ports; "" if the connection is closed.
+  std::string local_address() const;
   std::string peer_address() const;
   int fd() const { return fd_.get(); }
-  /// The connection itself, for bytes that are no messages. What was received and not taken is lost.
+  /// The socket, for bytes that are not messages. Received bytes that were not read yet are lost.
   Fd release() && { return std::move(fd_); }
 
  private:
@@ -50,34 +51,35 @@ class Channel {
   FrameParser parser_;
 };
 
-/// A connection on its way.
-class Dial {
+/// A connection in progress.
+class PendingConnection {
  public:
-  /// Begins to connect to an address as Channel::connect takes it. Unavailable when that fails at once.
-  static Result<Dial> start(std::string_view address);
-  /// Writable, or in error, once it is decided.
+  /// Begins to connect to an address, as Channel::connect. Unavailable if that fails at once.
+  static Result<PendingConnection> start(std::string_view address);
+  /// Writable, or in error, once the connection succeeded or failed.
   int fd() const { return fd_.get(); }
-  /// REQUIRES: poll(2) has said that it is decided. Unavailable when it was refused or is unreachable.
+  /// REQUIRES: poll(2) reported fd(). Unavailable if the connection was refused or the address is
+  /// unreachable.
   Result<Channel> finish() &&;
 
  private:
-  Dial(Fd fd, std::string address) : fd_(std::move(fd)), address_(std::move(address)) {}
+  PendingConnection(Fd fd, std::string address) : fd_(std::move(fd)), address_(std::move(address)) {}
 
   Fd fd_;
   std::string address_;
 };
 
-/// Who may connect to a listener.
-enum class Reach { this_host, network };
+/// Which hosts can connect to a listener.
+enum class ListenScope { loopback, network };
 
-/// Listens on a port of the kernel's choice.
+/// Listens on a port chosen by the kernel.
 class Listener {
  public:
-  static Result<Listener> open(Reach reach);
-  /// A connection that waits to be taken, or one whose Fd is empty.
+  static Result<Listener> open(ListenScope reach);
+  /// Accepts a connection, or returns an empty Fd.
   Fd accept();
   int fd() const { return fd_.get(); }
-  /// Where to connect to: loopback, or every address of this host, as Channel::connect takes them.
+  /// Addresses to connect to, for Channel::connect: loopback, or every address of this host.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
  private:

@@ -1,6 +1,6 @@
-// The messages of a run's ranks and how they lie on the wire: a kind and named texts, in one bounded frame.
-// Bytes may come from anybody who finds the port, so the parser takes nothing for granted. Values;
-// one FrameParser belongs to one connection. Layout: docs/rooms/net.md.
+// Messages between ranks and their run: a kind and named texts in a bounded frame. Any process can connect to
+// the port, so the parser trusts no input. Values; one FrameParser belongs to one connection. Layout:
+// docs/formats/messages.md.
 #pragma once
 
 #include <cstdint>
@@ -9,44 +9,44 @@
 #include <string>
 #include <string_view>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::net {
 
-/// A frame larger than this is refused before anything is allocated for it.
+/// Larger frames are rejected before any allocation.
 constexpr std::size_t kLargestFrame = 256 * 1024;
-/// More named texts than this in one message are refused.
-constexpr std::size_t kMostFields = 64;
+/// Maximum number of fields of a message.
+constexpr std::size_t kMaxFields = 64;
 
-/// What ranks and the run tell each other.
-struct Message {
+/// A message between a rank and its run.
+struct ControlMessage {
   std::string kind;
   std::map<std::string, std::string, std::less<>> fields;
 
   /// Adds a field; numbers are written in decimal.
-  Message& with(std::string name, std::string value);
-  Message& with(std::string name, std::int64_t value);
-  Message& with(std::string name, double value);
+  ControlMessage& with(std::string name, std::string value);
+  ControlMessage& with(std::string name, std::int64_t value);
+  ControlMessage& with(std::string name, double value);
 
   /// The field, or "" without it.
   std::string_view text(std::string_view name) const;
-  /// The field as a number; nothing when it is missing or no number.
+  /// The field as a number; nullopt if it is missing or not a number.
   std::optional<std::int64_t> integer(std::string_view name) const;
   std::optional<double> number(std::string_view name) const;
 
-  bool operator==(const Message&) const = default;
+  bool operator==(const ControlMessage&) const = default;
 };
 
-/// The message as a frame. REQUIRES: at most kMostFields fields, and all of it below kLargestFrame.
-std::string encode(const Message& message);
+/// The message as a frame. REQUIRES: at most kMaxFields fields, and a size below kLargestFrame.
+std::string encode(const ControlMessage& message);
 
-/// Cuts a stream of bytes into messages.
+/// Splits a byte stream into messages.
 class FrameParser {
  public:
-  /// Takes bytes as they come from the socket.
+  /// Appends bytes from the socket.
   void feed(std::string_view bytes) { pending_ += bytes; }
-  /// The next whole message, nothing while more bytes are needed, or Corrupt: then the stream is lost.
-  Result<std::optional<Message>> next();
+  /// The next complete message, or nullopt if more bytes are needed. After Corrupt, the stream is unusable.
+  Result<std::optional<ControlMessage>> next();
 
  private:
   std::string pending_;

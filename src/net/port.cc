@@ -19,8 +19,8 @@ namespace {
 constexpr std::uint16_t kLowestPort = 10000;
 constexpr int kProbes = 1000;
 
-// Binds on every address of both families where there is IPv6, else on IPv4: a program may listen on either.
-// Returns errno, 0 on success.
+// Binds to all addresses: dual-stack if IPv6 is available, else IPv4, because a program may listen on either.
+// Returns 0 or errno.
 int bind_everywhere(std::uint16_t port, Fd* out) {
   Fd fd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (fd) {
@@ -45,10 +45,9 @@ int bind_everywhere(std::uint16_t port, Fd* out) {
   return 0;
 }
 
-// Probed without SO_REUSEADDR, so that a port which anybody holds counts as taken; set afterwards, so that
-// the program the port is for may bind it beside us (Linux asks for it on both sockets and that neither
-// listens).
-int reserve(std::uint16_t port, Fd* out) {
+// Probes without SO_REUSEADDR, so that every port in use is detected. Sets it afterwards, so that the
+// intended program can bind the port, too. Linux requires it on both sockets, and that neither listens.
+int bind_and_hold(std::uint16_t port, Fd* out) {
   if (const int error = bind_everywhere(port, out); error != 0) return error;
   const int on = 1;
   return ::setsockopt(out->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 ? 0 : errno;
@@ -80,7 +79,7 @@ std::optional<PortRange> parse_port_range(std::string_view text) {
 
 Result<PortReservation> PortReservation::find(std::uint64_t seed, std::optional<PortRange> range) {
   const std::uint16_t end = first_ephemeral_port();
-  // Where clients may take nearly every port, the upper half is as good as any.
+  // If the ephemeral range begins very low, use the upper half.
   const bool is_low = end > kLowestPort + kProbes;
   const std::uint32_t low = range ? range->first : is_low ? kLowestPort : 32768;
   const std::uint32_t high = range ? range->last + 1U : is_low ? end : 65536;
@@ -89,18 +88,18 @@ Result<PortReservation> PortReservation::find(std::uint64_t seed, std::optional<
   for (int i = 0; i < probes; ++i) {
     const auto port = static_cast<std::uint16_t>(low + (seed + static_cast<std::uint64_t>(i)) % (high - low));
     Fd fd;
-    error = reserve(port, &fd);
+    error = bind_and_hold(port, &fd);
     if (error == 0) return PortReservation(std::move(fd), port);
   }
   return unavailable("ports {} to {}: none of {} tried is free on this host ({})", low, high - 1, probes,
                      posix_error("bind", error).message());
 }
 
-Result<PortReservation> PortReservation::take(std::uint16_t port) {
+Result<PortReservation> PortReservation::reserve(std::uint16_t port) {
   Fd fd;
-  const int error = reserve(port, &fd);
+  const int error = bind_and_hold(port, &fd);
   if (error == 0) return PortReservation(std::move(fd), port);
-  if (error == EADDRINUSE) return unavailable("port {}: taken by another program on this host", port);
+  if (error == EADDRINUSE) return unavailable("port {}: in use by another program on this host", port);
   return posix_error(format("port {}", port), error);
 }
 
@@ -110,7 +109,7 @@ bool is_numeric_address(const std::string& text) {
          ::inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
-bool look_names_up_in_files() {
+bool resolve_hosts_from_files_only() {
 #ifdef __GLIBC__
   return ::__nss_configure_lookup("hosts", "files") == 0;
 #else

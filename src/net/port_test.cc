@@ -9,7 +9,7 @@
 namespace stoker::net {
 namespace {
 
-// As a program with SO_REUSEADDR (PyTorch's store) or without listens; 0 or errno.
+// Listens on a port with or without SO_REUSEADDR; returns 0 or errno.
 int listen_on(std::uint16_t port, bool reuse, Fd* keep) {
   *keep = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
@@ -29,24 +29,24 @@ TEST(Port, two_reservations_from_one_seed_differ) {
   EXPECT_LT(first->port(), first_ephemeral_port());
 }
 
-TEST(Port, a_reserved_port_is_refused_to_others_and_given_to_the_program_it_is_for) {
+TEST(Port, a_reserved_port_is_available_only_to_its_program) {
   auto reserved = PortReservation::find(99);
   ASSERT_TRUE(reserved.ok());
   Fd other;
   EXPECT_EQ(listen_on(reserved->port(), false, &other), EADDRINUSE);
-  EXPECT_EQ(PortReservation::take(reserved->port()).status().message(),
-            format("port {}: taken by another program on this host", reserved->port()));
+  EXPECT_EQ(PortReservation::reserve(reserved->port()).status().message(),
+            format("port {}: in use by another program on this host", reserved->port()));
   EXPECT_EQ(listen_on(reserved->port(), true, &other), 0);
 }
 
-TEST(Port, a_port_somebody_listens_on_is_passed_over) {
+TEST(Port, skips_a_port_in_use) {
   auto reserved = PortReservation::find(1234);
   ASSERT_TRUE(reserved.ok());
   const std::uint16_t port = reserved->port();
   *reserved = PortReservation();
   Fd other;
   ASSERT_EQ(listen_on(port, true, &other), 0);
-  EXPECT_EQ(PortReservation::take(port).status().code(), Code::unavailable);
+  EXPECT_EQ(PortReservation::reserve(port).status().code(), Code::unavailable);
   auto next = PortReservation::find(1234);
   ASSERT_TRUE(next.ok());
   EXPECT_NE(next->port(), port);
@@ -65,7 +65,7 @@ TEST(Host, the_name_has_no_domain) {
   EXPECT_EQ(host_name().find('.'), std::string::npos);
 }
 
-TEST(Port, a_site_s_range_is_kept_to) {
+TEST(Port, stays_within_the_range_of_the_site) {
   auto held = PortReservation::find(11);
   ASSERT_TRUE(held.ok());
   const PortRange range{held->port(), held->port()};
@@ -77,13 +77,13 @@ TEST(Port, a_site_s_range_is_kept_to) {
   EXPECT_EQ(PortReservation::find(5, range)->port(), range.first);
 }
 
-TEST(PortRange, reads_back_and_refuses_what_is_none) {
+TEST(PortRange, reads_back_and_refuses_invalid_text) {
   EXPECT_EQ(parse_port_range(to_text({21000, 21999})), (PortRange{21000, 21999}));
   for (std::string_view text : {"", "21000", "5-4", "0-9", "1-70000", "a-b"})
     EXPECT_EQ(parse_port_range(text), std::nullopt) << text;
 }
 
-TEST(Names, numeric_addresses_are_told_from_names) {
+TEST(Names, distinguishes_numeric_addresses_from_names) {
   EXPECT_TRUE(is_numeric_address("10.0.0.1"));
   EXPECT_TRUE(is_numeric_address("::1"));
   EXPECT_FALSE(is_numeric_address("node1"));

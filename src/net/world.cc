@@ -9,25 +9,25 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-#include "net/seal.h"
+#include "net/message_auth.h"
 
 namespace stoker::net {
 namespace {
 
-// Strangers may not take all our descriptors: beyond this many silent connections the oldest one goes.
-constexpr std::size_t kMostStrangers = 256;
+// Limits the descriptors of unauthenticated connections: beyond this number the oldest is closed.
+constexpr std::size_t kMaxUnauthenticated = 256;
 constexpr std::chrono::seconds kHelloLimit{10};
 
-std::string who(const Hello& hello) {
-  return format("rank {} ({}, process {})", hello.rank.value, printable(place_name(hello)), hello.pid);
+std::string rank_text(const Hello& hello) {
+  return format("rank {} ({}, process {})", hello.rank.value, printable(display_host(hello)), hello.pid);
 }
 
 }  // namespace
 
-std::string place_name(const Hello& hello) { return hello.node.empty() ? hello.host : hello.node; }
+std::string display_host(const Hello& hello) { return hello.node.empty() ? hello.host : hello.node; }
 
-Message to_message(const Hello& hello) {
-  Message message{"hello", {}};
+ControlMessage to_message(const Hello& hello) {
+  ControlMessage message{"hello", {}};
   message.with("rank", std::int64_t{hello.rank.value});
   message.with("world_size", std::int64_t{hello.world_size.value})
       .with("host", hello.host)
@@ -38,7 +38,7 @@ Message to_message(const Hello& hello) {
   return message;
 }
 
-Result<Hello> parse_hello(const Message& message) {
+Result<Hello> parse_hello(const ControlMessage& message) {
   if (message.kind != "hello") return invalid("hello: got '{}' instead", printable(message.kind));
   Hello hello;
   hello.host = message.text("host");
@@ -52,10 +52,10 @@ Result<Hello> parse_hello(const Message& message) {
       return invalid("hello: {} is '{}'", name, printable(message.text(name)));
     return *value;
   };
-  OK_OR_RETURN(rank, number("rank", 1'000'000));
-  OK_OR_RETURN(size, number("world_size", 1'000'000));
-  OK_OR_RETURN(pid, number("pid", 1LL << 32));
-  OK_OR_RETURN(port, number("port", 65535));
+  STOKER_ASSIGN_OR_RETURN(rank, number("rank", 1'000'000));
+  STOKER_ASSIGN_OR_RETURN(size, number("world_size", 1'000'000));
+  STOKER_ASSIGN_OR_RETURN(pid, number("pid", 1LL << 32));
+  STOKER_ASSIGN_OR_RETURN(port, number("port", 65535));
   hello.rank = Rank(static_cast<int>(rank));
   hello.world_size = WorldSize(static_cast<int>(size));
   hello.pid = pid;
@@ -63,25 +63,25 @@ Result<Hello> parse_hello(const Message& message) {
   return hello;
 }
 
-Status Roster::admit(const Hello& hello) {
+Status RankRegistry::admit(const Hello& hello) {
   if (hello.world_size != size_) {
-    return invalid("{}: is in a world of {}, this run has {}", who(hello), hello.world_size.value,
-                   size_.value)
-        .cure("start all ranks by one `stoker run`, not each by its own");
+    return invalid("{}: was started with a world size of {}, this run has {}", rank_text(hello),
+                   hello.world_size.value, size_.value)
+        .cure("start all ranks with a single `stoker run`");
   }
   if (hello.rank.value >= size_.value) {
-    return invalid("{}: there are only ranks 0 to {}", who(hello), size_.value - 1);
+    return invalid("{}: there are only ranks 0 to {}", rank_text(hello), size_.value - 1);
   }
   if (const Hello* first = find(hello.rank)) {
-    return invalid("{}: rank {} is there already ({}, process {})", who(hello), hello.rank.value,
-                   printable(place_name(*first)), first->pid);
+    return invalid("{}: rank {} already exists ({}, process {})", rank_text(hello), hello.rank.value,
+                   printable(display_host(*first)), first->pid);
   }
-  if (!hello.problem.empty()) return unavailable("{}: {}", who(hello), hello.problem);
+  if (!hello.problem.empty()) return unavailable("{}: {}", rank_text(hello), hello.problem);
   members_.emplace(hello.rank, hello);
   return {};
 }
 
-std::vector<Rank> Roster::missing() const {
+std::vector<Rank> RankRegistry::missing() const {
   std::vector<Rank> ranks;
   for (int r = 0; r < size_.value; ++r) {
     if (!members_.contains(Rank(r))) ranks.push_back(Rank(r));
@@ -89,7 +89,7 @@ std::vector<Rank> Roster::missing() const {
   return ranks;
 }
 
-const Hello* Roster::find(Rank rank) const {
+const Hello* RankRegistry::find(Rank rank) const {
   const auto found = members_.find(rank);
   return found == members_.end() ? nullptr : &found->second;
 }
@@ -97,54 +97,59 @@ const Hello* Roster::find(Rank rank) const {
 class WorldServer::Impl {
  public:
   Impl(Listener listener, Fd epoll, WorldSize size, std::string secret)
-      : listener_(std::move(listener)), epoll_(std::move(epoll)), roster_(size), secret_(std::move(secret)) {
+      : listener_(std::move(listener)),
+        epoll_(std::move(epoll)),
+        registry_(size),
+        secret_(std::move(secret)) {
     watch(listener_.fd(), EPOLLIN, EPOLL_CTL_ADD);
   }
 
   int fd() const { return epoll_.get(); }
-  const Roster& roster() const { return roster_; }
+  const RankRegistry& registry() const { return registry_; }
 
   std::string invitation() const { return secret_ + "@" + ::stoker::join(listener_.addresses(), ","); }
 
-  std::vector<WorldEvent> take() {
+  std::vector<WorldEvent> poll_events() {
     while (Fd fd = listener_.accept()) {
       watch(fd.get(), EPOLLIN, EPOLL_CTL_ADD);
-      guests_.push_back(Guest{Channel(std::move(fd)), Deadline::after(kHelloLimit), std::nullopt});
+      connections_.push_back(Connection{Channel(std::move(fd)), Deadline::after(kHelloLimit), std::nullopt});
     }
     std::vector<WorldEvent> events;
-    for (Guest& guest : guests_) hear(guest, &events);
-    auto strangers = static_cast<std::size_t>(
-        std::count_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return !guest.rank; }));
-    for (auto guest = guests_.begin(); guest != guests_.end();) {
-      const bool is_stale = !guest->rank && (guest->hello_limit.passed() || strangers > kMostStrangers);
-      const bool goes = guest->channel.is_closed() || is_stale;
-      strangers -= goes && !guest->rank ? 1 : 0;
-      guest = goes ? forget(guest, &events) : std::next(guest);
+    for (Connection& connection : connections_) read_messages(connection, &events);
+    auto unauthenticated = static_cast<std::size_t>(
+        std::count_if(connections_.begin(), connections_.end(),
+                      [](const Connection& connection) { return !connection.rank; }));
+    for (auto connection = connections_.begin(); connection != connections_.end();) {
+      const bool is_stale =
+          !connection->rank && (connection->hello_limit.passed() || unauthenticated > kMaxUnauthenticated);
+      const bool goes = connection->channel.is_closed() || is_stale;
+      unauthenticated -= goes && !connection->rank ? 1 : 0;
+      connection = goes ? remove_connection(connection, &events) : std::next(connection);
     }
     return events;
   }
 
-  void send(Rank rank, const Message& message) {
-    for (Guest& guest : guests_) {
-      if (guest.rank == rank) deliver(guest, message);
+  void send(Rank rank, const ControlMessage& message) {
+    for (Connection& connection : connections_) {
+      if (connection.rank == rank) send_to(connection, message);
     }
   }
-  void broadcast(const Message& message) {
-    for (Guest& guest : guests_) {
-      if (guest.rank) deliver(guest, message);
+  void broadcast(const ControlMessage& message) {
+    for (Connection& connection : connections_) {
+      if (connection.rank) send_to(connection, message);
     }
   }
   std::size_t unacknowledged(Rank rank) const {
-    for (const Guest& guest : guests_) {
+    for (const Connection& connection : connections_) {
       int queued = 0;
-      if (guest.rank == rank && ::ioctl(guest.channel.fd(), SIOCOUTQ, &queued) == 0 && queued > 0)
+      if (connection.rank == rank && ::ioctl(connection.channel.fd(), SIOCOUTQ, &queued) == 0 && queued > 0)
         return static_cast<std::size_t>(queued);
     }
     return 0;
   }
 
  private:
-  struct Guest {
+  struct Connection {
     Channel channel;
     Deadline hello_limit;
     std::optional<Rank> rank;  // set once admitted
@@ -158,80 +163,85 @@ class WorldServer::Impl {
     ::epoll_ctl(epoll_.get(), how, fd, &event);
   }
 
-  void deliver(Guest& guest, const Message& message) {
-    (void)guest.channel.send(message);  // a broken connection shows as `left` at the next take()
-    watch(guest.channel.fd(), guest.channel.has_unsent() ? EPOLLIN | EPOLLOUT : EPOLLIN, EPOLL_CTL_MOD);
+  void send_to(Connection& connection, const ControlMessage& message) {
+    (void)connection.channel.send(
+        message);  // a broken connection is reported as `left` by the next poll_events()
+    watch(connection.channel.fd(), connection.channel.has_unsent() ? EPOLLIN | EPOLLOUT : EPOLLIN,
+          EPOLL_CTL_MOD);
   }
 
-  void hear(Guest& guest, std::vector<WorldEvent>* events) {
-    if (guest.channel.has_unsent()) {
-      (void)guest.channel.flush();
-      if (!guest.channel.has_unsent()) watch(guest.channel.fd(), EPOLLIN, EPOLL_CTL_MOD);
+  void read_messages(Connection& connection, std::vector<WorldEvent>* events) {
+    if (connection.channel.has_unsent()) {
+      (void)connection.channel.flush();
+      if (!connection.channel.has_unsent()) watch(connection.channel.fd(), EPOLLIN, EPOLL_CTL_MOD);
     }
-    auto messages = guest.channel.receive();
+    auto messages = connection.channel.receive();
     if (!messages.ok()) {
-      guest.refused = true;
-      guest.hello_limit = Deadline::after(Duration::zero());
-      if (guest.rank) forget_rank(guest, events);
+      connection.refused = true;
+      connection.hello_limit = Deadline::after(Duration::zero());
+      if (connection.rank) remove_rank(connection, events);
       return;
     }
-    for (Message& message : *messages) {
-      if (guest.refused) return;
-      if (guest.rank) {
-        events->push_back({WorldEvent::Kind::message, *guest.rank, {}, std::move(message), {}});
+    for (ControlMessage& message : *messages) {
+      if (connection.refused) return;
+      if (connection.rank) {
+        events->push_back({WorldEvent::Kind::message, *connection.rank, {}, std::move(message), {}});
       } else {
-        greet(guest, message, events);
+        handle_hello(connection, message, events);
       }
     }
   }
 
-  void greet(Guest& guest, const Message& message, std::vector<WorldEvent>* events) {
+  void handle_hello(Connection& connection, const ControlMessage& message, std::vector<WorldEvent>* events) {
     auto hello = parse_hello(message);
     const Status admitted = hello.ok() ? admit(message, *hello) : cancelled("{}", hello.status().message());
     if (admitted.ok()) {
-      guest.rank = hello->rank;
+      connection.rank = hello->rank;
       events->push_back({WorldEvent::Kind::joined, hello->rank, *hello, {}, {}});
       return;
     }
-    guest.refused = true;
-    guest.hello_limit = Deadline::after(std::chrono::milliseconds(200));  // time to read why
-    Message answer{"refused", {}};
-    deliver(guest, answer.with("why", std::string(admitted.to_string())));
+    connection.refused = true;
+    connection.hello_limit =
+        Deadline::after(std::chrono::milliseconds(200));  // time for the client to read the reason
+    ControlMessage answer{"refused", {}};
+    send_to(connection, answer.with("why", std::string(admitted.to_string())));
     if (admitted.code() != Code::cancelled) {
       events->push_back({WorldEvent::Kind::refused, hello->rank, *hello, {}, admitted.to_string()});
     }
   }
 
-  // Cancelled for a stranger: the run hears nothing of it. A hello counts once, so that to record one and
-  // send it again is of no use.
-  Status admit(const Message& message, const Hello& hello) {
-    if (!is_sealed(message, secret_)) {
-      return cancelled("{}: does not know the secret of this run", who(hello));
+  // Cancelled for an unauthenticated hello, which causes no event. A nonce is accepted once, so a recorded
+  // hello cannot be replayed.
+  Status admit(const ControlMessage& message, const Hello& hello) {
+    if (!is_authentic(message, secret_)) {
+      return cancelled("{}: has the wrong secret for this run", rank_text(hello));
     }
-    if (!nonces_.emplace(message.text("nonce")).second) return cancelled("{}: said this before", who(hello));
-    return roster_.admit(hello);
+    if (!nonces_.emplace(message.text("nonce")).second)
+      return cancelled("{}: repeated message", rank_text(hello));
+    return registry_.admit(hello);
   }
 
-  void forget_rank(Guest& guest, std::vector<WorldEvent>* events) {
-    events->push_back({WorldEvent::Kind::left, *guest.rank, {}, {}, {}});
-    guest.rank.reset();
+  void remove_rank(Connection& connection, std::vector<WorldEvent>* events) {
+    events->push_back({WorldEvent::Kind::left, *connection.rank, {}, {}, {}});
+    connection.rank.reset();
   }
 
-  std::list<Guest>::iterator forget(std::list<Guest>::iterator guest, std::vector<WorldEvent>* events) {
-    if (guest->rank) forget_rank(*guest, events);
-    return guests_.erase(guest);  // closing the descriptor takes it out of epoll
+  std::list<Connection>::iterator remove_connection(std::list<Connection>::iterator connection,
+                                                    std::vector<WorldEvent>* events) {
+    if (connection->rank) remove_rank(*connection, events);
+    return connections_.erase(connection);  // closing the descriptor removes it from epoll
   }
 
   Listener listener_;
   Fd epoll_;
-  Roster roster_;
+  RankRegistry registry_;
   const std::string secret_;
-  std::set<std::string> nonces_;  // of all that knew the secret
-  std::list<Guest> guests_;
+  std::set<std::string> nonces_;  // of all authenticated hellos
+  std::list<Connection> connections_;
 };
 
-Result<WorldServer> WorldServer::listen(WorldSize size, std::string secret, Reach reach) {
-  OK_OR_RETURN(listener, Listener::open(reach));
+Result<WorldServer> WorldServer::listen(WorldSize size, std::string secret, ListenScope reach) {
+  STOKER_ASSIGN_OR_RETURN(listener, Listener::open(reach));
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return posix_error("epoll", errno);
   return WorldServer(std::make_unique<Impl>(std::move(listener), std::move(epoll), size, std::move(secret)));
@@ -244,10 +254,10 @@ WorldServer::~WorldServer() = default;
 
 int WorldServer::fd() const { return impl_->fd(); }
 std::string WorldServer::invitation() const { return impl_->invitation(); }
-std::vector<WorldEvent> WorldServer::take() { return impl_->take(); }
-void WorldServer::send(Rank rank, const Message& message) { impl_->send(rank, message); }
-const Roster& WorldServer::roster() const { return impl_->roster(); }
-void WorldServer::broadcast(const Message& message) { impl_->broadcast(message); }
+std::vector<WorldEvent> WorldServer::poll_events() { return impl_->poll_events(); }
+void WorldServer::send(Rank rank, const ControlMessage& message) { impl_->send(rank, message); }
+const RankRegistry& WorldServer::registry() const { return impl_->registry(); }
+void WorldServer::broadcast(const ControlMessage& message) { impl_->broadcast(message); }
 std::size_t WorldServer::unacknowledged(Rank rank) const { return impl_->unacknowledged(rank); }
 
 Result<Channel> join(std::string_view invitation, Hello hello, Deadline deadline) {
@@ -257,10 +267,10 @@ Result<Channel> join(std::string_view invitation, Hello hello, Deadline deadline
   const std::string_view secret = invitation.substr(0, at);
   std::vector<std::string> addresses;
   for (std::string_view address : split(invitation.substr(at + 1), ',')) addresses.emplace_back(address);
-  OK_OR_RETURN(channel, Channel::connect_any(addresses, deadline));
-  hello.address = channel.own_address();
+  STOKER_ASSIGN_OR_RETURN(channel, Channel::connect_any(addresses, deadline));
+  hello.address = channel.local_address();
   hello.via = channel.peer_address();
-  RETURN_IF_ERROR(channel.send(sealed(to_message(hello), secret)));
+  STOKER_RETURN_IF_ERROR(channel.send(signed_message(to_message(hello), secret)));
   return std::move(channel);
 }
 

@@ -1,6 +1,6 @@
-// The ranks of a run as its own process sees them: each says hello once, is admitted or refused with a
-// reason, and then sends messages until it leaves. Used by `stoker run` (WorldServer) and `stoker rank`
-// (join). Nothing here blocks but join, which has a deadline. Each object belongs to one thread.
+// The ranks of a run from the run's side: each rank sends one hello, is admitted or refused, and then sends
+// messages until it leaves. Used by `stoker run` (WorldServer) and `stoker rank` (join). Only join blocks,
+// until its deadline. Each object belongs to one thread.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
-#include "base/strong.h"
-#include "base/time.h"
 #include "net/channel.h"
 #include "net/message.h"
+#include "stoker/status.h"
+#include "stoker/strong.h"
+#include "stoker/time.h"
 
 namespace stoker::net {
 
@@ -23,30 +23,30 @@ struct Hello {
   WorldSize world_size;
   std::string host;
   std::int64_t pid = 0;
-  std::string address;  ///< of its end of the connection; filled in by join
-  std::string via;      ///< the address under which it reached the run; filled in by join
-  int port = 0;         ///< rank 0: the port kept for the training's own rendezvous
-  std::string problem;  ///< why this rank cannot take part after all: "port 29500: taken ..."; or empty
-  std::string node;     ///< how the scheduler and people call the host; empty: as `host`
+  std::string address;  ///< the rank's end of the connection; set by join
+  std::string via;      ///< the run's address that the rank connected to; set by join
+  int port = 0;         ///< rank 0: the port reserved for the training's rendezvous
+  std::string problem;  ///< why this rank cannot join: "port 29500: taken ..."; empty if it can
+  std::string node;     ///< the scheduler's name of the host; empty: same as `host`
 };
-/// The host as people know it.
-std::string place_name(const Hello& hello);
-Message to_message(const Hello& hello);
-/// Invalid when a field is missing or is no number.
-Result<Hello> parse_hello(const Message& message);
+/// The host name for messages.
+std::string display_host(const Hello& hello);
+ControlMessage to_message(const Hello& hello);
+/// Invalid if a field is missing or not a number.
+Result<Hello> parse_hello(const ControlMessage& message);
 
-/// Who has come: the rules of admission, without sockets.
-class Roster {
+/// Admits ranks, without sockets.
+class RankRegistry {
  public:
-  explicit Roster(WorldSize size) : size_(size) {}
+  explicit RankRegistry(WorldSize size) : size_(size) {}
 
-  /// Takes the rank in, or says why not: another world size (invalid: each such process would be a world of
-  /// its own), a number out of range, a number that is taken, a problem of its own (unavailable).
+  /// Admits the rank. Invalid for a wrong world size (each process would be a separate world), a rank out of
+  /// range or a duplicate rank. Unavailable if the rank reports a problem.
   Status admit(const Hello& hello);
   bool is_complete() const { return static_cast<int>(members_.size()) == size_.value; }
-  /// Ranks that have not come, in order.
+  /// Ranks not admitted yet, in order.
   std::vector<Rank> missing() const;
-  /// What the rank said, null before.
+  /// The hello of an admitted rank, or null.
   const Hello* find(Rank rank) const;
 
  private:
@@ -54,44 +54,44 @@ class Roster {
   std::map<Rank, Hello> members_;
 };
 
-/// Something that happened in the world.
+/// An event of a connection.
 struct WorldEvent {
   enum class Kind {
-    joined,   ///< `rank` was admitted: `hello` says the rest
+    joined,   ///< `rank` was admitted with `hello`
     message,  ///< `rank` sent `message`
-    left,     ///< the connection of `rank` is gone
-    refused,  ///< a process that knows the secret was refused; `text` says why: the run was started wrongly
+    left,     ///< the connection of `rank` was closed
+    refused,  ///< an authenticated process was refused for the reason in `text`: the run was started
+              ///< incorrectly
   };
   Kind kind = Kind::message;
   Rank rank;
   Hello hello;
-  Message message;
+  ControlMessage message;
   std::string text;
 };
 
 /// The run's end of all connections.
 class WorldServer {
  public:
-  /// `secret` keeps all out that do not have it; it is never sent.
-  static Result<WorldServer> listen(WorldSize size, std::string secret, Reach reach);
+  /// `secret` authenticates ranks and is never sent.
+  static Result<WorldServer> listen(WorldSize size, std::string secret, ListenScope reach);
   WorldServer(WorldServer&&) noexcept;
   WorldServer& operator=(WorldServer&&) noexcept;
   ~WorldServer();
 
-  /// Readable when take() has something to do.
+  /// Readable when poll_events() has work.
   int fd() const;
   /// What `join` needs: "<secret>@<address>,<address>...".
   std::string invitation() const;
-  /// All that has happened since the last call. Strangers are dropped without an event, and a connection that
-  /// says no hello within 10 s is closed.
-  std::vector<WorldEvent> take();
-  /// Sends to a rank; quietly nothing when it has left.
-  void send(Rank rank, const Message& message);
-  void broadcast(const Message& message);
-  const Roster& roster() const;
-  /// Bytes sent to a rank that its kernel has not acknowledged; 0 for one that is not there. A process that
-  /// stands still does not keep its kernel from that: what stays unacknowledged for seconds is lost on the
-  /// way, or its host is gone.
+  /// All events since the last call. Unauthenticated connections are dropped without an event, and a
+  /// connection without a hello is closed after 10 s.
+  std::vector<WorldEvent> poll_events();
+  /// Sends to a rank. No effect if it has left.
+  void send(Rank rank, const ControlMessage& message);
+  void broadcast(const ControlMessage& message);
+  const RankRegistry& registry() const;
+  /// Bytes sent to a rank that its kernel has not acknowledged; 0 for an unknown rank. Kernels acknowledge
+  /// even for a hung process, so bytes that stay unacknowledged for seconds mean packet loss or a dead host.
   std::size_t unacknowledged(Rank rank) const;
 
  private:
@@ -100,8 +100,8 @@ class WorldServer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The rank's end: connects by the invitation and says hello. The answer, "welcome" or "refused" (field
-/// `why`), comes as a message: a rank waits for it beside its signals.
+/// The rank's end: connects with the invitation and sends the hello. The answer, "welcome" or "refused"
+/// (field `why`), arrives as a message, so that the rank can wait for it and for signals.
 Result<Channel> join(std::string_view invitation, Hello hello, Deadline deadline);
 
 }  // namespace stoker::net

@@ -23,7 +23,7 @@ std::optional<record::MetricTable> read_tail(const Path& path) {
   const std::uint64_t begin = std::max<std::uint64_t>(header_end + 1, *size - std::min(*size, kTail));
   std::string tail(*size - begin, '\0');
   if (!file->read_at(begin, std::as_writable_bytes(std::span(tail))).ok()) return std::nullopt;
-  // The tail begins inside a line unless it is the whole file.
+  // The tail starts within a line unless it is the whole file.
   if (begin > header_end + 1) tail.erase(0, tail.find('\n') + 1);
   auto table = record::parse_metrics(path.filename().string(), head.substr(0, header_end + 1) + tail);
   if (!table || table->rows() == 0) return std::nullopt;

@@ -8,8 +8,8 @@ namespace stoker::observe {
 
 namespace {
 
-// The part of nvml.h that is used here. Its ABI has been stable since CUDA 4; functions whose structs grew
-// have a version suffix.
+// The used part of nvml.h. Its ABI has been stable since CUDA 4; functions whose structs changed have a
+// version suffix.
 using Device = void*;
 struct Utilization {
   unsigned gpu;
@@ -71,9 +71,9 @@ GpuReader GpuReader::open(const std::string& library) {
   unsigned count = 0;
   if (nvml->count(&count) != kSuccess) return none;
   GpuReader reader;
-  for (unsigned i = 0; i < count && i < kMostGpus; ++i) {
+  for (unsigned i = 0; i < count && i < kMaxGpus; ++i) {
     Device device = nullptr;
-    if (nvml->device(i, &device) != kSuccess) continue;  // one that this job may not use
+    if (nvml->device(i, &device) != kSuccess) continue;  // a GPU that this job may not use
     std::array<char, 96> name{};
     if (nvml->name(device, name.data(), name.size() - 1) != kSuccess) std::strcpy(name.data(), "GPU");
     nvml->devices.push_back(device);
@@ -83,11 +83,11 @@ GpuReader GpuReader::open(const std::string& library) {
   return reader;
 }
 
-std::vector<GpuUse> GpuReader::read() const {
-  std::vector<GpuUse> all;
+std::vector<GpuUsage> GpuReader::read() const {
+  std::vector<GpuUsage> all;
   if (!library_) return all;
   for (Device device : library_->devices) {
-    GpuUse use;
+    GpuUsage use;
     Utilization utilization{};
     if (library_->utilization(device, &utilization) == kSuccess) use.busy_percent = utilization.gpu;
     Memory memory{};

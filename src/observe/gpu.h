@@ -1,5 +1,5 @@
-// NVIDIA GPUs of this machine through NVML, which is loaded when it is there: no link, no header, no error
-// without it. One object belongs to one thread.
+// NVIDIA GPUs of this machine through NVML, loaded at run time if available: no linking, no header, no error
+// without it. An object belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,25 @@
 #include <string>
 #include <vector>
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker::observe {
 
-/// One GPU at one moment; a value that the driver refuses is nullopt.
-struct GpuUse {
-  std::optional<double> busy_percent;  ///< part of the last sample period with a kernel running
+/// One GPU at one moment; values that the driver does not provide are nullopt.
+struct GpuUsage {
+  std::optional<double> busy_percent;  ///< fraction of the last sample period with a running kernel
   std::optional<std::uint64_t> memory_bytes;
   std::optional<std::uint64_t> memory_total_bytes;
   std::optional<double> power_w;
 };
 
-/// Of one machine, that are looked at.
-inline constexpr int kMostGpus = 64;
+/// Maximum number of GPUs of one machine that are read.
+inline constexpr int kMaxGpus = 64;
 
-/// An opened NVML, or nothing.
+/// A loaded NVML library, or nothing.
 class GpuReader {
  public:
-  /// Loads `library` and starts it. Without one, or without a driver, the reader has no GPUs.
+  /// Loads and initializes `library`. Without it or without a driver the reader has no GPUs.
   static GpuReader open(const std::string& library = "libnvidia-ml.so.1");
   GpuReader();
   GpuReader(GpuReader&&) noexcept;
@@ -35,8 +35,8 @@ class GpuReader {
 
   /// Names in NVML's order (PCI bus), which CUDA_VISIBLE_DEVICES may permute.
   const std::vector<std::string>& names() const { return names_; }
-  /// One value per name. A call into the driver for each: about 1 ms per GPU.
-  std::vector<GpuUse> read() const;
+  /// One value per name. One driver call each: about 1 ms per GPU.
+  std::vector<GpuUsage> read() const;
 
  private:
   struct Library;

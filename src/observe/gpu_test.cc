@@ -13,8 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A library with NVML's names: GPU 0 answers everything, GPU 1 refuses power (as some laptops do), GPU 2 may
-// not be used by this job.
+// A library with NVML's functions: GPU 0 provides everything, GPU 1 has no power reading (like some laptops),
+// GPU 2 is not accessible to this job.
 constexpr std::string_view kNvml = R"c(
 #include <string.h>
 typedef struct { unsigned gpu, memory; } utilization;
@@ -39,11 +39,11 @@ std::string compile(const TempDirectory& box, std::string_view source) {
   return library;
 }
 
-TEST(GpuReader, reads_what_each_gpu_answers) {
+TEST(GpuReader, reads_the_available_values_of_each_gpu) {
   TempDirectory box;
   const GpuReader reader = GpuReader::open(compile(box, kNvml));
   EXPECT_THAT(reader.names(), ElementsAre("Test GPU", "Test GPU"));
-  const std::vector<GpuUse> uses = reader.read();
+  const std::vector<GpuUsage> uses = reader.read();
   ASSERT_EQ(uses.size(), 2u);
   EXPECT_EQ(uses[0].busy_percent, 93);
   EXPECT_EQ(uses[0].memory_bytes, 5000u);
@@ -53,7 +53,7 @@ TEST(GpuReader, reads_what_each_gpu_answers) {
   EXPECT_EQ(uses[1].busy_percent, 93);
 }
 
-TEST(GpuReader, without_nvml_or_with_another_library_or_driver_has_no_gpus) {
+TEST(GpuReader, without_nvml_or_a_driver_has_no_gpus) {
   TempDirectory box;
   EXPECT_THAT(GpuReader::open("libno-such-thing.so").names(), IsEmpty());
   EXPECT_THAT(GpuReader::open("libc.so.6").names(), IsEmpty());

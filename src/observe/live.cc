@@ -28,7 +28,7 @@ double sum_of(std::span<const double> values) {
   return sum;
 }
 
-void take_steps(const record::MetricTable& table, LiveRank& rank) {
+void apply_steps(const record::MetricTable& table, LiveRank& rank) {
   rank.epoch = last_count(table, "epoch");
   rank.step = last_count(table, "step");
   const auto time = table.column("time");
@@ -45,36 +45,36 @@ void take_steps(const record::MetricTable& table, LiveRank& rank) {
   }
 }
 
-void take_events(const record::Attempt& attempt, std::vector<LiveRank>& ranks) {
+void apply_events(const record::Attempt& attempt, std::vector<LiveRank>& ranks) {
   const auto log = record::read_attempt_events(attempt.folder());
   if (!log.ok()) return;
-  const auto of = [&](int rank) -> LiveRank* {
+  const auto find_rank = [&](int rank) -> LiveRank* {
     return rank >= 0 && static_cast<std::size_t>(rank) < ranks.size() ? &ranks[static_cast<std::size_t>(rank)]
                                                                       : nullptr;
   };
   for (const record::Event& event : log->events) {
     if (const auto started = record::rank_started(event)) {
-      if (LiveRank* rank = of(started->rank)) rank->host = started->host;
+      if (LiveRank* rank = find_rank(started->rank)) rank->host = started->host;
     } else if (const auto ended = record::rank_ended(event)) {
-      if (LiveRank* rank = of(ended->rank)) rank->ended = ended->reason;
+      if (LiveRank* rank = find_rank(ended->rank)) rank->ended = ended->reason;
     }
   }
 }
 
-void take_system(const record::MetricTable& table, LiveRun& run) {
+void apply_system_samples(const record::MetricTable& table, LiveRun& run) {
   run.host_cpu_percent = last_of(table, "host_cpu_percent");
   for (LiveRank& rank : run.ranks) {
     rank.cpu_cores = last_of(table, format("rank{}.cpu_cores", rank.rank));
     rank.memory_bytes = last_of(table, format("rank{}.rss_bytes", rank.rank));
   }
-  for (int gpu = 0; gpu < kMostGpus && table.has(format("gpu{}.busy_percent", gpu)); ++gpu) {
+  for (int gpu = 0; gpu < kMaxGpus && table.has(format("gpu{}.busy_percent", gpu)); ++gpu) {
     run.gpus.push_back({gpu, last_of(table, format("gpu{}.busy_percent", gpu)),
                         last_of(table, format("gpu{}.memory_bytes", gpu)),
                         last_of(table, format("gpu{}.power_w", gpu))});
   }
 }
 
-void take_beacon(const record::Attempt& attempt, double now, LiveRank& rank) {
+void apply_beacon(const record::Attempt& attempt, double now, LiveRank& rank) {
   const auto seen = record::read_beacon(attempt.beacon(rank.rank));
   if (!seen.ok()) return;
   rank.beacon = *seen;
@@ -95,16 +95,16 @@ std::optional<double> LiveRun::samples_per_s() const {
   return sum;
 }
 
-LiveRun look_live(const record::Attempt& attempt, int world_size, double now, int at_most) {
+LiveRun read_live_run(const record::Attempt& attempt, int world_size, double now, int at_most) {
   LiveRun run;
   run.ranks.resize(static_cast<std::size_t>(std::clamp(world_size, 0, at_most)));
   for (std::size_t i = 0; i < run.ranks.size(); ++i) run.ranks[i].rank = static_cast<int>(i);
-  take_events(attempt, run.ranks);
+  apply_events(attempt, run.ranks);
   for (LiveRank& rank : run.ranks) {
-    if (const auto steps = read_tail(attempt.metrics(rank.rank))) take_steps(*steps, rank);
-    take_beacon(attempt, now, rank);
+    if (const auto steps = read_tail(attempt.metrics(rank.rank))) apply_steps(*steps, rank);
+    apply_beacon(attempt, now, rank);
   }
-  if (const auto system = read_tail(attempt.system(0))) take_system(*system, run);
+  if (const auto system = read_tail(attempt.system(0))) apply_system_samples(*system, run);
   return run;
 }
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "base/time.h"
 #include "record/events.h"
 #include "record/run_events.h"
+#include "stoker/time.h"
 
 namespace stoker::observe {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 class Box {
  public:
   Box() : attempt(folder_.path(), 1) {}
-  void write(const Path& file, const std::string& text) { CHECK(write_file(file, text).ok()); }
+  void write(const Path& file, const std::string& text) { STOKER_CHECK(write_file(file, text).ok()); }
 
  private:
   TempDirectory folder_;
@@ -26,13 +26,13 @@ std::string steps(std::string_view rows) {
   return format("time,epoch,step,samples,data_s,forward_s,backward_s,communication_s,step_s\n{}", rows);
 }
 
-TEST(Live, a_rank_is_told_with_its_speed_and_where_its_time_goes) {
+TEST(Live, a_rank_has_a_speed_and_time_shares) {
   Box box;
   box.write(
       box.attempt.metrics(0),
       steps("100,0,1,32,0.1,0.2,0.5,0.1,1\n101,0,2,32,0.1,0.2,0.5,0.1,1\n102,0,3,32,0.4,0.2,0.2,0.1,1\n"));
   box.write(box.attempt.metrics(1), steps("100,0,1,32,0.1,0.2,0.5,0.1,1\n102,0,2,32,0.1,0.2,0.5,0.1,1\n"));
-  const LiveRun run = look_live(box.attempt, 2, 103);
+  const LiveRun run = read_live_run(box.attempt, 2, 103);
   ASSERT_EQ(run.ranks.size(), 2u);
   EXPECT_EQ(run.ranks[0].step, 3);
   EXPECT_DOUBLE_EQ(*run.ranks[0].steps_per_s, 1.0);
@@ -42,7 +42,7 @@ TEST(Live, a_rank_is_told_with_its_speed_and_where_its_time_goes) {
   EXPECT_FALSE(run.ranks[0].shares[5].has_value());  // it records no checkpoint_s
 }
 
-TEST(Live, a_beacon_that_is_further_than_the_metrics_counts) {
+TEST(Live, uses_the_beacon_if_it_is_ahead_of_the_metrics) {
   Box box;
   box.write(box.attempt.metrics(0), steps("100,0,1,32,0.1,0.2,0.5,0.1,1\n"));
   auto beacon = record::Beacon::create(box.attempt.beacon(0), 0);
@@ -50,14 +50,14 @@ TEST(Live, a_beacon_that_is_further_than_the_metrics_counts) {
   beacon->at(2, 7);
   beacon->enter(record::Phase::backward);
   const double now = unix_seconds(RealClock().wall());
-  const LiveRun run = look_live(box.attempt, 1, now + 10);
+  const LiveRun run = read_live_run(box.attempt, 1, now + 10);
   EXPECT_EQ(run.ranks[0].step, 7);
   EXPECT_EQ(run.ranks[0].epoch, 2);
   EXPECT_EQ(run.ranks[0].beacon->phase, record::Phase::backward);
   EXPECT_GE(*run.ranks[0].silent_s, 9.0);
 }
 
-TEST(Live, the_machine_is_told_by_its_samples) {
+TEST(Live, machine_usage_comes_from_its_samples) {
   Box box;
   box.write(box.attempt.system(0),
             "time,host_cpu_percent,rank0.cpu_cores,rank0.rss_bytes,gpu0.busy_percent,gpu0.memory_bytes,gpu0."
@@ -66,7 +66,7 @@ TEST(Live, the_machine_is_told_by_its_samples) {
   auto events = record::EventWriter::open(box.attempt.node_events(0));
   ASSERT_TRUE(events.ok());
   ASSERT_TRUE(write_event(*events, record::RankStarted{.rank = 0, .host = "n1", .pid = 7}).ok());
-  const LiveRun run = look_live(box.attempt, 1, 101);
+  const LiveRun run = read_live_run(box.attempt, 1, 101);
   EXPECT_EQ(run.host_cpu_percent, 55);
   EXPECT_EQ(run.ranks[0].cpu_cores, 1.5);
   EXPECT_EQ(run.ranks[0].host, "n1");
@@ -74,11 +74,11 @@ TEST(Live, the_machine_is_told_by_its_samples) {
   EXPECT_EQ(run.gpus[0].busy_percent, 93);
 }
 
-TEST(Live, nothing_recorded_is_nothing_told) {
+TEST(Live, missing_records_give_unset_values) {
   Box box;
   box.write(box.attempt.metrics(0), "rubbish");
   box.write(box.attempt.beacon(0), "rubbish");
-  const LiveRun run = look_live(box.attempt, 3, 100, 2);
+  const LiveRun run = read_live_run(box.attempt, 3, 100, 2);
   EXPECT_EQ(run.ranks.size(), 2u);
   EXPECT_FALSE(run.ranks[0].step.has_value());
   EXPECT_FALSE(run.samples_per_s().has_value());

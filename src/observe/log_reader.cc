@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestRead = 1u << 20;
 
-// The rank of "rank-0003.log", or -1.
+// The rank in "rank-0003.log", or -1.
 int rank_of(std::string_view name) {
   constexpr std::string_view kStem = "rank-";
   constexpr std::string_view kExtension = ".log";
@@ -24,7 +24,7 @@ int rank_of(std::string_view name) {
 }  // namespace
 
 Result<std::vector<int>> ranks_with_logs(const record::Attempt& attempt) {
-  OK_OR_RETURN(names, list_directory(attempt.folder()));
+  STOKER_ASSIGN_OR_RETURN(names, list_directory(attempt.folder()));
   std::vector<int> ranks;
   for (const std::string& name : names) {
     if (const int rank = rank_of(name); rank >= 0) ranks.push_back(rank);
@@ -34,7 +34,7 @@ Result<std::vector<int>> ranks_with_logs(const record::Attempt& attempt) {
 }
 
 Status LogReader::check() const {
-  OK_OR_RETURN(ranks, ranks_with_logs(attempt_));
+  STOKER_ASSIGN_OR_RETURN(ranks, ranks_with_logs(attempt_));
   if (rank_ < 0 || std::find(ranks.begin(), ranks.end(), rank_) != ranks.end()) return {};
   if (ranks.empty()) return not_found("attempt {}: no rank has a log", attempt_.number());
   return not_found("attempt {}: rank {} has no log (ranks {} to {} have)", attempt_.number(), rank_,
@@ -43,8 +43,8 @@ Status LogReader::check() const {
 
 Status LogReader::read_new(const LineSink& sink) {
   if (rank_ >= 0) return read_rank(rank_, positions_[rank_], sink);
-  OK_OR_RETURN(ranks, ranks_with_logs(attempt_));
-  for (const int rank : ranks) RETURN_IF_ERROR(read_rank(rank, positions_[rank], sink));
+  STOKER_ASSIGN_OR_RETURN(ranks, ranks_with_logs(attempt_));
+  for (const int rank : ranks) STOKER_RETURN_IF_ERROR(read_rank(rank, positions_[rank], sink));
   return {};
 }
 
@@ -52,12 +52,12 @@ Status LogReader::read_rank(int rank, Position& position, const LineSink& sink) 
   const auto opened = File::open_regular(attempt_.log(rank));
   if (!opened.ok()) return opened.error().code() == Code::not_found ? Status() : opened.error();
   const File& file = *opened;
-  OK_OR_RETURN(size, file.size());
+  STOKER_ASSIGN_OR_RETURN(size, file.size());
   std::array<std::byte, 65536> buffer;
   while (position.offset < size) {
     const auto piece =
         std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), size - position.offset));
-    RETURN_IF_ERROR(file.read_at(position.offset, piece));
+    STOKER_RETURN_IF_ERROR(file.read_at(position.offset, piece));
     position.offset += piece.size();
     std::string_view text(reinterpret_cast<const char*>(piece.data()), piece.size());
     for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {

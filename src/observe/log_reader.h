@@ -1,5 +1,5 @@
-// The logs of one attempt's ranks, line by line: whole files, or what has been added since the last look.
-// Used by `stoker logs` and the report. An object belongs to one thread; writers may write meanwhile.
+// The logs of one attempt's ranks, line by line: whole files, or the lines added since the last read. Used by
+// `stoker logs` and the report. An object belongs to one thread; the logs may be written at the same time.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,25 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
 #include "record/run_folder.h"
+#include "stoker/status.h"
 
 namespace stoker::observe {
 
-/// Called with a rank and one line of its log, without the line end. Lines over 1 MiB come in pieces.
+/// Called with a rank and one line of its log, without the newline. Lines longer than 1 MiB arrive in pieces.
 using LineSink = std::function<void(int rank, std::string_view line)>;
 
 /// Reads `rank-*.log` of an attempt.
 class LogReader {
  public:
-  /// Of one rank, or with -1 of all. What has no log yet has said nothing so far: its log is found when it
-  /// appears.
+  /// Reads one rank, or all with -1. A missing log counts as empty and is found once it appears.
   LogReader(record::Attempt attempt, int rank) : attempt_(std::move(attempt)), rank_(rank) {}
 
-  /// NotFound, naming the ranks there are, if the one rank it reads has no log.
+  /// NotFound, with the list of ranks, if the single rank it reads has no log.
   Status check() const;
-  /// Gives every complete line that has come since the last call, rank after rank.
+  /// Passes on every complete line since the last call, rank by rank.
   Status read_new(const LineSink& sink);
-  /// Gives what is left without a line end: call it once, when nobody writes any more.
+  /// Passes on the remaining incomplete lines: call it once, after all writers have ended.
   void finish(const LineSink& sink);
 
  private:
@@ -43,7 +42,7 @@ class LogReader {
   std::map<int, Position> positions_;
 };
 
-/// Ranks that have a log in the attempt's folder, in order.
+/// Ranks with a log in the attempt's folder, in order.
 Result<std::vector<int>> ranks_with_logs(const record::Attempt& attempt);
 
 }  // namespace stoker::observe

@@ -26,7 +26,7 @@ class LogReaderTest : public testing::Test {
   Lines lines;
 };
 
-TEST_F(LogReaderTest, gives_complete_lines_once_and_the_rest_at_the_end) {
+TEST_F(LogReaderTest, returns_complete_lines_once_and_the_rest_at_the_end) {
   append(0, "one\ntw");
   LogReader reader(attempt, 0);
   ASSERT_TRUE(reader.read_new(sink()).ok());
@@ -57,14 +57,14 @@ TEST_F(LogReaderTest, finds_ranks_that_start_later) {
   EXPECT_THAT(lines, ElementsAre("0 a", "11 b"));
 }
 
-TEST_F(LogReaderTest, a_rank_without_a_log_is_named_with_those_that_have_one) {
+TEST_F(LogReaderTest, reports_a_missing_log_with_the_available_ranks) {
   EXPECT_EQ(LogReader(attempt, 3).check().message(), "attempt 1: no rank has a log");
   append(0, "");
   append(1, "");
   EXPECT_EQ(LogReader(attempt, 3).check().message(), "attempt 1: rank 3 has no log (ranks 0 to 1 have)");
 }
 
-TEST_F(LogReaderTest, a_line_without_end_comes_in_pieces_instead_of_filling_memory) {
+TEST_F(LogReaderTest, an_endless_line_is_returned_in_pieces) {
   append(0, std::string(3u << 20, 'x'));
   LogReader reader(attempt, 0);
   ASSERT_TRUE(reader.read_new(sink()).ok());

@@ -15,15 +15,15 @@ std::uint64_t number(std::string_view text) {
   return parse_number(trim(text), &value) ? value : 0;
 }
 
-/// The fields of /proc/<pid>/stat from the third (state) on; empty when it cannot be read. The command name
-/// before them may hold anything, so the last ')' counts.
+/// The fields of /proc/<pid>/stat from the third (state) on; empty if it cannot be read. The command name
+/// before them may contain any character, so the last ')' counts.
 std::vector<std::string_view> stat_fields(std::string_view stat) {
   const std::size_t end = stat.rfind(')');
   if (end == std::string_view::npos || end + 2 >= stat.size()) return {};
   return split(trim(stat.substr(end + 2)), ' ');
 }
 
-/// The number behind `key` in lines such as "MemTotal:   123 kB" or "read_bytes: 5".
+/// The number after `key` in lines such as "MemTotal:   123 kB" or "read_bytes: 5".
 std::uint64_t value_of(std::string_view text, std::string_view key) {
   for (std::string_view line : split(text, '\n')) {
     if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ':') continue;
@@ -64,14 +64,14 @@ std::optional<CgroupMemory> read_memory(const Path& folder, const char* used_nam
   if (!used) return std::nullopt;
   CgroupMemory memory{number(*used), std::nullopt};
   if (const auto limit = read_pseudo_file(folder / limit_name)) {
-    constexpr std::uint64_t kUnlimited = 1ull << 60;  // v1 says "none" as a number near 2^63
+    constexpr std::uint64_t kUnlimited = 1ull << 60;  // v1 represents "none" as a number near 2^63
     const std::uint64_t value = number(*limit);
     if (value > 0 && value < kUnlimited) memory.limit_bytes = value;
   }
   return memory;
 }
 
-/// In `root`/`path`, or, inside a container that sees only its own group, in `root`.
+/// In `root`/`path` or, within a container that sees only its own group, in `root`.
 std::optional<CgroupMemory> read_memory_near(const Path& root, std::string_view path, const char* used_name,
                                              const char* limit_name) {
   const std::string_view relative = path.substr(std::min(path.find_first_not_of('/'), path.size()));
@@ -81,7 +81,7 @@ std::optional<CgroupMemory> read_memory_near(const Path& root, std::string_view 
 
 }  // namespace
 
-ProcessUse& ProcessUse::operator+=(const ProcessUse& other) {
+ProcessUsage& ProcessUsage::operator+=(const ProcessUsage& other) {
   cpu_s += other.cpu_s;
   rss_bytes += other.rss_bytes;
   read_bytes += other.read_bytes;
@@ -90,7 +90,7 @@ ProcessUse& ProcessUse::operator+=(const ProcessUse& other) {
   return *this;
 }
 
-std::optional<ProcessUse> read_process(const Path& proc, std::int64_t pid) {
+std::optional<ProcessUsage> read_process(const Path& proc, std::int64_t pid) {
   const Path folder = proc / std::to_string(pid);
   const auto stat = read_pseudo_file(folder / "stat");
   if (!stat) return std::nullopt;
@@ -98,7 +98,7 @@ std::optional<ProcessUse> read_process(const Path& proc, std::int64_t pid) {
   constexpr std::size_t kUserTime = 14 - 3;
   constexpr std::size_t kRssPages = 24 - 3;
   if (fields.size() <= kRssPages) return std::nullopt;
-  ProcessUse use;
+  ProcessUsage use;
   std::uint64_t ticks = 0;
   for (std::size_t i = kUserTime; i < kUserTime + 4; ++i) ticks += number(fields[i]);
   use.cpu_s = static_cast<double>(ticks) / ticks_per_s();
@@ -111,14 +111,14 @@ std::optional<ProcessUse> read_process(const Path& proc, std::int64_t pid) {
   return use;
 }
 
-std::optional<HostUse> read_host(const Path& proc) {
+std::optional<HostUsage> read_host(const Path& proc) {
   const auto stat = read_pseudo_file(proc / "stat");
   const auto memory = read_pseudo_file(proc / "meminfo");
   if (!stat || !memory || !stat->starts_with("cpu ")) return std::nullopt;
-  HostUse use;
+  HostUsage use;
   std::uint64_t total = 0;
   std::uint64_t idle = 0;
-  // user nice system idle iowait irq softirq steal; guest times are inside user and nice.
+  // user nice system idle iowait irq softirq steal; guest times are included in user and nice.
   std::size_t column = 0;
   for (std::string_view field : split(trim(std::string_view(*stat).substr(4, stat->find('\n') - 4)), ' ')) {
     if (field.empty()) continue;

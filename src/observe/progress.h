@@ -1,21 +1,21 @@
-// How far a run is and how fast, from the last lines of what its trainer recorded. Reads the end of files
-// only, so that a listing of many long runs stays quick. Thread-safe: no state.
+// Progress and speed of a run, from the last lines recorded by its trainer. Reads only the ends of files, so
+// that listing many long runs stays fast. Thread-safe: no state.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include "base/status.h"
 #include "record/run_folder.h"
+#include "stoker/status.h"
 
 namespace stoker::observe {
 
-/// What rank 0's metrics say; empty values where the command records none.
+/// Values from rank 0's metrics; empty if the command records none.
 struct RunProgress {
   std::optional<std::int64_t> epoch;  ///< of the last step, counted from 0
-  std::optional<std::int64_t> step;   ///< steps done
+  std::optional<std::int64_t> step;   ///< number of completed steps
   std::optional<double> loss;         ///< of the last step
-  /// Over the last steps, by rank 0's clock and as if every rank did what rank 0 did.
+  /// Over the last steps, by rank 0's clock, assuming that every rank is as fast as rank 0.
   std::optional<double> samples_per_s;
   std::optional<double> validation_top1;  ///< fraction of 1, last validated epoch of this attempt
 };

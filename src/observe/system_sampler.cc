@@ -8,11 +8,11 @@ namespace stoker::observe {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr int kSamplesPerTree = 5;  // looking for new children reads every process of the host
+constexpr int kSamplesPerTree = 5;  // finding new children reads every process of the host
 
 double to_double(std::optional<std::uint64_t> value) { return value ? static_cast<double>(*value) : kNone; }
 
-/// Growth per second; a counter that fell (a child ended unseen) counts as standing still.
+/// Increase per second; a counter that decreased (a child ended unobserved) counts as unchanged.
 double rate(double before, double now, double seconds) { return std::max(0.0, now - before) / seconds; }
 double rate(std::uint64_t before, std::uint64_t now, double seconds) {
   return rate(static_cast<double>(before), static_cast<double>(now), seconds);
@@ -52,7 +52,7 @@ Result<SystemSampler> SystemSampler::create(const Path& file, std::vector<RankPr
   GpuReader gpus = options.wants_gpus ? GpuReader::open() : GpuReader();
   const std::vector<std::string> names = column_names(ranks, gpus.names().size());
   const std::vector<std::string_view> views(names.begin(), names.end());
-  OK_OR_RETURN(writer, record::MetricWriter::create(file, views));
+  STOKER_ASSIGN_OR_RETURN(writer, record::MetricWriter::create(file, views));
   return SystemSampler(std::move(writer), std::move(ranks), options, std::move(gpus));
 }
 
@@ -76,14 +76,14 @@ void SystemSampler::add_host(std::vector<double>& row) {
                          : kNone);
   row.push_back(host ? static_cast<double>(host->memory_used_bytes) : kNone);
   row.push_back(host ? static_cast<double>(host->memory_total_bytes) : kNone);
-  host_before_ = host.value_or(HostUse());
+  host_before_ = host.value_or(HostUsage());
   const auto cgroup = read_cgroup_memory(options_.proc, options_.cgroup_root);
   row.push_back(cgroup ? static_cast<double>(cgroup->used_bytes) : kNone);
   row.push_back(cgroup ? to_double(cgroup->limit_bytes) : kNone);
 }
 
 void SystemSampler::add_rank(std::vector<double>& row, const RankProcess& rank, double seconds) {
-  ProcessUse now;
+  ProcessUsage now;
   bool is_there = false;
   for (std::int64_t pid : trees_[rank.rank]) {
     const auto use = read_process(options_.proc, pid);
@@ -98,7 +98,7 @@ void SystemSampler::add_rank(std::vector<double>& row, const RankProcess& rank, 
   }
   const auto found = before_.find(rank.rank);
   const bool has_rate = found != before_.end();
-  const ProcessUse before = has_rate ? found->second : ProcessUse();
+  const ProcessUsage before = has_rate ? found->second : ProcessUsage();
   row.push_back(has_rate ? rate(before.cpu_s, now.cpu_s, seconds) : kNone);
   row.push_back(static_cast<double>(now.rss_bytes));
   row.push_back(has_rate ? rate(before.read_bytes, now.read_bytes, seconds) : kNone);
@@ -108,7 +108,7 @@ void SystemSampler::add_rank(std::vector<double>& row, const RankProcess& rank, 
 }
 
 void SystemSampler::add_gpus(std::vector<double>& row) const {
-  for (const GpuUse& use : gpus_.read()) {
+  for (const GpuUsage& use : gpus_.read()) {
     row.push_back(use.busy_percent.value_or(kNone));
     row.push_back(to_double(use.memory_bytes));
     row.push_back(use.power_w.value_or(kNone));
@@ -122,7 +122,7 @@ void SystemSampler::refresh_trees() {
 
 Result<std::unique_ptr<SamplerThread>> SamplerThread::start(const Path& file, std::vector<RankProcess> ranks,
                                                             const SamplerOptions& options) {
-  OK_OR_RETURN(sampler, SystemSampler::create(file, std::move(ranks), options));
+  STOKER_ASSIGN_OR_RETURN(sampler, SystemSampler::create(file, std::move(ranks), options));
   std::unique_ptr<SamplerThread> thread(new SamplerThread(std::move(sampler), options.every));
   SamplerThread* self = thread.get();
   thread->thread_ = Thread([self](StopToken stop) { self->run(stop); });

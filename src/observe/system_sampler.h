@@ -1,6 +1,6 @@
-// Once per second: CPU, memory and I/O of each rank (with its children), of this host and its cgroup, and the
-// GPUs, as one CSV row per node through record. Run by the supervisor of a node beside its ranks.
-// SystemSampler belongs to one thread; SamplerThread is that thread.
+// Samples CPU, memory and I/O of each rank (with its children), of this host and its cgroup, and the GPUs
+// once per second, as one CSV row per node. The supervisor of a node runs it next to its ranks. SystemSampler
+// belongs to one thread; SamplerThread is that thread.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 #include <utility>
 #include <vector>
 
-#include "base/status.h"
 #include "base/thread.h"
-#include "base/time.h"
 #include "observe/gpu.h"
 #include "observe/proc.h"
 #include "record/metrics.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::observe {
 
-/// A rank as its supervisor knows it.
+/// A rank as known by its supervisor.
 struct RankProcess {
   int rank = 0;
   std::int64_t pid = 0;
 };
 
-/// Where to look; tests give their own folders.
+/// Where to read; tests pass their own folders.
 struct SamplerOptions {
   Path proc = "/proc";
   Path cgroup_root = "/sys/fs/cgroup";
@@ -33,18 +33,18 @@ struct SamplerOptions {
   Duration every = std::chrono::seconds(1);
 };
 
-/// Takes samples and writes them. Rates are since the sample before; the first row has none (nan).
+/// Takes samples and writes them. Rates are relative to the previous sample; the first row has none (nan).
 /// Columns: time, host_cpu_percent, host_memory_bytes, host_memory_total_bytes, cgroup_memory_bytes,
 /// cgroup_memory_limit_bytes; for each rank R: rankR.cpu_cores, rankR.rss_bytes, rankR.read_bytes_per_s,
 /// rankR.write_bytes_per_s, rankR.asked_bytes_per_s; for each GPU G: gpuG.busy_percent, gpuG.memory_bytes,
 /// gpuG.power_w.
 class SystemSampler {
  public:
-  /// Makes `file` (record::Attempt::system(node)). Exists when it is there.
+  /// Creates `file` (record::Attempt::system(node)). Exists if it exists.
   static Result<SystemSampler> create(const Path& file, std::vector<RankProcess> ranks,
                                       const SamplerOptions& options = {});
 
-  /// One row for the moment `unix_s`, `mono_s` on the monotonic clock.
+  /// Writes one row for the time `unix_s`, `mono_s` on the monotonic clock.
   Status sample(double unix_s, double mono_s);
 
  private:
@@ -60,18 +60,16 @@ class SystemSampler {
   std::vector<RankProcess> ranks_;
   GpuReader gpus_;
   std::map<int, std::vector<std::int64_t>> trees_;  // by rank
-  std::map<int, ProcessUse> before_;
-  HostUse host_before_;
+  std::map<int, ProcessUsage> before_;
+  HostUsage host_before_;
   double mono_before_ = 0;
   int samples_ = 0;
 };
 
-/// Samples on a thread of its own until it is destroyed. A sample that cannot be written (disk full) is
-/// dropped.
+/// Samples in its own thread until it is destroyed. A sample that cannot be written (disk full) is dropped.
 class SamplerThread {
  public:
-  /// Starts at once. When the file cannot be made there is nothing to sample into: an error, and the run goes
-  /// on.
+  /// Starts immediately. Fails if the file cannot be created; the run continues without samples.
   static Result<std::unique_ptr<SamplerThread>> start(const Path& file, std::vector<RankProcess> ranks,
                                                       const SamplerOptions& options = {});
   ~SamplerThread();
@@ -84,8 +82,8 @@ class SamplerThread {
   const Duration every_;
   Mutex mu_;
   Condition wake_;
-  bool is_over_ GUARDED_BY(mu_) = false;
-  Thread thread_;  // last: it uses everything above
+  bool is_over_ STOKER_GUARDED_BY(mu_) = false;
+  Thread thread_;  // last member: the thread uses everything above
 };
 
 }  // namespace stoker::observe

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-/// A /proc of our own.
+/// A /proc folder for the test.
 class FakeProc {
  public:
   const Path& path() const { return box_.path(); }
@@ -41,7 +41,7 @@ class FakeProc {
   TempDirectory box_;
 };
 
-TEST(Proc, process_use_is_read_past_a_hostile_name) {
+TEST(Proc, reads_process_usage_despite_a_hostile_name) {
   FakeProc proc;
   proc.process(7, 1, 100, 5, "a) S 1 (b\n");
   proc.io(7, 300, 200, 100);
@@ -54,7 +54,7 @@ TEST(Proc, process_use_is_read_past_a_hostile_name) {
   EXPECT_EQ(use->write_bytes, 100u);
 }
 
-TEST(Proc, damaged_or_absent_files_say_nothing) {
+TEST(Proc, damaged_or_absent_files_give_no_values) {
   FakeProc proc;
   EXPECT_FALSE(read_process(proc.path(), 7).has_value());
   EXPECT_FALSE(read_host(proc.path()).has_value());
@@ -65,7 +65,7 @@ TEST(Proc, damaged_or_absent_files_say_nothing) {
   }
 }
 
-TEST(Proc, host_use_counts_waiting_for_disks_as_idle) {
+TEST(Proc, host_usage_counts_iowait_as_idle) {
   FakeProc proc;
   proc.put("stat", "cpu  100 10 20 500 70 1 2 3 50 50\n");
   proc.put("meminfo", "MemTotal: 1000 kB\nMemAvailable: 400 kB\n");
@@ -76,7 +76,7 @@ TEST(Proc, host_use_counts_waiting_for_disks_as_idle) {
   EXPECT_EQ(host->memory_used_bytes, 600u * 1024);
 }
 
-TEST(Proc, cgroup_memory_of_both_versions_and_inside_a_container) {
+TEST(Proc, reads_cgroup_memory_of_both_versions_and_in_a_container) {
   FakeProc proc;
   TempDirectory groups;
   const auto put = [&](std::string_view name, std::string_view content) {
@@ -99,7 +99,7 @@ TEST(Proc, cgroup_memory_of_both_versions_and_inside_a_container) {
   EXPECT_EQ(read_cgroup_memory(proc.path(), groups.path())->limit_bytes, std::nullopt);
 }
 
-TEST(Proc, tree_holds_descendants_even_if_the_table_has_a_circle) {
+TEST(Proc, tree_contains_descendants_even_with_a_cycle) {
   FakeProc proc;
   proc.process(10, 1, 0, 0);
   proc.process(11, 10, 0, 0);
@@ -110,7 +110,7 @@ TEST(Proc, tree_holds_descendants_even_if_the_table_has_a_circle) {
   EXPECT_THAT(tree_of(1, {{1, 2}, {2, 1}, {3, 3}}), UnorderedElementsAre(1, 2));
 }
 
-TEST(SystemSampler, rows_hold_rates_since_the_row_before) {
+TEST(SystemSampler, rows_contain_rates_since_the_previous_row) {
   FakeProc proc;
   TempDirectory box;
   const int ticks = static_cast<int>(::sysconf(_SC_CLK_TCK));
@@ -143,7 +143,7 @@ TEST(SystemSampler, rows_hold_rates_since_the_row_before) {
   EXPECT_EQ(second("rank3.asked_bytes_per_s"), 3000);
 }
 
-TEST(SystemSampler, a_rank_that_is_gone_leaves_empty_cells) {
+TEST(SystemSampler, an_ended_rank_has_empty_cells) {
   FakeProc proc;
   TempDirectory box;
   proc.host(0, 0);

@@ -15,10 +15,10 @@ constexpr std::size_t kLongestLine = 1u << 20;
 Status TextFollower::read_new(const Sink& sink) {
   const auto file = File::open_regular(path_);
   if (!file.ok()) return file.error().code() == Code::not_found ? Status() : file.error();
-  OK_OR_RETURN(size, file->size());
+  STOKER_ASSIGN_OR_RETURN(size, file->size());
   while (offset_ < size) {
     std::string piece(std::min(kPiece, size - offset_), '\0');
-    RETURN_IF_ERROR(file->read_at(offset_, std::as_writable_bytes(std::span(piece))));
+    STOKER_RETURN_IF_ERROR(file->read_at(offset_, std::as_writable_bytes(std::span(piece))));
     offset_ += piece.size();
     partial_ += piece;
     std::size_t begin = 0;

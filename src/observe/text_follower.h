@@ -1,5 +1,5 @@
-// One text file that somebody else writes, read line by line as it grows: the log of a batch script that is
-// no run of ours. An object belongs to one thread.
+// A text file that a different process writes, read line by line as it grows: the log of a batch script
+// without a run. An object belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,20 @@
 #include <string>
 #include <string_view>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::observe {
 
 class TextFollower {
  public:
-  /// Called with a line, without its end. Lines over 1 MiB come in pieces.
+  /// Called with a line, without the newline. Lines longer than 1 MiB arrive in pieces.
   using Sink = std::function<void(std::string_view line)>;
 
   explicit TextFollower(Path path) : path_(std::move(path)) {}
 
-  /// Gives every complete line that has come since the last call; none while there is no such file.
+  /// Passes on every complete line since the last call; none while the file does not exist.
   Status read_new(const Sink& sink);
-  /// Gives what is left without a line end.
+  /// Passes on the remaining incomplete line.
   void finish(const Sink& sink);
 
  private:

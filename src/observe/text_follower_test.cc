@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(TextFollower, gives_each_line_once_and_the_rest_at_the_end) {
+TEST(TextFollower, returns_each_line_once_and_the_rest_at_the_end) {
   TempDirectory box;
   TextFollower follower(box / "log");
   std::vector<std::string> lines;
@@ -28,7 +28,7 @@ TEST(TextFollower, gives_each_line_once_and_the_rest_at_the_end) {
   EXPECT_THAT(lines, ElementsAre("one", "two", "three", "last"));
 }
 
-TEST(TextFollower, a_line_without_an_end_stays_bounded) {
+TEST(TextFollower, an_endless_line_is_returned_in_pieces) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "log", std::string(3u << 20, 'x')).ok());
   TextFollower follower(box / "log");

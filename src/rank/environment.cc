@@ -21,9 +21,9 @@ std::string variable(const Environment& environment, std::string_view name) {
   return "";
 }
 
-Environment rank_environment(Environment base, const Place& place, const Rendezvous& rendezvous,
+Environment rank_environment(Environment base, const RankPlacement& place, const Rendezvous& rendezvous,
                              int threads) {
-  base = without_torchrun(without_ours(std::move(base)));
+  base = without_torchrun(without_stoker_variables(std::move(base)));
   const auto set = [&](std::string_view name, std::string value) {
     set_variable(base, name, std::move(value));
   };
@@ -38,7 +38,7 @@ Environment rank_environment(Environment base, const Place& place, const Rendezv
   return base;
 }
 
-Environment without_ours(Environment base) {
+Environment without_stoker_variables(Environment base) {
   for (std::string_view name :
        {kWorldVariable, kPlaceVariable, kRanksWorldVariable, kStartVariable, kCpusVariable, kNodesVariable,
         kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable, kStageVariable})
@@ -47,7 +47,7 @@ Environment without_ours(Environment base) {
 }
 
 Environment without_torchrun(Environment base) {
-  // A script under torchrun's variables would look for an agent's store that is not there.
+  // With torchrun's variables, a script would look for the store of an agent that does not exist.
   std::erase_if(base, [](const auto& entry) {
     return entry.first.starts_with("TORCHELASTIC_") || entry.first == "GROUP_RANK" ||
            entry.first.starts_with("ROLE_") || entry.first.starts_with("GROUP_WORLD_");
@@ -62,14 +62,16 @@ std::string staged_folder(std::string_view folders, int node) {
 }
 
 void set_threads(Environment& environment, int threads) {
-  // PyTorch, MKL, OpenBLAS and numexpr follow the first one; the others take all cores of the machine.
+  // PyTorch, MKL, OpenBLAS and numexpr use the first one; the other libraries default to all cores of the
+  // machine.
   for (std::string_view name : {"OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
                                 "RAYON_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "JULIA_NUM_THREADS"}) {
     if (variable(environment, name).empty()) set_variable(environment, name, std::to_string(threads));
   }
 }
 
-void speak_slurm(Environment& environment, const Place& place, std::string_view ranks_of_node) {
+void set_slurm_variables(Environment& environment, const RankPlacement& place,
+                         std::string_view ranks_of_node) {
   if (variable(environment, "SLURM_JOB_ID").empty()) return;
   const auto set = [&](std::string_view name, std::string value) {
     set_variable(environment, name, std::move(value));
@@ -85,27 +87,28 @@ void speak_slurm(Environment& environment, const Place& place, std::string_view 
     set("SLURM_NTASKS_PER_NODE", std::to_string(place.local_world_size));
 }
 
-Result<std::string> shared_gpu(std::string_view visible, const Place& place, int ranks_per_gpu) {
+Result<std::string> shared_gpu(std::string_view visible, const RankPlacement& place, int ranks_per_gpu) {
   const auto needed = static_cast<std::size_t>((place.local_world_size + ranks_per_gpu - 1) / ranks_per_gpu);
   const std::size_t mine = static_cast<std::size_t>(place.local_rank) % needed;
   if (visible.empty()) return std::to_string(mine);
   const std::vector<std::string_view> gpus = split(visible, ',');
   if (gpus.size() < needed) {
     return invalid(
-        "{} ranks of this node need {} GPUs, there are {} (resources.ranks_per_gpu, CUDA_VISIBLE_DEVICES)",
+        "{} ranks of this node need {} GPUs, but there are {} (resources.ranks_per_gpu, "
+        "CUDA_VISIBLE_DEVICES)",
         place.local_world_size, needed, gpus.size());
   }
   return std::string(gpus[mine]);
 }
 
-int cores_per_rank(int wanted, const Place& place, std::optional<int> on_node) {
+int cores_per_rank(int wanted, const RankPlacement& place, std::optional<int> on_node) {
   if (wanted > 0) return wanted;
   cpu_set_t mine;
   CPU_ZERO(&mine);
   const int cores = ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
   const int ranks = std::max(1, place.local_world_size);
   if (!on_node) return std::max(1, cores / ranks);
-  // A task that is bound sees its own cores alone, one that is not may see those of other jobs, too.
+  // A bound task sees only its cores; an unbound one may also see cores of other jobs.
   return std::max(1, std::min(cores, *on_node / ranks));
 }
 

@@ -5,9 +5,9 @@
 namespace stoker::rank {
 namespace {
 
-const Place kPlace{Rank(5), WorldSize(8), 1, 4, 1};
+const RankPlacement kPlace{Rank(5), WorldSize(8), 1, 4, 1};
 
-TEST(RankEnvironment, says_the_place_and_where_ranks_meet) {
+TEST(RankEnvironment, has_placement_and_rendezvous) {
   const Environment found =
       rank_environment({{"PATH", "/bin"}, {"RANK", "99"}}, kPlace, {"10.0.0.1", 12345}, 6);
   EXPECT_EQ(variable(found, "RANK"), "5");
@@ -37,7 +37,7 @@ TEST(RankEnvironment, threads_are_kept_when_they_are_set) {
   EXPECT_EQ(variable(rank_environment({{"OMP_NUM_THREADS", "2"}}, kPlace, {}, 6), "OMP_NUM_THREADS"), "2");
 }
 
-TEST(RankEnvironment, every_library_is_told_how_many_threads_it_has) {
+TEST(RankEnvironment, thread_counts_are_set_for_every_library) {
   Environment found{{"RAYON_NUM_THREADS", "2"}};
   set_threads(found, 6);
   EXPECT_EQ(variable(found, "OMP_NUM_THREADS"), "6");
@@ -48,17 +48,17 @@ TEST(RankEnvironment, every_library_is_told_how_many_threads_it_has) {
 TEST(RankEnvironment, cores_are_shared_out_evenly_and_never_none) {
   EXPECT_EQ(cores_per_rank(3, kPlace, 1), 3);
   EXPECT_GE(cores_per_rank(0, kPlace, std::nullopt), 1);
-  EXPECT_EQ(cores_per_rank(0, Place{Rank(0), WorldSize(100000), 0, 100000, 0}, std::nullopt), 1);
+  EXPECT_EQ(cores_per_rank(0, RankPlacement{Rank(0), WorldSize(100000), 0, 100000, 0}, std::nullopt), 1);
   EXPECT_EQ(cores_per_rank(0, kPlace, 4), 1) << "4 ranks of a node on which the job has 4 cores";
   EXPECT_EQ(cores_per_rank(0, kPlace, 2), 1);
 }
 
-TEST(RankEnvironment, inside_slurm_its_variables_say_the_same_place) {
+TEST(RankEnvironment, slurm_variables_match_the_placement) {
   Environment found{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS_PER_NODE", "1"}};
-  speak_slurm(found, kPlace, "4,4");
+  set_slurm_variables(found, kPlace, "4,4");
   EXPECT_EQ(variable(found, "SLURM_PROCID"), "0") << "this is no allocation";
   found.emplace_back("SLURM_JOB_ID", "7");
-  speak_slurm(found, kPlace, "4,4");
+  set_slurm_variables(found, kPlace, "4,4");
   EXPECT_EQ(variable(found, "SLURM_PROCID"), "5");
   EXPECT_EQ(variable(found, "SLURM_LOCALID"), "1");
   EXPECT_EQ(variable(found, "SLURM_NODEID"), "1");
@@ -69,7 +69,7 @@ TEST(RankEnvironment, inside_slurm_its_variables_say_the_same_place) {
 
 TEST(SharedGpu, is_the_local_rank_s_in_turn) {
   const auto gpu = [](std::string_view visible, int local_rank) {
-    return *shared_gpu(visible, Place{Rank(local_rank), WorldSize(4), local_rank, 4, 0}, 2);
+    return *shared_gpu(visible, RankPlacement{Rank(local_rank), WorldSize(4), local_rank, 4, 0}, 2);
   };
   EXPECT_EQ(gpu("3,7", 0), "3");
   EXPECT_EQ(gpu("3,7", 1), "7");
@@ -79,8 +79,9 @@ TEST(SharedGpu, is_the_local_rank_s_in_turn) {
 }
 
 TEST(SharedGpu, too_few_are_refused) {
-  EXPECT_EQ(shared_gpu("0", kPlace, 2).status().message(),
-            "4 ranks of this node need 2 GPUs, there are 1 (resources.ranks_per_gpu, CUDA_VISIBLE_DEVICES)");
+  EXPECT_EQ(
+      shared_gpu("0", kPlace, 2).status().message(),
+      "4 ranks of this node need 2 GPUs, but there are 1 (resources.ranks_per_gpu, CUDA_VISIBLE_DEVICES)");
 }
 
 }  // namespace

@@ -4,63 +4,64 @@
 #include <csignal>
 #include <utility>
 
-#include "base/time.h"
 #include "rank/process/signals.h"
+#include "stoker/time.h"
 
 namespace stoker::rank {
 namespace {
 
-struct Failure {
-  const RankStory* story = nullptr;
+struct RankFailure {
+  const RankStatus* status = nullptr;
   double time = 0;
   int exit_code = 1;
   bool is_sudden = false;
 
-  bool is_before(const Failure& other) const {
+  bool is_before(const RankFailure& other) const {
     return is_sudden == other.is_sudden ? time < other.time : is_sudden;
   }
 };
 
-// SIGABRT is what libraries do when a peer is gone, SIGTERM and the like what people and schedulers send to
-// all.
+// Libraries raise SIGABRT when a peer is gone; users and schedulers send SIGTERM and similar signals to all
+// ranks.
 bool is_sudden(const Exit& exit) {
   return exit.signal == SIGKILL || exit.signal == SIGSEGV || exit.signal == SIGBUS || exit.signal == SIGILL ||
          exit.signal == SIGFPE;
 }
 
-std::optional<Failure> failure_of(const RankStory& story) {
-  if (story.judgement) {
-    return Failure{&story, story.judgement->time, story.judgement->exit_code, story.judgement->is_sudden};
+std::optional<RankFailure> failure_of(const RankStatus& status) {
+  if (status.detected_failure) {
+    return RankFailure{&status, status.detected_failure->time, status.detected_failure->exit_code,
+                       status.detected_failure->is_sudden};
   }
-  if (!story.ended || story.ended->stopped_by_us) return std::nullopt;
-  const int code = story.ended->exit.shell_code();
+  if (!status.ended || status.ended->stopped_by_us) return std::nullopt;
+  const int code = status.ended->exit.shell_code();
   if (code == 0 || code == kStoppedAfterCheckpoint) return std::nullopt;
-  return Failure{&story, story.ended->time, code, is_sudden(story.ended->exit)};
+  return RankFailure{&status, status.ended->time, code, is_sudden(status.ended->exit)};
 }
 
-// Nobody but the kernel, or somebody outside, does that to a rank.
-bool is_loss(const RankStory& story) {
-  if (story.judgement) return story.judgement->is_loss;
-  return story.ended && story.ended->exit.signal == SIGKILL &&
-         reason(*story.ended).find("out of memory") == std::string::npos;
+// Only the kernel, or something outside the run, kills a rank this way.
+bool is_loss(const RankStatus& status) {
+  if (status.detected_failure) return status.detected_failure->is_loss;
+  return status.ended && status.ended->exit.signal == SIGKILL &&
+         reason(*status.ended).find("out of memory") == std::string::npos;
 }
 
-bool left_with_75(const RankStory& story) {
-  return story.ended && story.ended->exit.shell_code() == kStoppedAfterCheckpoint;
+bool left_with_75(const RankStatus& status) {
+  return status.ended && status.ended->exit.shell_code() == kStoppedAfterCheckpoint;
 }
 
 constexpr std::string_view kStopped = "stopped";
-constexpr std::string_view kFailedAfterIt = "failed after it";
-constexpr std::string_view kDoneBeforeIt = "done before it";
+constexpr std::string_view kFailedAfterIt = "failed later";
+constexpr std::string_view kDoneBeforeIt = "done earlier";
 constexpr std::string_view kDone = "done";
 constexpr std::string_view kNeverStarted = "never started";
 
-// What became of a rank, beside the one that failed first, if one did.
-std::string_view fate_of(const RankStory& story, const std::optional<Failure>& cause) {
-  if (failure_of(story)) return kFailedAfterIt;
-  if (!story.ended) return story.joined ? kStopped : kNeverStarted;
-  if (story.ended->stopped_by_us || left_with_75(story)) return kStopped;
-  return cause && story.ended->time < cause->time ? kDoneBeforeIt : kDone;
+// The outcome of a rank, in addition to the first failure.
+std::string_view outcome_of(const RankStatus& status, const std::optional<RankFailure>& cause) {
+  if (failure_of(status)) return kFailedAfterIt;
+  if (!status.ended) return status.joined ? kStopped : kNeverStarted;
+  if (status.ended->stopped_by_us || left_with_75(status)) return kStopped;
+  return cause && status.ended->time < cause->time ? kDoneBeforeIt : kDone;
 }
 
 std::string seconds_text(double seconds) {
@@ -76,51 +77,52 @@ std::string name_ranks(const std::vector<int>& ranks) {
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
     if (i > 0) text += ", ";
     text += std::to_string(ranks[i]);
-    // Two neighbours read better as a list.
+    // Two neighbors read better as a list.
     if (end - i > 2) text += format("-{}", ranks[end - 1]);
     i = end - i > 2 ? end : i + 1;
   }
   return text;
 }
 
-std::string describe_failure(const RankStory& story) {
-  const std::string who = format("rank {} ({})", story.rank.value, printable(story.host));
-  if (story.judgement) return format("{} {}", who, story.judgement->what);
-  if (!story.ended) return format("{} is running", who);
-  if (!story.ended->start_error.empty()) return format("{} never started: {}", who, story.ended->start_error);
-  const std::string when = story.ended->where.is_known()
-                               ? format("at {}", to_text(story.ended->where))
-                               : format("after {}", seconds_text(story.ended->ran_s));
-  return format("{} left {}: {}", who, when, reason(*story.ended));
+std::string describe_failure(const RankStatus& status) {
+  const std::string who = format("rank {} ({})", status.rank.value, printable(status.host));
+  if (status.detected_failure) return format("{} {}", who, status.detected_failure->what);
+  if (!status.ended) return format("{} is running", who);
+  if (!status.ended->start_error.empty())
+    return format("{} never started: {}", who, status.ended->start_error);
+  const std::string when = status.ended->where.is_known()
+                               ? format("at {}", to_text(status.ended->where))
+                               : format("after {}", seconds_text(status.ended->ran_s));
+  return format("{} exited {}: {}", who, when, reason(*status.ended));
 }
 
-std::string describe_others(const std::vector<RankStory>& stories, std::optional<int> first) {
-  std::optional<Failure> cause;
-  for (const RankStory& story : stories) {
-    if (first && story.rank.value == *first) cause = failure_of(story);
+std::string describe_other_ranks(const std::vector<RankStatus>& statuses, std::optional<int> first) {
+  std::optional<RankFailure> cause;
+  for (const RankStatus& status : statuses) {
+    if (first && status.rank.value == *first) cause = failure_of(status);
   }
   std::string text;
   for (const std::string_view fate : {kStopped, kFailedAfterIt, kDoneBeforeIt, kDone, kNeverStarted}) {
     std::vector<int> ranks;
-    for (const RankStory& story : stories) {
-      const bool is_first = first && story.rank.value == *first;
-      if (!is_first && fate_of(story, cause) == fate) ranks.push_back(story.rank.value);
+    for (const RankStatus& status : statuses) {
+      const bool is_first = first && status.rank.value == *first;
+      if (!is_first && outcome_of(status, cause) == fate) ranks.push_back(status.rank.value);
     }
     if (!ranks.empty()) text += format("{}{} {}", text.empty() ? "" : "; ", name_ranks(ranks), fate);
   }
   return text;
 }
 
-std::string describe_stop(const std::vector<RankStory>& stories, const StopFacts& stop) {
+std::string describe_stop(const std::vector<RankStatus>& statuses, const StopFacts& stop) {
   const std::string asked_by = stop.asked_by.empty() ? "" : stop.asked_by + ", ";
   const std::string before = stop.before.empty() ? "" : " before " + stop.before;
   if (stop.has_checkpoint) return format("{}stopped after a checkpoint{}", asked_by, before);
   std::vector<int> ranks;
-  for (const RankStory& story : stories) {
-    if (left_with_75(story)) ranks.push_back(story.rank.value);
+  for (const RankStatus& status : statuses) {
+    if (left_with_75(status)) ranks.push_back(status.rank.value);
   }
   return format(
-      "{}{} left with exit code {} (saved and stopped){}, but there is no checkpoint (STOKER_CHECKPOINT_DIR)",
+      "{}{} exited with code {} (saved and stopped){}, but there is no checkpoint (STOKER_CHECKPOINT_DIR)",
       asked_by, name_ranks(ranks), kStoppedAfterCheckpoint, before);
 }
 
@@ -134,32 +136,33 @@ record::AttemptEnded to_event(const Ending& ending) {
   return event;
 }
 
-bool has_failed_before(const std::vector<RankStory>& stories, double time) {
-  return std::any_of(stories.begin(), stories.end(), [&](const RankStory& story) {
-    const auto failure = failure_of(story);
-    return failure && !story.judgement && failure->time < time && !asks_for_the_end(failure->exit_code - 128);
+bool has_failed_before(const std::vector<RankStatus>& statuses, double time) {
+  return std::any_of(statuses.begin(), statuses.end(), [&](const RankStatus& status) {
+    const auto failure = failure_of(status);
+    return failure && !status.detected_failure && failure->time < time &&
+           !is_termination_signal(failure->exit_code - 128);
   });
 }
 
-Ending judge(const std::vector<RankStory>& stories) {
-  std::optional<Failure> cause;
-  for (const RankStory& story : stories) {
-    const auto failure = failure_of(story);
+Ending judge(const std::vector<RankStatus>& statuses) {
+  std::optional<RankFailure> cause;
+  for (const RankStatus& status : statuses) {
+    const auto failure = failure_of(status);
     if (failure && (!cause || failure->is_before(*cause))) cause = failure;
   }
   Ending ending;
   if (cause) {
     ending.outcome = record::Outcome::failed;
     ending.exit_code = cause->exit_code;
-    ending.first_rank = cause->story->rank.value;
-    ending.cause = describe_failure(*cause->story);
-    ending.is_loss = is_loss(*cause->story);
-    ending.others = describe_others(stories, ending.first_rank);
-    if (cause->story->ended) ending.last_line = cause->story->ended->last_line;
-  } else if (std::any_of(stories.begin(), stories.end(), left_with_75)) {
+    ending.first_rank = cause->status->rank.value;
+    ending.cause = describe_failure(*cause->status);
+    ending.is_loss = is_loss(*cause->status);
+    ending.other_ranks = describe_other_ranks(statuses, ending.first_rank);
+    if (cause->status->ended) ending.last_line = cause->status->ended->last_line;
+  } else if (std::any_of(statuses.begin(), statuses.end(), left_with_75)) {
     ending.outcome = record::Outcome::stopped;
     ending.exit_code = kStoppedAfterCheckpoint;
-    ending.cause = describe_stop(stories, {});
+    ending.cause = describe_stop(statuses, {});
   }
   return ending;
 }

@@ -1,8 +1,10 @@
 // A writer updates the block as a sequence lock:
-//   1. sequence becomes odd      2. fields      3. sequence becomes even again, with release order
-// A reader copies sequence, block, sequence with three pread(2) calls, which cannot be reordered, and starts
-// again when the two sequences differ or are odd. A writer that dies between 1 and 3 leaves an odd sequence
-// for ever: after some tries the fields are taken as they are and marked torn.
+//   1. Make the sequence odd.
+//   2. Write the fields.
+//   3. Make the sequence even again, with release order.
+// A reader reads sequence, block and sequence with three pread(2) calls, which cannot be reordered, and
+// retries if the two sequences differ or are odd. A writer that dies between 1 and 3 leaves an odd sequence
+// forever; after some retries the reader returns the fields unchanged and marks them torn.
 #include "record/beacon.h"
 
 #include <array>
@@ -31,8 +33,8 @@ std::int64_t nanoseconds(clockid_t clock) {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-/// The bytes of docs/formats/run.md#beacon as a reader copies them.
-struct Image {
+/// The bytes of docs/formats/run.md#beacon, as a reader copies them.
+struct BeaconImage {
   std::array<char, 8> magic;
   std::uint32_t version;
   std::uint32_t rank;
@@ -44,7 +46,7 @@ struct Image {
   std::int64_t seen_monotonic_ns;
   std::int64_t seen_unix_ns;
 };
-static_assert(sizeof(Image) == 72 && offsetof(Image, sequence) == kSequenceOffset);
+static_assert(sizeof(BeaconImage) == 72 && offsetof(BeaconImage, sequence) == kSequenceOffset);
 
 }  // namespace
 
@@ -69,12 +71,12 @@ std::string_view to_text(Phase phase) {
 }
 
 Result<Beacon> Beacon::create(const Path& file, int rank) {
-  static_assert(sizeof(Block) == sizeof(Image) && std::atomic<std::uint64_t>::is_always_lock_free);
-  OK_OR_RETURN(opened, File::open_read_write(file));
-  // Written, not only sized: a store into a hole of a full filesystem would be a SIGBUS.
+  static_assert(sizeof(Block) == sizeof(BeaconImage) && std::atomic<std::uint64_t>::is_always_lock_free);
+  STOKER_ASSIGN_OR_RETURN(opened, File::open_read_write(file));
+  // Written, not only resized: a store into a hole of a full filesystem would raise SIGBUS.
   const std::vector<std::byte> zeros(kFileBytes);
-  RETURN_IF_ERROR(opened.write_at(0, zeros));
-  RETURN_IF_ERROR(opened.truncate(kFileBytes));
+  STOKER_RETURN_IF_ERROR(opened.write_at(0, zeros));
+  STOKER_RETURN_IF_ERROR(opened.truncate(kFileBytes));
   void* address = ::mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened.fd(), 0);
   if (address == MAP_FAILED) return posix_error(printable(file.string()), errno);
   auto* block = static_cast<Block*>(address);
@@ -128,41 +130,41 @@ void Beacon::publish() noexcept {
   block_->sequence.store(sequence + 2, std::memory_order_release);
 }
 
-Result<Sighting> read_beacon(const Path& file) {
-  OK_OR_RETURN(opened, File::open_regular(file));
-  OK_OR_RETURN(size, opened.size());
-  if (size < sizeof(Image)) {
-    return corrupt("{}: {} bytes, a beacon has {}", printable(file.string()), size, sizeof(Image));
+Result<BeaconState> read_beacon(const Path& file) {
+  STOKER_ASSIGN_OR_RETURN(opened, File::open_regular(file));
+  STOKER_ASSIGN_OR_RETURN(size, opened.size());
+  if (size < sizeof(BeaconImage)) {
+    return corrupt("{}: {} bytes, a beacon has {}", printable(file.string()), size, sizeof(BeaconImage));
   }
-  Image image{};
+  BeaconImage image{};
   std::uint64_t before = 0;
   std::uint64_t after = 1;
   for (int tries = 0; tries < 100 && (before != after || before % 2 != 0); ++tries) {
-    RETURN_IF_ERROR(opened.read_at(kSequenceOffset, std::as_writable_bytes(std::span(&before, 1))));
-    RETURN_IF_ERROR(opened.read_at(0, std::as_writable_bytes(std::span(&image, 1))));
-    RETURN_IF_ERROR(opened.read_at(kSequenceOffset, std::as_writable_bytes(std::span(&after, 1))));
+    STOKER_RETURN_IF_ERROR(opened.read_at(kSequenceOffset, std::as_writable_bytes(std::span(&before, 1))));
+    STOKER_RETURN_IF_ERROR(opened.read_at(0, std::as_writable_bytes(std::span(&image, 1))));
+    STOKER_RETURN_IF_ERROR(opened.read_at(kSequenceOffset, std::as_writable_bytes(std::span(&after, 1))));
   }
   if (image.magic != kMagic) return corrupt("{}: not a beacon (its first 8 bytes)", printable(file.string()));
   if (image.version != kVersion) {
-    return corrupt("{}: beacon version {}, this stoker reads {}", printable(file.string()), image.version,
-                   kVersion);
+    return corrupt("{}: beacon version {}, this Stoker version reads {}", printable(file.string()),
+                   image.version, kVersion);
   }
-  Sighting sighting;
-  sighting.rank = static_cast<int>(image.rank & 0x7FFF'FFFFu);
-  sighting.pid = image.pid;
-  sighting.phase = static_cast<Phase>(image.phase_and_epoch & 0xFFFF'FFFFu);
-  sighting.epoch = static_cast<std::uint32_t>(image.phase_and_epoch >> 32);
-  sighting.step = image.step;
-  sighting.count = image.count;
-  sighting.seen_monotonic_s = static_cast<double>(image.seen_monotonic_ns) * 1e-9;
-  sighting.seen_unix_s = static_cast<double>(image.seen_unix_ns) * 1e-9;
-  sighting.torn = before != after || before % 2 != 0;
-  return sighting;
+  BeaconState state;
+  state.rank = static_cast<int>(image.rank & 0x7FFF'FFFFu);
+  state.pid = image.pid;
+  state.phase = static_cast<Phase>(image.phase_and_epoch & 0xFFFF'FFFFu);
+  state.epoch = static_cast<std::uint32_t>(image.phase_and_epoch >> 32);
+  state.step = image.step;
+  state.count = image.count;
+  state.seen_monotonic_s = static_cast<double>(image.seen_monotonic_ns) * 1e-9;
+  state.seen_unix_s = static_cast<double>(image.seen_unix_ns) * 1e-9;
+  state.torn = before != after || before % 2 != 0;
+  return state;
 }
 
-std::string describe(const Sighting& sighting) {
-  return format("epoch {} step {}, phase {}", sighting.epoch + std::uint64_t{1}, sighting.step,
-                to_text(sighting.phase));
+std::string describe(const BeaconState& state) {
+  return format("epoch {} step {}, phase {}", state.epoch + std::uint64_t{1}, state.step,
+                to_text(state.phase));
 }
 
 }  // namespace stoker::record

@@ -13,7 +13,7 @@
 namespace stoker::record {
 namespace {
 
-TEST(Beacon, says_where_its_rank_is) {
+TEST(Beacon, reports_the_position_of_its_rank) {
   TempDirectory box;
   auto beacon = Beacon::create(box / "rank-0003.beacon", 3);
   ASSERT_TRUE(beacon.ok());
@@ -31,7 +31,7 @@ TEST(Beacon, says_where_its_rank_is) {
   EXPECT_FALSE(seen->torn);
 }
 
-TEST(Beacon, without_a_file_swallows_calls) {
+TEST(Beacon, without_a_file_ignores_calls) {
   Beacon none;
   none.at(1, 2);
   none.enter(Phase::data);
@@ -59,7 +59,7 @@ TEST(Beacon, outlives_kill_9_of_its_writer) {
   EXPECT_EQ(describe(*read_beacon(file)), "epoch 8 step 9, phase communication");
 }
 
-TEST(Beacon, a_reader_never_sees_half_an_update) {
+TEST(Beacon, a_reader_never_sees_a_partial_update) {
   TempDirectory box;
   const Path file = box / "rank-0000.beacon";
   auto beacon = Beacon::create(file, 0);
@@ -71,14 +71,14 @@ TEST(Beacon, a_reader_never_sees_half_an_update) {
   for (int i = 0; i < 20'000; ++i) {
     const auto seen = read_beacon(file);
     ASSERT_TRUE(seen.ok());
-    if (seen->torn) continue;  // a hundred tries all met an update: allowed, and said
+    if (seen->torn) continue;  // all hundred tries met an update: allowed, and reported
     ASSERT_EQ(seen->epoch, seen->step);
   }
   stop = true;
   writer.join();
 }
 
-TEST(Beacon, a_writer_that_died_inside_an_update_is_said_to_be_torn) {
+TEST(Beacon, a_writer_that_died_during_an_update_is_torn) {
   TempDirectory box;
   const Path file = box / "rank-0000.beacon";
   {
@@ -90,7 +90,7 @@ TEST(Beacon, a_writer_that_died_inside_an_update_is_said_to_be_torn) {
   EXPECT_TRUE(read_beacon(file)->torn);
 }
 
-TEST(Beacon, foreign_cut_and_newer_files_are_named) {
+TEST(Beacon, reports_foreign_truncated_and_newer_files) {
   TempDirectory box;
   const std::string file = (box / "rank-0000.beacon").string();
   EXPECT_EQ(read_beacon(file).status().code(), Code::not_found);
@@ -104,7 +104,7 @@ TEST(Beacon, foreign_cut_and_newer_files_are_named) {
   auto raw = File::open_read_write(file);
   const std::uint32_t version = 2;
   ASSERT_TRUE(raw->write_at(8, std::as_bytes(std::span(&version, 1))).ok());
-  EXPECT_EQ(read_beacon(file).status().message(), file + ": beacon version 2, this stoker reads 1");
+  EXPECT_EQ(read_beacon(file).status().message(), file + ": beacon version 2, this Stoker version reads 1");
   ASSERT_TRUE(raw->truncate(71).ok());
   EXPECT_EQ(read_beacon(file).status().message(), file + ": 71 bytes, a beacon has 72");
 }
@@ -114,7 +114,7 @@ TEST(Beacon, an_unknown_phase_of_a_later_version_reads_as_unknown) {
   EXPECT_EQ(to_text(Phase::done), "done");
 }
 
-TEST(Beacon, where_nothing_can_be_written_is_an_error) {
+TEST(Beacon, an_unwritable_path_is_an_error) {
   EXPECT_EQ(Beacon::create("/nowhere/x.beacon", 0).status().message(),
             "/nowhere/x.beacon: no such file or directory");
   EXPECT_EQ(Beacon::create("/dev/full", 0).status().message(), "/dev/full: no space left on device");

@@ -11,11 +11,11 @@ constexpr std::size_t kMaxDiff = 16u << 20;
 constexpr std::size_t kMaxItems = 100'000;
 
 Status write_part(const RunFolder& run, const char* name, std::string_view content) {
-  RETURN_IF_ERROR(make_directories(run.capsule()));
+  STOKER_RETURN_IF_ERROR(make_directories(run.capsule()));
   return write_file(run.capsule() / name, content, Durability::synced);
 }
 
-Json code_json(const CodeFacts& facts) {
+Json code_json(const CodeInfo& facts) {
   Json object;
   object["root"] = facts.root;
   object["commit"] = facts.commit;
@@ -28,7 +28,7 @@ Json code_json(const CodeFacts& facts) {
   return object;
 }
 
-Json dataset_json(const DataFacts& facts) {
+Json dataset_json(const DataInfo& facts) {
   Json object;
   object["name"] = facts.name;
   object["source"] = facts.source;
@@ -40,7 +40,7 @@ Json dataset_json(const DataFacts& facts) {
   return object;
 }
 
-Json node_json(const NodeFacts& facts) {
+Json node_json(const NodeInfo& facts) {
   Json object;
   object["host"] = facts.host;
   object["kernel"] = facts.kernel;
@@ -58,7 +58,7 @@ std::uint64_t count_of(const Json& object, const char* key) {
   return value < 0 ? 0 : static_cast<std::uint64_t>(value);
 }
 
-/// Reads capsule parts and remembers which could not be read.
+/// Reads the parts of a capsule and collects errors.
 class PartReader {
  public:
   PartReader(const RunFolder& run, Capsule& capsule) : folder_(run.capsule()), capsule_(capsule) {}
@@ -75,13 +75,13 @@ class PartReader {
     note(read.error());
     return "";
   }
-  /// The objects in list `key` of the part.
+  /// The objects in the list `key` of the part.
   std::optional<std::vector<Json>> list(const char* name, const char* key) {
     const auto part = object(name);
     if (!part) return std::nullopt;
     const auto found = part->find(key);
     if (found == part->end() || !found->is_array() || found->size() > kMaxItems) {
-      note(corrupt("{}: no list '{}'", printable((folder_ / name).string()), key));
+      note(corrupt("{}: list '{}' is missing", printable((folder_ / name).string()), key));
       return std::nullopt;
     }
     std::vector<Json> items;
@@ -100,10 +100,10 @@ class PartReader {
   Capsule& capsule_;
 };
 
-std::optional<CodeFacts> read_code(PartReader& reader) {
+std::optional<CodeInfo> read_code(PartReader& reader) {
   const auto object = reader.object("code.json");
   if (!object) return std::nullopt;
-  CodeFacts facts;
+  CodeInfo facts;
   facts.root = text_of(*object, "root");
   facts.commit = text_of(*object, "commit");
   facts.branch = text_of(*object, "branch");
@@ -115,17 +115,17 @@ std::optional<CodeFacts> read_code(PartReader& reader) {
   return facts;
 }
 
-std::optional<EnvironmentFacts> read_environment(PartReader& reader) {
+std::optional<EnvironmentInfo> read_environment(PartReader& reader) {
   const auto object = reader.object("environment.json");
   if (!object) return std::nullopt;
-  return EnvironmentFacts{pairs_of(*object, "programs"), pairs_of(*object, "variables"),
-                          reader.text("packages.txt")};
+  return EnvironmentInfo{pairs_of(*object, "programs"), pairs_of(*object, "variables"),
+                         reader.text("packages.txt")};
 }
 
-std::optional<std::vector<DataFacts>> read_data(PartReader& reader) {
+std::optional<std::vector<DataInfo>> read_data(PartReader& reader) {
   const auto items = reader.list("data.json", "datasets");
   if (!items) return std::nullopt;
-  std::vector<DataFacts> all;
+  std::vector<DataInfo> all;
   for (const Json& item : *items) {
     all.push_back({text_of(item, "name"), text_of(item, "source"), text_of(item, "split"),
                    text_of(item, "version"), count_of(item, "samples"), count_of(item, "shards"),
@@ -134,10 +134,10 @@ std::optional<std::vector<DataFacts>> read_data(PartReader& reader) {
   return all;
 }
 
-std::optional<std::vector<NodeFacts>> read_execution(PartReader& reader) {
+std::optional<std::vector<NodeInfo>> read_execution(PartReader& reader) {
   const auto items = reader.list("execution.json", "nodes");
   if (!items) return std::nullopt;
-  std::vector<NodeFacts> all;
+  std::vector<NodeInfo> all;
   for (const Json& item : *items) {
     all.push_back({text_of(item, "host"), text_of(item, "kernel"), text_of(item, "system"),
                    text_of(item, "cpu"),
@@ -149,32 +149,32 @@ std::optional<std::vector<NodeFacts>> read_execution(PartReader& reader) {
 
 }  // namespace
 
-Status write_code(const RunFolder& run, const CodeFacts& facts) {
+Status write_code(const RunFolder& run, const CodeInfo& facts) {
   if (!facts.diff.empty()) {
-    RETURN_IF_ERROR(write_part(run, "code.diff", std::string_view(facts.diff).substr(0, kMaxDiff)));
+    STOKER_RETURN_IF_ERROR(write_part(run, "code.diff", std::string_view(facts.diff).substr(0, kMaxDiff)));
   }
   return write_part(run, "code.json", to_file_text(code_json(facts)));
 }
 
-Status write_environment(const RunFolder& run, const EnvironmentFacts& facts) {
-  if (!facts.packages.empty()) RETURN_IF_ERROR(write_part(run, "packages.txt", facts.packages));
+Status write_environment(const RunFolder& run, const EnvironmentInfo& facts) {
+  if (!facts.packages.empty()) STOKER_RETURN_IF_ERROR(write_part(run, "packages.txt", facts.packages));
   Json object;
   object["programs"] = to_json_object(facts.programs);
   object["variables"] = to_json_object(facts.variables);
   return write_part(run, "environment.json", to_file_text(object));
 }
 
-Status write_data(const RunFolder& run, const std::vector<DataFacts>& facts) {
+Status write_data(const RunFolder& run, const std::vector<DataInfo>& facts) {
   Json object;
   object["datasets"] = Json::array();
-  for (const DataFacts& each : facts) object["datasets"].push_back(dataset_json(each));
+  for (const DataInfo& each : facts) object["datasets"].push_back(dataset_json(each));
   return write_part(run, "data.json", to_file_text(object));
 }
 
-Status write_execution(const RunFolder& run, const std::vector<NodeFacts>& facts) {
+Status write_execution(const RunFolder& run, const std::vector<NodeInfo>& facts) {
   Json object;
   object["nodes"] = Json::array();
-  for (const NodeFacts& each : facts) object["nodes"].push_back(node_json(each));
+  for (const NodeInfo& each : facts) object["nodes"].push_back(node_json(each));
   return write_part(run, "execution.json", to_file_text(object));
 }
 

@@ -14,10 +14,10 @@ using ::testing::SizeIs;
 
 RunFolder make_run(const TempDirectory& box) { return *RunFolder::create(box / "runs", {}, ""); }
 
-TEST(Capsule, parts_come_back_as_written) {
+TEST(Capsule, parts_are_read_back_unchanged) {
   TempDirectory box;
   const RunFolder run = make_run(box);
-  CodeFacts code{"/home/ana/p", "3f2c1aa0", "main", "git@host:p", true, "--- a\n+++ b\n", {"new.py"}};
+  CodeInfo code{"/home/ana/p", "3f2c1aa0", "main", "git@host:p", true, "--- a\n+++ b\n", {"new.py"}};
   ASSERT_TRUE(write_code(run, code).ok());
   ASSERT_TRUE(
       write_environment(run, {{{"python", "3.11.2"}}, {{"OMP_NUM_THREADS", "1"}}, "numpy==2.0\n"}).ok());
@@ -41,7 +41,7 @@ TEST(Capsule, parts_come_back_as_written) {
   EXPECT_THAT(capsule.execution->front().gpus, ElementsAre("H100"));
 }
 
-TEST(Capsule, absent_parts_are_no_problem_and_damaged_ones_are_named) {
+TEST(Capsule, absent_parts_are_allowed_and_damaged_ones_are_reported) {
   TempDirectory box;
   const RunFolder run = make_run(box);
   EXPECT_THAT(read_capsule(run).problems, IsEmpty());

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/json/json.h"
-#include "base/time.h"
 #include "record/lines.h"
+#include "stoker/time.h"
 
 namespace stoker::record {
 
@@ -18,7 +18,7 @@ Json to_json(const FieldValue& value) {
   return std::visit(
       [](const auto& v) -> Json {
         if constexpr (std::same_as<std::remove_cvref_t<decltype(v)>, double>) {
-          if (!std::isfinite(v)) return nullptr;  // JSON has no such numbers
+          if (!std::isfinite(v)) return nullptr;  // JSON cannot represent such numbers
         }
         return v;
       },
@@ -78,12 +78,12 @@ class LogBuilder {
  public:
   explicit LogBuilder(std::string_view writer) : writer_(writer) {}
 
-  bool take(std::string_view line, LineKind kind) {
+  bool add_line(std::string_view line, LineKind kind) {
     if (kind == LineKind::torn) {
       log.torn = true;
       return true;
     }
-    if (line.empty() && kind == LineKind::whole) return true;  // closes a damaged line, see lines.h
+    if (line.empty() && kind == LineKind::whole) return true;  // ends a damaged line, see lines.h
     if (log.events.size() == kMaxEvents) {
       log.truncated = true;
       return false;
@@ -116,8 +116,8 @@ constexpr std::string_view kSuffix = ".jsonl";
 }  // namespace
 
 Result<EventWriter> EventWriter::open(const Path& file) {
-  OK_OR_RETURN(opened, File::open_append(file));
-  OK_OR_RETURN(mid_line, ends_mid_line(file));
+  STOKER_ASSIGN_OR_RETURN(opened, File::open_append(file));
+  STOKER_ASSIGN_OR_RETURN(mid_line, ends_mid_line(file));
   return EventWriter(std::move(opened), mid_line);
 }
 
@@ -170,7 +170,8 @@ std::span<const std::string> Event::list(std::string_view name) const {
 
 EventLog parse_events(std::string_view writer, std::string_view text) {
   LogBuilder builder(writer);
-  visit_text(text, kMaxLine, [&](std::string_view line, LineKind kind) { return builder.take(line, kind); });
+  visit_text(text, kMaxLine,
+             [&](std::string_view line, LineKind kind) { return builder.add_line(line, kind); });
   return std::move(builder.log);
 }
 
@@ -178,17 +179,17 @@ Result<EventLog> read_events(const Path& file) {
   std::string writer = file.stem().string();
   if (writer.starts_with(kPrefix)) writer.erase(0, kPrefix.size());
   LogBuilder builder(writer);
-  RETURN_IF_ERROR(visit_lines(
-      file, kMaxLine, [&](std::string_view line, LineKind kind) { return builder.take(line, kind); }));
+  STOKER_RETURN_IF_ERROR(visit_lines(
+      file, kMaxLine, [&](std::string_view line, LineKind kind) { return builder.add_line(line, kind); }));
   return std::move(builder.log);
 }
 
 Result<EventLog> read_attempt_events(const Path& attempt_folder) {
-  OK_OR_RETURN(names, list_directory(attempt_folder));
+  STOKER_ASSIGN_OR_RETURN(names, list_directory(attempt_folder));
   EventLog all;
   for (const std::string& name : names) {
     if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
-    OK_OR_RETURN(log, read_events(attempt_folder / name));
+    STOKER_ASSIGN_OR_RETURN(log, read_events(attempt_folder / name));
     std::move(log.events.begin(), log.events.end(), std::back_inserter(all.events));
     all.damaged += log.damaged;
     all.torn = all.torn || log.torn;

@@ -1,6 +1,6 @@
-// What happened, one JSON object per line, one file per writer. Written by supervisors and trainers, read by
-// status, report and explain. Kinds and their fields are in record/run_events.h; format:
-// docs/formats/run.md#events. A writer belongs to one thread; readers are free.
+// Events of a run, one JSON object per line, one file per writer. Written by supervisors and trainers, read
+// by status, report and explain. Kinds and fields: record/run_events.h; format: docs/formats/run.md#events. A
+// writer belongs to one thread; any number of readers.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::record {
 
@@ -28,20 +28,20 @@ struct Field {
   FieldValue value;
 };
 
-/// Appends events to one file, each in one write(2): a line survives kill -9 of its writer.
+/// Appends events to one file, each with one write(2), so that a line survives kill -9 of its writer.
 class EventWriter {
  public:
   EventWriter() = default;
-  /// Makes the file, or goes on with it (after a line break when its last line is torn).
+  /// Creates the file or appends to it, after a line break if its last line is torn.
   static Result<EventWriter> open(const Path& file);
 
-  /// Writes `{"time": now, "kind": kind, fields...}`. Text that is no UTF-8 is stored with U+FFFD in place of
-  /// the broken bytes. A default-made writer swallows events.
+  /// Writes `{"time": now, "kind": kind, fields...}`. Invalid UTF-8 in a text is replaced by U+FFFD. A
+  /// default-constructed writer ignores events.
   Status write(std::string_view kind, std::span<const Field> fields);
   Status write(std::string_view kind, std::initializer_list<Field> fields) {
     return write(kind, std::span<const Field>(fields.begin(), fields.size()));
   }
-  /// As `write`, at a given time (Unix seconds).
+  /// Like `write`, with a given time (Unix seconds).
   Status write_at(double time, std::string_view kind, std::span<const Field> fields);
 
  private:
@@ -51,14 +51,14 @@ class EventWriter {
   bool mid_line_ = false;
 };
 
-/// One event as read. Fields that are objects or mixed lists of another version are left out.
+/// One event as read. Fields that are objects or mixed lists (of a different version) are omitted.
 struct Event {
   double time = 0;
   std::string kind;
-  std::string writer;  ///< from the file's name: "node-0000", "rank-0003"
+  std::string writer;  ///< from the file name: "node-0000", "rank-0003"
   std::vector<Field> fields;
 
-  /// The field of that name as text, whole number, number, truth or list; nullopt when absent or another
+  /// The field of that name as text, integer, number, boolean or list; nullopt if absent or of a different
   /// type.
   std::optional<std::string_view> text(std::string_view name) const;
   std::optional<std::int64_t> integer(std::string_view name) const;
@@ -67,22 +67,22 @@ struct Event {
   std::span<const std::string> list(std::string_view name) const;
 };
 
-/// Events of one or several files, by time (stable, so that one writer's order is kept).
+/// Events of one or several files, sorted by time (stable, so each writer's order is preserved).
 struct EventLog {
   std::vector<Event> events;
-  std::size_t damaged = 0;  ///< complete lines that are no event
-  bool torn = false;        ///< a last line without an end
-  bool truncated = false;   ///< more than the limit
+  std::size_t damaged = 0;  ///< complete lines that are not events
+  bool torn = false;        ///< the last line is incomplete
+  bool truncated = false;   ///< the file exceeds the limit
 };
 
-/// Most events read from one file; lines over 1 MiB count as damaged.
+/// Maximum number of events read from one file; lines longer than 1 MiB count as damaged.
 inline constexpr std::size_t kMaxEvents = 1'000'000;
 
-/// Reads one file. NotFound without it.
+/// Reads one file. NotFound if it does not exist.
 Result<EventLog> read_events(const Path& file);
-/// Reads every `events-*.jsonl` of an attempt's folder, merged by time.
+/// Reads every `events-*.jsonl` in an attempt's folder, merged by time.
 Result<EventLog> read_attempt_events(const Path& attempt_folder);
-/// From memory, for one writer.
+/// Parses one writer's events from memory.
 EventLog parse_events(std::string_view writer, std::string_view text);
 
 }  // namespace stoker::record

@@ -45,7 +45,7 @@ TEST(Events, lines_are_json_objects_with_time_and_kind_first) {
   EXPECT_EQ(event.text("absent"), std::nullopt);
 }
 
-TEST(Events, a_second_writer_closes_a_torn_line_and_goes_on) {
+TEST(Events, a_second_writer_ends_a_torn_line_and_continues) {
   TempDirectory box;
   const Path file = box / "events-x.jsonl";
   ASSERT_TRUE(write_file(file, "{\"time\":1,\"kind\":\"a\"}\n{\"time\":2,\"ki").ok());
@@ -72,12 +72,12 @@ TEST(Events, damaged_lines_are_counted_and_the_rest_is_kept) {
   EXPECT_EQ(log.events[1].number("big"), 18446744073709551615.0);
 }
 
-TEST(Events, deep_nesting_is_damage_and_no_crash) {
+TEST(Events, deep_nesting_counts_as_damage) {
   const std::string deep(200'000, '[');
   EXPECT_EQ(parse_events("w", "{\"time\":1,\"kind\":\"a\",\"x\":" + deep + "\n").damaged, 1u);
 }
 
-TEST(Events, of_several_writers_merge_by_time) {
+TEST(Events, events_of_several_writers_are_merged_by_time) {
   TempDirectory box;
   ASSERT_TRUE(
       write_file(box / "events-a.jsonl", "{\"time\":1,\"kind\":\"a1\"}\n{\"time\":3,\"kind\":\"a3\"}\n")
@@ -92,7 +92,7 @@ TEST(Events, of_several_writers_merge_by_time) {
   EXPECT_THAT(kinds, ElementsAre("a1", "b2", "a3", "b3"));
 }
 
-TEST(Events, every_cut_of_a_file_reads_as_its_whole_lines) {
+TEST(Events, every_truncated_file_reads_as_its_complete_lines) {
   const std::string whole = "{\"time\":1,\"kind\":\"a\"}\n{\"time\":2,\"kind\":\"b\"}\n";
   for (std::size_t cut = 0; cut <= whole.size(); ++cut) {
     const EventLog log = parse_events("w", std::string_view(whole).substr(0, cut));
@@ -114,7 +114,7 @@ T round_trip(const T& event, Read read) {
   return back.value_or(T{});
 }
 
-TEST(RunEvents, what_is_known_of_a_chain_comes_back) {
+TEST(RunEvents, chain_fields_are_read_back) {
   const Submitted submitted_one = round_trip(Submitted{"812", 4, {"/runs/a", "/runs/b"}}, submitted);
   EXPECT_EQ(submitted_one.scheduler_job, "812");
   EXPECT_EQ(submitted_one.links, 4);
@@ -127,10 +127,10 @@ TEST(RunEvents, what_is_known_of_a_chain_comes_back) {
   EXPECT_EQ(back.resume_written, 1763719411.5);
   EXPECT_EQ(back.links, 4);
   EXPECT_EQ(round_trip(NoNextAttempt{"was cancelled"}, no_next_attempt).reason, "was cancelled");
-  EXPECT_EQ(round_trip(RequeueAsked{"7_2"}, requeue_asked).job, "7_2");
+  EXPECT_EQ(round_trip(RequeueRequested{"7_2"}, requeue_requested).job, "7_2");
 }
 
-TEST(RunEvents, come_back_as_they_were_written) {
+TEST(RunEvents, are_read_back_unchanged) {
   const AttemptStarted started{1,       {"node1", 4711, 99, "boot pid"}, 4, {"python", "a b"}, "/c/step-7", 7,
                                "812345"};
   const AttemptStarted s = round_trip(started, attempt_started);
@@ -171,7 +171,7 @@ TEST(RunEvents, come_back_as_they_were_written) {
   EXPECT_EQ(over.first_rank, 1);
   const Staged staged_back = round_trip(Staged{1, "n2", true, "/tmp/stoker-r", 7, 1 << 20, 1.5}, staged);
   EXPECT_EQ(staged_back.host, "n2");
-  EXPECT_TRUE(staged_back.is_back);
+  EXPECT_TRUE(staged_back.is_stage_out);
   EXPECT_EQ(staged_back.files, 7);
 
   const CheckpointSaved c =
@@ -185,7 +185,7 @@ TEST(RunEvents, come_back_as_they_were_written) {
   EXPECT_EQ(round_trip(Stopping{"rank 1 failed"}, stopping).reason, "rank 1 failed");
 }
 
-TEST(RunEvents, without_what_identifies_them_are_none) {
+TEST(RunEvents, are_rejected_without_their_identifying_fields) {
   const EventLog log =
       parse_events("w",
                    "{\"time\":1,\"kind\":\"rank_ended\"}\n{\"time\":1,\"kind\":\"attempt_ended\","

@@ -1,5 +1,5 @@
-// Reading our own JSON files that somebody may have damaged. Only for .cc files of this room: it brings in
-// nlohmann.
+// Reads JSON files written by Stoker that may be damaged. Only for .cc files of this room, because it
+// includes nlohmann.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ using Json = nlohmann::ordered_json;
 
 /// The object in `file` (at most 64 MiB), or NotFound, or Corrupt "<file>: not a JSON object".
 inline Result<Json> read_json_object(const Path& file) {
-  OK_OR_RETURN(text, read_file(file));
+  STOKER_ASSIGN_OR_RETURN(text, read_file(file));
   Json object = parse_json<Json>(text);
   if (!object.is_object()) return corrupt("{}: not a JSON object", printable(file.string()));
   return object;
 }
 
-/// As text on disk: two blanks of indentation, broken UTF-8 replaced, a line end.
+/// Text for the disk: two spaces of indentation, invalid UTF-8 replaced, a newline at the end.
 inline std::string to_file_text(const Json& object) { return json_text(object, 2) + "\n"; }
 
 inline std::string text_of(const Json& object, const char* key) {
@@ -51,7 +51,7 @@ inline std::vector<std::string> texts_of(const Json& object, const char* key) {
   return texts;
 }
 
-/// {"a": "b", ...} in the order of the file.
+/// {"a": "b", ...} in file order.
 inline std::vector<std::pair<std::string, std::string>> pairs_of(const Json& object, const char* key) {
   std::vector<std::pair<std::string, std::string>> pairs;
   const auto found = object.find(key);

@@ -9,16 +9,16 @@ namespace stoker::record {
 
 namespace {
 
-/// Cuts a stream of pieces into lines and holds at most `max_line` bytes of an unfinished one.
+/// Splits a stream of pieces into lines; buffers at most `max_line` bytes of an unfinished line.
 class LineCutter {
  public:
   LineCutter(std::size_t max_line, const LineVisitor& visit) : max_line_(max_line), visit_(visit) {}
 
-  /// False when the visitor has had enough.
+  /// Returns false once the visitor has stopped.
   bool feed(std::string_view piece) {
     while (!piece.empty()) {
       const std::size_t end = piece.find('\n');
-      take(piece.substr(0, end));
+      append(piece.substr(0, end));
       if (end == std::string_view::npos) return true;
       piece.remove_prefix(end + 1);
       if (!emit(LineKind::whole)) return false;
@@ -31,7 +31,7 @@ class LineCutter {
   }
 
  private:
-  void take(std::string_view part) {
+  void append(std::string_view part) {
     const std::size_t room = max_line_ - std::min(max_line_, pending_.size());
     too_long_ = too_long_ || part.size() > room;
     pending_.append(part.substr(0, room));
@@ -55,7 +55,7 @@ class LineCutter {
 }  // namespace
 
 Status visit_lines(const Path& file, std::size_t max_line, const LineVisitor& visit) {
-  OK_OR_RETURN(opened, File::open_regular(file));
+  STOKER_ASSIGN_OR_RETURN(opened, File::open_regular(file));
   LineCutter cutter(max_line, visit);
   std::string buffer(1u << 18, '\0');
   for (;;) {
@@ -82,17 +82,17 @@ Status append_record(File& file, std::string_view record, bool& mid_line) {
     record = closed;
   }
   Status status = file.write(record);
-  // File::write may have got part of it out before it failed; an extra line break costs nothing.
+  // File::write may have written a part before it failed; an extra line break is harmless.
   mid_line = !status.ok();
   return status;
 }
 
 Result<bool> ends_mid_line(const Path& file) {
-  OK_OR_RETURN(opened, File::open_regular(file));
-  OK_OR_RETURN(size, opened.size());
+  STOKER_ASSIGN_OR_RETURN(opened, File::open_regular(file));
+  STOKER_ASSIGN_OR_RETURN(size, opened.size());
   if (size == 0) return false;
   std::byte last{};
-  RETURN_IF_ERROR(opened.read_at(size - 1, std::span(&last, 1)));
+  STOKER_RETURN_IF_ERROR(opened.read_at(size - 1, std::span(&last, 1)));
   return last != std::byte{'\n'};
 }
 

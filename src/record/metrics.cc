@@ -15,12 +15,12 @@ namespace {
 void append_number(std::string& line, double value) {
   std::array<char, 32> digits;
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
-  CHECK(error == std::errc());
+  STOKER_CHECK(error == std::errc());
   line.append(digits.data(), end);
 }
 
-// Decimal numbers with at most 19 digits whose value fits 53 bits and whose power of ten is itself exact need
-// one correctly rounded operation (Clinger 1990); everything else goes the slow way.
+// Decimal numbers with at most 19 digits whose value fits in 53 bits and whose power of ten is exact need a
+// single correctly rounded operation (Clinger 1990); all others use the slow path.
 bool parse_short_decimal(std::string_view text, double* out) {
   constexpr std::array<double, 23> kPowers = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -74,7 +74,8 @@ Status parse_header(std::string_view name, std::string_view line, const MetricLi
   }
   for (std::string_view column : names) {
     if (!is_column_name(column)) {
-      return corrupt("{}: '{}' in its first line is no column name", name, printable(column.substr(0, 40)));
+      return corrupt("{}: '{}' in its first line is not a column name", name,
+                     printable(column.substr(0, 40)));
     }
     if (table.has(column)) return corrupt("{}: column '{}' twice in its first line", name, column);
     table.columns.emplace_back(column);
@@ -83,13 +84,13 @@ Status parse_header(std::string_view name, std::string_view line, const MetricLi
   return {};
 }
 
-/// Takes lines and builds the table.
+/// Builds the table line by line.
 class TableBuilder {
  public:
   TableBuilder(std::string_view name, const MetricLimits& limits) : name_(name), limits_(limits) {}
 
-  bool take(std::string_view line, LineKind kind) {
-    if (table_.columns.empty()) return take_header(line, kind);
+  bool add_line(std::string_view line, LineKind kind) {
+    if (table_.columns.empty()) return add_header(line, kind);
     if (kind == LineKind::torn) {
       table_.torn = true;
       return true;
@@ -98,19 +99,19 @@ class TableBuilder {
       table_.truncated = true;
       return false;
     }
-    if (line.empty() && kind == LineKind::whole) return true;  // closes a damaged line, see lines.h
-    if (kind == LineKind::too_long || !take_row(line)) ++table_.damaged;
+    if (line.empty() && kind == LineKind::whole) return true;  // ends a damaged line, see lines.h
+    if (kind == LineKind::too_long || !add_row(line)) ++table_.damaged;
     return true;
   }
 
   Result<MetricTable> finish() && {
     if (!status_.ok()) return status_;
-    if (table_.columns.empty()) return corrupt("{}: empty, without a line of column names", name_);
+    if (table_.columns.empty()) return corrupt("{}: empty: the line of column names is missing", name_);
     return std::move(table_);
   }
 
  private:
-  bool take_header(std::string_view line, LineKind kind) {
+  bool add_header(std::string_view line, LineKind kind) {
     if (kind != LineKind::whole) {
       status_ = corrupt("{}: its first line has no end", name_);
     } else {
@@ -119,7 +120,7 @@ class TableBuilder {
     return status_.ok();
   }
 
-  bool take_row(std::string_view line) {
+  bool add_row(std::string_view line) {
     row_.clear();
     for (std::string_view cell : split(line, ',')) {
       double value = 0;
@@ -143,20 +144,20 @@ class TableBuilder {
 Result<MetricWriter> MetricWriter::create(const Path& file, std::span<const std::string_view> columns) {
   std::string header;
   for (std::string_view column : columns) {
-    CHECK(is_column_name(column));
+    STOKER_CHECK(is_column_name(column));
     if (!header.empty()) header += ',';
     header += column;
   }
-  RETURN_IF_ERROR(File::create_new(file).status());
-  OK_OR_RETURN(appending, File::open_append(file));
+  STOKER_RETURN_IF_ERROR(File::create_new(file).status());
+  STOKER_ASSIGN_OR_RETURN(appending, File::open_append(file));
   MetricWriter writer(std::move(appending), columns.size());
-  RETURN_IF_ERROR(append_record(writer.file_, header + "\n", writer.mid_line_));
+  STOKER_RETURN_IF_ERROR(append_record(writer.file_, header + "\n", writer.mid_line_));
   return writer;
 }
 
 Status MetricWriter::append(std::span<const double> values) {
   if (file_.fd() < 0) return {};
-  CHECK(values.size() == columns_);
+  STOKER_CHECK(values.size() == columns_);
   line_.clear();
   for (double value : values) {
     if (!line_.empty()) line_ += ',';
@@ -178,8 +179,8 @@ bool MetricTable::has(std::string_view name) const {
 
 Result<MetricTable> read_metrics(const Path& file, const MetricLimits& limits) {
   TableBuilder builder(printable(file.string()), limits);
-  RETURN_IF_ERROR(visit_lines(file, limits.line_bytes, [&](std::string_view line, LineKind kind) {
-    return builder.take(line, kind);
+  STOKER_RETURN_IF_ERROR(visit_lines(file, limits.line_bytes, [&](std::string_view line, LineKind kind) {
+    return builder.add_line(line, kind);
   }));
   return std::move(builder).finish();
 }
@@ -187,7 +188,7 @@ Result<MetricTable> read_metrics(const Path& file, const MetricLimits& limits) {
 Result<MetricTable> parse_metrics(std::string_view name, std::string_view text, const MetricLimits& limits) {
   TableBuilder builder(name, limits);
   visit_text(text, limits.line_bytes,
-             [&](std::string_view line, LineKind kind) { return builder.take(line, kind); });
+             [&](std::string_view line, LineKind kind) { return builder.add_line(line, kind); });
   return std::move(builder).finish();
 }
 

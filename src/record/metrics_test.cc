@@ -23,7 +23,7 @@ constexpr std::string_view kTwo[] = {"time", "loss"};
 
 std::vector<double> to_vector(std::span<const double> values) { return {values.begin(), values.end()}; }
 
-TEST(Metrics, rows_come_back_bit_for_bit) {
+TEST(Metrics, rows_are_read_back_exactly) {
   TempDirectory box;
   auto writer = MetricWriter::create(box / "m.csv", kTwo);
   ASSERT_TRUE(writer.ok());
@@ -57,7 +57,7 @@ TEST(Metrics, rows_come_back_bit_for_bit) {
   EXPECT_FALSE(table->torn);
 }
 
-TEST(Metrics, a_loss_that_is_no_number_stays_visible) {
+TEST(Metrics, a_nan_loss_is_kept) {
   TempDirectory box;
   auto writer = MetricWriter::create(box / "m.csv", kTwo);
   const double rows[][2] = {{1, std::nan("")}, {2, std::numeric_limits<double>::infinity()}};
@@ -75,13 +75,13 @@ TEST(Metrics, one_file_has_one_writer) {
   EXPECT_EQ(MetricWriter::create(file, kTwo).status().message(), file + ": file exists");
 }
 
-TEST(Metrics, a_writer_without_a_file_swallows_rows) {
+TEST(Metrics, a_writer_without_a_file_ignores_rows) {
   MetricWriter none;
   const double row[] = {1, 2, 3};
   EXPECT_TRUE(none.append(row).ok());
 }
 
-TEST(Metrics, a_torn_last_line_is_left_out) {
+TEST(Metrics, skips_a_torn_last_line) {
   for (std::string_view end : {"3,0.", "3", "3,0.25", "x"}) {
     const auto table = parse_metrics("m", "time,loss\n1,0.5\n2,0.25\n" + std::string(end));
     ASSERT_TRUE(table.ok());
@@ -102,16 +102,16 @@ TEST(Metrics, damaged_lines_are_counted_and_the_rest_is_kept) {
   EXPECT_FALSE(table->has("absent"));
 }
 
-TEST(Metrics, a_bad_first_line_is_named) {
+TEST(Metrics, reports_a_bad_first_line) {
   const auto message = [](std::string_view text) {
     return std::string(parse_metrics("m", text).status().message());
   };
-  EXPECT_EQ(message(""), "m: empty, without a line of column names");
+  EXPECT_EQ(message(""), "m: empty: the line of column names is missing");
   EXPECT_EQ(message("time,loss"), "m: its first line has no end");
-  EXPECT_EQ(message("a,,b\n"), "m: '' in its first line is no column name");
-  EXPECT_EQ(message("a,<script>\n"), "m: '<script>' in its first line is no column name");
+  EXPECT_EQ(message("a,,b\n"), "m: '' in its first line is not a column name");
+  EXPECT_EQ(message("a,<script>\n"), "m: '<script>' in its first line is not a column name");
   EXPECT_EQ(message("a,b,a\n"), "m: column 'a' twice in its first line");
-  EXPECT_EQ(message("a,\x01\xff\n"), "m: '\\x01\\xff' in its first line is no column name");
+  EXPECT_EQ(message("a,\x01\xff\n"), "m: '\\x01\\xff' in its first line is not a column name");
 }
 
 TEST(Metrics, size_is_bounded) {
@@ -124,11 +124,11 @@ TEST(Metrics, size_is_bounded) {
   EXPECT_TRUE(table->truncated);
 }
 
-TEST(Metrics, a_pipe_or_folder_under_the_name_is_refused_without_waiting) {
+TEST(Metrics, refuses_a_pipe_or_folder_without_blocking) {
   TempDirectory box;
   const std::string pipe = (box / "p.csv").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(read_metrics(pipe).status().message(), pipe + ": is a pipe, a file was expected");
+  EXPECT_EQ(read_metrics(pipe).status().message(), pipe + ": expected a file, got a pipe");
   EXPECT_EQ(read_metrics(box.path()).status().message(), box.path().string() + ": is a directory");
   EXPECT_EQ(read_metrics(box / "none.csv").status().code(), Code::not_found);
 }
@@ -150,7 +150,7 @@ TEST(Metrics, a_full_disk_is_an_error_and_the_next_row_starts_on_its_own_line) {
   EXPECT_EQ(*read_file(box / "m.csv"), "time,loss\n1,0.1\n1,0.123456789\n");
 }
 
-TEST(Metrics, kill_9_loses_no_finished_row) {
+TEST(Metrics, kill_9_loses_no_complete_row) {
   TempDirectory box;
   int progress[2];
   ASSERT_EQ(::pipe(progress), 0);
@@ -179,7 +179,7 @@ TEST(Metrics, kill_9_loses_no_finished_row) {
     ASSERT_EQ(table->column("loss")[i], static_cast<double>(i) / 3);
 }
 
-TEST(Metrics, every_cut_of_a_file_reads_as_its_whole_rows) {
+TEST(Metrics, every_truncated_file_reads_as_its_complete_rows) {
   const std::string whole = "time,loss\n1,0.5\n2,0.25\n3,0.125\n";
   for (std::size_t cut = 10; cut <= whole.size(); ++cut) {
     const auto table = parse_metrics("m", std::string_view(whole).substr(0, cut));

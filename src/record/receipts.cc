@@ -20,14 +20,14 @@ std::uint32_t word_at(std::string_view bytes, std::size_t index) {
 }  // namespace
 
 Result<ReceiptWriter> ReceiptWriter::create(const Path& file) {
-  OK_OR_RETURN(made, File::create_new(file));
+  STOKER_ASSIGN_OR_RETURN(made, File::create_new(file));
   return ReceiptWriter(std::move(made));
 }
 
 Status ReceiptWriter::append(std::uint32_t epoch, std::uint32_t step,
                              std::span<const std::uint64_t> samples) {
   if (file_.fd() < 0) return {};
-  CHECK(samples.size() <= kMaxReceiptSamples);
+  STOKER_CHECK(samples.size() <= kMaxReceiptSamples);
   const std::uint32_t head[3] = {epoch, step, static_cast<std::uint32_t>(samples.size())};
   buffer_.resize(kHead + samples.size_bytes());
   std::memcpy(buffer_.data(), head, kHead);
@@ -38,7 +38,7 @@ Status ReceiptWriter::append(std::uint32_t epoch, std::uint32_t step,
 }
 
 Result<ReceiptLog> read_receipts(const Path& file) {
-  OK_OR_RETURN(content, read_file(file, 8_GiB));
+  STOKER_ASSIGN_OR_RETURN(content, read_file(file, 8_GiB));
   ReceiptLog log;
   std::string_view rest = content;
   while (!rest.empty()) {

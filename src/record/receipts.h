@@ -1,6 +1,6 @@
-// Which samples each step of a rank consumed, when `record.receipts` asks for it: the proof that an
-// interrupted and resumed training saw every sample exactly once. Format: docs/formats/receipts.md. A
-// writer belongs to one thread.
+// The samples that each step of a rank consumed, if `record.receipts` is set: proof that an interrupted and
+// resumed training used every sample exactly once. Format: docs/formats/receipts.md. A writer belongs to one
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::record {
 
-/// The most samples of one step of one rank.
+/// Maximum number of samples in one step of one rank.
 inline constexpr std::uint32_t kMaxReceiptSamples = 1u << 24;
 
 /// Appends receipts to one file, one write(2) per step.
 class ReceiptWriter {
  public:
   ReceiptWriter() = default;
-  /// Makes the file. Exists when it is there.
+  /// Creates the file. Exists if it exists.
   static Result<ReceiptWriter> create(const Path& file);
 
-  /// REQUIRES: at most kMaxReceiptSamples samples. A default-made writer swallows receipts, and so does one
-  /// after a failed write (disk full): what came behind half a receipt would be read as something else.
+  /// REQUIRES: at most kMaxReceiptSamples samples. A default-constructed writer ignores receipts, and so does
+  /// one after a failed write (disk full): data after half a receipt would be misread.
   Status append(std::uint32_t epoch, std::uint32_t step, std::span<const std::uint64_t> samples);
 
  private:
@@ -43,10 +43,10 @@ struct Receipt {
 
 struct ReceiptLog {
   std::vector<Receipt> receipts;
-  bool torn = false;  ///< the last receipt was cut short: left out
+  bool torn = false;  ///< the last receipt is incomplete and was skipped
 };
 
-/// Reads a whole file. NotFound without it, Corrupt when a count is impossible.
+/// Reads a whole file. NotFound if it does not exist, Corrupt if a count is impossible.
 Result<ReceiptLog> read_receipts(const Path& file);
 
 }  // namespace stoker::record

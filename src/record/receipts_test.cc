@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-TEST(Receipts, come_back_in_order) {
+TEST(Receipts, are_read_back_in_order) {
   TempDirectory box;
   auto writer = ReceiptWriter::create(box / "receipts-0000.bin");
   const std::uint64_t first[] = {7, 1ull << 40};
@@ -26,7 +26,7 @@ TEST(Receipts, come_back_in_order) {
   EXPECT_FALSE(log->torn);
 }
 
-TEST(Receipts, every_cut_reads_as_its_whole_steps) {
+TEST(Receipts, every_truncated_file_reads_as_its_complete_steps) {
   TempDirectory box;
   const Path file = box / "receipts-0000.bin";
   {
@@ -45,7 +45,7 @@ TEST(Receipts, every_cut_reads_as_its_whole_steps) {
   }
 }
 
-TEST(Receipts, an_impossible_count_is_named) {
+TEST(Receipts, reports_an_impossible_count) {
   TempDirectory box;
   const std::string file = (box / "receipts-0000.bin").string();
   ASSERT_TRUE(write_file(file, std::string(12, '\xff')).ok());
@@ -53,7 +53,7 @@ TEST(Receipts, an_impossible_count_is_named) {
             file + ": 4294967295 samples in one step at byte 0, at most 16777216 are possible");
 }
 
-TEST(Receipts, nothing_comes_behind_one_that_could_not_be_written) {
+TEST(Receipts, nothing_is_written_after_a_failed_receipt) {
   TempDirectory box;
   const Path file = box / "receipts-0000.bin";
   auto writer = ReceiptWriter::create(file);

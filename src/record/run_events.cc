@@ -7,7 +7,7 @@ namespace stoker::record {
 
 namespace {
 
-/// Collects fields; an unset optional or empty text is left out.
+/// Collects fields; omits unset optionals and empty texts.
 class Fields {
  public:
   Fields& add(std::string_view name, FieldValue value) {
@@ -84,16 +84,16 @@ Status write_event(EventWriter& out, const SubmitFailed& event) {
   return fields.write(out, kSubmitFailed);
 }
 
-Status write_event(EventWriter& out, const CancelAsked& event) {
-  return Fields().add("user", event.user).add("host", event.host).write(out, kCancelAsked);
+Status write_event(EventWriter& out, const CancelRequested& event) {
+  return Fields().add("user", event.user).add("host", event.host).write(out, kCancelRequested);
 }
 
 Status write_event(EventWriter& out, const NoNextAttempt& event) {
   return Fields().add("reason", event.reason).write(out, kNoNextAttempt);
 }
 
-Status write_event(EventWriter& out, const RequeueAsked& event) {
-  return Fields().add("job", event.job).write(out, kRequeueAsked);
+Status write_event(EventWriter& out, const RequeueRequested& event) {
+  return Fields().add("job", event.job).write(out, kRequeueRequested);
 }
 
 Status write_event(EventWriter& out, const AttemptStarted& event) {
@@ -156,7 +156,7 @@ Status write_event(EventWriter& out, const Staged& event) {
   return Fields()
       .add("node", whole(event.node))
       .add("host", event.host)
-      .add("direction", std::string(event.is_back ? "back" : "in"))
+      .add("direction", std::string(event.is_stage_out ? "back" : "in"))
       .add("folder", event.folder)
       .add("files", whole(event.files))
       .add("bytes", whole(event.bytes))
@@ -201,9 +201,9 @@ std::optional<SubmitFailed> submit_failed(const Event& event) {
   return SubmitFailed{text(event, "reason"), event.integer("withdrawn").value_or(0) != 0};
 }
 
-std::optional<CancelAsked> cancel_asked(const Event& event) {
-  if (event.kind != kCancelAsked) return std::nullopt;
-  return CancelAsked{text(event, "user"), text(event, "host")};
+std::optional<CancelRequested> cancel_requested(const Event& event) {
+  if (event.kind != kCancelRequested) return std::nullopt;
+  return CancelRequested{text(event, "user"), text(event, "host")};
 }
 
 std::optional<NoNextAttempt> no_next_attempt(const Event& event) {
@@ -211,9 +211,9 @@ std::optional<NoNextAttempt> no_next_attempt(const Event& event) {
   return NoNextAttempt{text(event, "reason")};
 }
 
-std::optional<RequeueAsked> requeue_asked(const Event& event) {
-  if (event.kind != kRequeueAsked) return std::nullopt;
-  return RequeueAsked{text(event, "job")};
+std::optional<RequeueRequested> requeue_requested(const Event& event) {
+  if (event.kind != kRequeueRequested) return std::nullopt;
+  return RequeueRequested{text(event, "job")};
 }
 
 std::optional<AttemptStarted> attempt_started(const Event& event) {

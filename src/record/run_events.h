@@ -1,6 +1,5 @@
-// The kinds of events that make up a run's history, declared once: writers call write_*, readers use the
-// names and the same structs. `derive_state` and the report live on these. Format:
-// docs/formats/run.md#events.
+// The event kinds of a run's history, declared once: writers call write_*, readers use the names and the same
+// structs. `derive_state` and the report are based on them. Format: docs/formats/run.md#events.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +22,14 @@ inline constexpr std::string_view kResumed = "resumed";
 inline constexpr std::string_view kSubmitting = "submitting";
 inline constexpr std::string_view kSubmitted = "submitted";
 inline constexpr std::string_view kSubmitFailed = "submit_failed";
-inline constexpr std::string_view kCancelAsked = "cancel_asked";
+inline constexpr std::string_view kCancelRequested = "cancel_asked";
 inline constexpr std::string_view kNoNextAttempt = "no_next_attempt";
-inline constexpr std::string_view kRequeueAsked = "requeue_asked";
+inline constexpr std::string_view kRequeueRequested = "requeue_asked";
 inline constexpr std::string_view kStaged = "staged";
 
-/// Which process, so that a reader on the same host can ask whether it still lives: pids are used again, so
-/// its start time (field 22 of /proc/<pid>/stat) counts too, and pids mean something only within one boot of
-/// one host and one pid namespace.
+/// Identifies a process, so that a reader on the same host can check whether it is alive. Process IDs are
+/// reused, so its start time (field 22 of /proc/<pid>/stat) is included, and they are only unique within one
+/// boot of one host and one pid namespace.
 struct ProcessIdentity {
   std::string host;
   std::int64_t pid = 0;
@@ -38,124 +37,124 @@ struct ProcessIdentity {
   std::string boot;  ///< "<boot id> <pid namespace>"
 };
 
-/// By the supervisor of each node, first.
+/// By the supervisor of each node, as the first event.
 struct AttemptStarted {
   int node = 0;
   ProcessIdentity supervisor;  ///< record::this_process()
   int world_size = 1;
   std::vector<std::string> command;
-  std::string resume;  ///< checkpoint step folder, "" at a start from nothing
+  std::string resume;  ///< checkpoint step folder; "" without a checkpoint
   std::optional<std::int64_t> resume_step;
-  std::string scheduler_job;  ///< "" without Slurm; of a chain's link "812_3"
-  double resume_written = 0;  ///< when its checkpoint was last changed, Unix seconds; 0 without one
-  int links = 0;              ///< jobs of the chain at most; 0 outside of one
-  bool may_restart = false;   ///< after some ends the job is started again when it has ended
+  std::string scheduler_job;  ///< "" without Slurm; for a link of a chain "812_3"
+  double resume_written = 0;  ///< modification time of its checkpoint, Unix seconds; 0 without one
+  int links = 0;              ///< maximum number of jobs in the chain; 0 without a chain
+  bool may_restart = false;   ///< the job may be restarted after some kinds of end
 };
 
-/// By the supervisor, for each rank it started.
+/// By the supervisor, for each rank it starts.
 struct RankStarted {
   int rank = 0;
   std::string host;
   std::int64_t pid = 0;
 };
 
-/// By the supervisor, when a rank is gone. Exactly one of exit_code and signal is set.
+/// By the supervisor, when a rank has ended. Exactly one of exit_code and signal is set.
 struct RankEnded {
   int rank = 0;
   std::string host;
   std::optional<int> exit_code;
   std::optional<int> signal;
-  bool stopped_by_us = false;  ///< ended because another rank failed or a stop was asked for
-  std::string phase;           ///< of the beacon; "" without one
+  bool stopped_by_us = false;  ///< terminated because another rank failed or a stop was requested
+  std::string phase;           ///< from the beacon; "" without one
   std::optional<std::int64_t> epoch;
   std::optional<std::int64_t> step;
-  std::string reason;  ///< one line for people: "killed by signal 9, out of memory (...)"
+  std::string reason;  ///< one readable line: "killed by signal 9, out of memory (...)"
 };
 
-/// By the supervisor, when it begins to end the ranks: "rank 1 failed", "interrupted", "time limit".
+/// By the supervisor, when it starts to terminate the ranks: "rank 1 failed", "interrupted", "time limit".
 struct Stopping {
   std::string reason;
 };
 
-/// How an attempt came out.
+/// The result of an attempt.
 enum class Outcome { done, failed, stopped };
 std::string_view to_text(Outcome outcome);
-/// The exit code of a run that was stopped as its time was over. Where ranks saved before, it is theirs, 75.
+/// Exit code of a run that was stopped at its time limit. If the ranks saved before, the exit code is 75.
 inline constexpr int kOutOfTime = 1;
 
-/// By the supervisor of each node, last.
+/// By the supervisor of each node, as the last event.
 struct AttemptEnded {
   int node = 0;
   Outcome outcome = Outcome::done;
   int exit_code = 0;
-  std::optional<int> first_rank;  ///< the rank whose end decided
+  std::optional<int> first_rank;  ///< the rank whose end determined the result
   std::string reason;
   std::string
-      job_state;  ///< what the scheduler called its job when a signal ended it: "TIMEOUT"; "" not asked
-  /// That rank was killed from outside, or was no longer heard of: a node that dies looks like this, too.
+      job_state;  ///< the scheduler's state of the job when a signal ended it: "TIMEOUT"; "" if not queried
+  /// That rank was killed from outside or stopped responding; a dying node looks the same.
   bool is_loss = false;
 };
 
-/// By the trainer's rank 0, when a checkpoint is committed.
+/// By rank 0 of the trainer, when a checkpoint is committed.
 struct CheckpointSaved {
   std::int64_t step = 0;
   std::int64_t epoch = 0;
   std::string folder;
   std::int64_t bytes = 0;
   double seconds = 0;  ///< from the start of the save to the commit
-  double stall_s = 0;  ///< how long training stood still for it
+  double stall_s = 0;  ///< how long the training was blocked by it
 };
 
-/// By the trainer's rank 0, when it loaded one.
+/// By rank 0 of the trainer, after it has loaded one.
 struct Resumed {
   std::int64_t step = 0;
   std::int64_t epoch = 0;
   std::string folder;
 };
 
-/// By who submits an attempt, before the scheduler is asked: from here on a job may exist.
+/// By the submitter of an attempt, before it calls the scheduler: from here on a job may exist.
 struct Submitting {
   std::string host;
-  std::string comment;  ///< by which the job can be found in the scheduler
-  int tasks = 1;        ///< of an array: how many supervisors will report a start
+  std::string comment;  ///< identifies the job in the scheduler
+  int tasks = 1;        ///< for an array: number of supervisors that will report a start
 };
 
-/// By the same, when the scheduler has taken it.
+/// By the submitter, once the scheduler has accepted the job.
 struct Submitted {
   std::string scheduler_job;
-  int links = 0;                        ///< jobs of the chain at most; 0 outside of one
-  std::vector<std::string> after = {};  ///< run folders that have to be done before it starts
+  int links = 0;                        ///< maximum number of jobs in the chain; 0 without a chain
+  std::vector<std::string> after = {};  ///< run folders that must be done before it starts
 };
 
-/// By the same, when the scheduler has refused it, or could not be asked.
+/// By the submitter, if the scheduler has rejected the job or could not be reached.
 struct SubmitFailed {
   std::string reason;
-  bool is_withdrawn = false;  ///< what it had taken of an array before is cancelled again
+  bool is_withdrawn = false;  ///< jobs of the array that were accepted before have been cancelled
 };
 
-/// By who asks for the attempt's end, before the scheduler is asked.
-struct CancelAsked {
+/// By whoever requests the attempt's end, before the scheduler is called.
+struct CancelRequested {
   std::string user;
   std::string host;
 };
 
-/// By the job that has ended, or by the next one of its chain: the run does not go on by itself.
+/// By the job that has ended, or by the next one of its chain: the run is not continued automatically.
 struct NoNextAttempt {
   std::string reason;
 };
 
-/// By the job that has ended: it asks the scheduler to start it again. Without this event who asked was not
-/// the run.
-struct RequeueAsked {
+/// By the job that has ended: it asks the scheduler to restart it. Without this event the run itself did not
+/// request the restart.
+struct RequeueRequested {
   std::string job;
 };
 
-/// By the supervisor, for each node: what was brought to its own disk before the ranks started, or taken back
-/// after them.
+/// By the supervisor, for each node: files copied to its local disk before the ranks started, or copied back
+/// after they ended.
 struct Staged {
   int node = 0;
   std::string host;
-  bool is_back = false;
+  bool is_stage_out = false;
   std::string folder;  ///< on that node
   std::int64_t files = 0;
   std::int64_t bytes = 0;
@@ -166,9 +165,9 @@ Status write_event(EventWriter& out, const Staged& event);
 Status write_event(EventWriter& out, const Submitting& event);
 Status write_event(EventWriter& out, const Submitted& event);
 Status write_event(EventWriter& out, const SubmitFailed& event);
-Status write_event(EventWriter& out, const CancelAsked& event);
+Status write_event(EventWriter& out, const CancelRequested& event);
 Status write_event(EventWriter& out, const NoNextAttempt& event);
-Status write_event(EventWriter& out, const RequeueAsked& event);
+Status write_event(EventWriter& out, const RequeueRequested& event);
 Status write_event(EventWriter& out, const AttemptStarted& event);
 Status write_event(EventWriter& out, const RankStarted& event);
 Status write_event(EventWriter& out, const RankEnded& event);
@@ -177,14 +176,14 @@ Status write_event(EventWriter& out, const AttemptEnded& event);
 Status write_event(EventWriter& out, const CheckpointSaved& event);
 Status write_event(EventWriter& out, const Resumed& event);
 
-/// The event as a struct; nullopt when it is of another kind or lacks what identifies it.
+/// The event as a struct; nullopt if it is of a different kind or lacks its identifying fields.
 std::optional<Staged> staged(const Event& event);
 std::optional<Submitting> submitting(const Event& event);
 std::optional<Submitted> submitted(const Event& event);
 std::optional<SubmitFailed> submit_failed(const Event& event);
-std::optional<CancelAsked> cancel_asked(const Event& event);
+std::optional<CancelRequested> cancel_requested(const Event& event);
 std::optional<NoNextAttempt> no_next_attempt(const Event& event);
-std::optional<RequeueAsked> requeue_asked(const Event& event);
+std::optional<RequeueRequested> requeue_requested(const Event& event);
 std::optional<AttemptStarted> attempt_started(const Event& event);
 std::optional<RankStarted> rank_started(const Event& event);
 std::optional<RankEnded> rank_ended(const Event& event);

@@ -1,9 +1,10 @@
-// A run comes into being so:
-//   1. mkdir runs/<id>: the name is ours (its random end makes a second try succeed)
-//   2. job.yaml is written and synced; its name is with the folder, in 3
-//   3. run.json is written beside, synced, renamed, and the folder synced    <- the run exists from here on
-// A crash before 3 leaves a folder without run.json, which every reader passes over.
-// An attempt's number is taken by mkdir attempts/<n>: the kernel (or the file server) lets one of two win.
+// A run is created as follows:
+//   1. mkdir runs/<id> reserves the name (a random suffix makes a retry succeed).
+//   2. job.yaml is written and synced; step 3 syncs its directory entry.
+//   3. run.json is written to a temporary file, synced and renamed, and the folder synced  <- the run exists
+// A crash before 3 leaves a folder without run.json, which every reader ignores.
+// An attempt's number is reserved with mkdir attempts/<n>: the kernel or the file server lets only one
+// succeed.
 #include "record/run_folder.h"
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 #include <ctime>
 
 #include "base/file.h"
-#include "base/time.h"
 #include "record/json.h"
 #include "record/run_events.h"
+#include "stoker/time.h"
 
 namespace stoker::record {
 
@@ -45,12 +46,12 @@ std::string to_run_json(const std::string& id, const RunDescription& what) {
 }
 
 Result<RunDescription> read_run_json(const Path& file) {
-  OK_OR_RETURN(object, read_json_object(file));
+  STOKER_ASSIGN_OR_RETURN(object, read_json_object(file));
   const std::string subject = printable(file.string());
   if (text_of(object, "format") != "stoker-run") return corrupt("{}: not a stoker run (format)", subject);
   if (integer_of(object, "version") != kRunVersion) {
-    return corrupt("{}: run folder version {}, this stoker reads {}", subject, integer_of(object, "version"),
-                   kRunVersion);
+    return corrupt("{}: run folder version {}, this Stoker version reads {}", subject,
+                   integer_of(object, "version"), kRunVersion);
   }
   RunDescription what;
   what.name = text_of(object, "name");
@@ -80,7 +81,7 @@ bool is_run_id(std::string_view name) {
   return true;
 }
 
-std::string clean(std::string_view text, std::size_t longest) {
+std::string sanitize(std::string_view text, std::size_t longest) {
   std::string kept;
   for (char c : text.substr(0, longest)) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -101,7 +102,7 @@ std::string list_ids(const std::vector<const ListedRun*>& runs) {
   return text;
 }
 
-std::vector<const ListedRun*> runs_that(const std::vector<ListedRun>& runs, auto&& fits) {
+std::vector<const ListedRun*> filter_runs(const std::vector<ListedRun>& runs, auto&& fits) {
   std::vector<const ListedRun*> found;
   for (const ListedRun& run : runs) {
     if (fits(run)) found.push_back(&run);
@@ -110,33 +111,33 @@ std::vector<const ListedRun*> runs_that(const std::vector<ListedRun>& runs, auto
 }
 
 /// Whether an attempt of the run was submitted as this job.
-bool was_job(const ListedRun& listed, std::string_view job) {
+bool was_submitted_as(const ListedRun& listed, std::string_view job) {
   const auto attempts = listed.run ? listed.run->attempts() : std::vector<Attempt>();
   if (!attempts) return false;
   return std::any_of(attempts->begin(), attempts->end(), [&](const Attempt& attempt) {
     const auto log = read_events(attempt.submit_events());
     return log && std::any_of(log->events.begin(), log->events.end(), [&](const Event& event) {
-             const auto said = submitted(event);
-             return said && said->scheduler_job == job;
+             const auto submission = submitted(event);
+             return submission && submission->scheduler_job == job;
            });
   });
 }
 
-/// The ways in which a word may name a run, the more exact first; the first that finds any decides.
+/// The ways in which a name can match a run, the most specific first; the first with a match is used.
 std::vector<const ListedRun*> candidates(const std::vector<ListedRun>& runs, std::string_view word) {
-  auto found = runs_that(runs, [&](const ListedRun& r) { return r.id == word; });
+  auto found = filter_runs(runs, [&](const ListedRun& r) { return r.id == word; });
   if (found.empty()) {
-    found = runs_that(runs, [&](const ListedRun& r) {
+    found = filter_runs(runs, [&](const ListedRun& r) {
       return r.run && !word.empty() && r.run->description().scheduler_job == word;
     });
   }
   const bool is_number = !word.empty() && word.find_first_not_of("0123456789_+") == std::string_view::npos;
   if (found.empty() && is_number)
-    found = runs_that(runs, [&](const ListedRun& r) { return was_job(r, word); });
-  if (found.empty()) found = runs_that(runs, [&](const ListedRun& r) { return r.id.starts_with(word); });
+    found = filter_runs(runs, [&](const ListedRun& r) { return was_submitted_as(r, word); });
+  if (found.empty()) found = filter_runs(runs, [&](const ListedRun& r) { return r.id.starts_with(word); });
   if (found.empty()) {
     const std::string end = format("_{}", word);
-    found = runs_that(runs, [&](const ListedRun& r) { return r.id.ends_with(end); });
+    found = filter_runs(runs, [&](const ListedRun& r) { return r.id.ends_with(end); });
   }
   return found;
 }
@@ -146,11 +147,11 @@ Result<RunFolder> open_listed(const ListedRun& run) {
   return *run.run;
 }
 
-// Of a folder that nobody looks into yet: no other name first, and the folder is synced later.
+// For a folder without readers yet: no temporary name, and the folder is synced later.
 Status write_new(const Path& path, std::string_view text) {
-  OK_OR_RETURN(file, File::create_new(path));
-  RETURN_IF_ERROR(file.write(text));
-  RETURN_IF_ERROR(file.sync());
+  STOKER_ASSIGN_OR_RETURN(file, File::create_new(path));
+  STOKER_RETURN_IF_ERROR(file.write(text));
+  STOKER_RETURN_IF_ERROR(file.sync());
   return file.close();
 }
 
@@ -175,12 +176,13 @@ std::string make_run_id(double unix_seconds, std::string_view git, std::string_v
   ::gmtime_r(&seconds, &utc);
   char time[32];
   std::strftime(time, sizeof time, "%Y-%m-%dT%H-%M-%S", &utc);
-  const std::string code = git.empty() ? "nogit" : clean(git, 12);
-  const std::string what = name.empty() ? "run" : clean(name, 48);
+  const std::string code = git.empty() ? "nogit" : sanitize(git, 12);
+  const std::string what = name.empty() ? "run" : sanitize(name, 48);
   return format("{}_{}_{}_{}", time, code, what, random);
 }
 
-RunFolder::RunFolder(Path folder, RunDescription what) : folder_(std::move(folder)), what_(std::move(what)) {
+RunFolder::RunFolder(Path folder, RunDescription what)
+    : folder_(std::move(folder)), description_(std::move(what)) {
   const Path normal = folder_.lexically_normal();
   id_ = normal.has_filename() ? normal.filename().string() : normal.parent_path().filename().string();
 }
@@ -188,7 +190,7 @@ RunFolder::RunFolder(Path folder, RunDescription what) : folder_(std::move(folde
 Result<RunFolder> RunFolder::create(const Path& runs, const RunDescription& what, std::string_view job_yaml) {
   RunDescription described = what;
   if (described.created == 0) described.created = unix_seconds(RealClock().wall());
-  RETURN_IF_ERROR(make_directories(runs));
+  STOKER_RETURN_IF_ERROR(make_directories(runs));
   std::string id;
   Status taken;
   for (int tries = 0; tries < 100; ++tries) {
@@ -196,10 +198,11 @@ Result<RunFolder> RunFolder::create(const Path& runs, const RunDescription& what
     taken = make_directory(runs / id);
     if (taken.code() != Code::exists) break;
   }
-  RETURN_IF_ERROR(taken);
+  STOKER_RETURN_IF_ERROR(taken);
   RunFolder run(runs / id, std::move(described));
-  RETURN_IF_ERROR(write_new(run.job(), job_yaml));
-  RETURN_IF_ERROR(write_file(run.folder() / "run.json", to_run_json(id, run.what_), Durability::synced));
+  STOKER_RETURN_IF_ERROR(write_new(run.job(), job_yaml));
+  STOKER_RETURN_IF_ERROR(
+      write_file(run.folder() / "run.json", to_run_json(id, run.description_), Durability::synced));
   return run;
 }
 
@@ -215,36 +218,36 @@ Result<RunFolder> RunFolder::open(const Path& folder) {
 
 Result<RunFolder> RunFolder::find(const Path& runs, std::string_view run) {
   const std::string place = printable(runs.string());
-  if (run.empty()) return invalid("run '': an empty name fits every run");
+  if (run.empty()) return invalid("run '': an empty name matches every run");
   const bool is_path = run.find('/') != std::string_view::npos || run == "." || run == "..";
   if (is_path || path_exists(Path(run) / "run.json")) return open(Path(run));
-  OK_OR_RETURN(listed, list_runs(runs));
+  STOKER_ASSIGN_OR_RETURN(listed, list_runs(runs));
   if (listed.empty())
     return not_found("run '{}': no runs in {}", printable(run), place).cure("stoker run JOB");
   if (run == "last") return open_listed(listed.back());
   const auto found = candidates(listed, run);
   if (found.size() == 1) return open_listed(*found.front());
   if (found.size() > 1) {
-    return invalid("run '{}': {} runs fit ({})", printable(run), found.size(), list_ids(found))
-        .cure("more of the id, or its last four letters");
+    return invalid("run '{}': {} runs match ({})", printable(run), found.size(), list_ids(found))
+        .cure("use more of the id, or its last four letters");
   }
-  const auto all = runs_that(listed, [](const ListedRun&) { return true; });
-  return not_found("run '{}': none such in {} (newest: {})", printable(run), place, list_ids(all));
+  const auto all = filter_runs(listed, [](const ListedRun&) { return true; });
+  return not_found("run '{}': not found in {} (newest: {})", printable(run), place, list_ids(all));
 }
 
 Result<Attempt> RunFolder::start_attempt(std::string_view job_yaml) const {
   const Path all = folder_ / "attempts";
-  RETURN_IF_ERROR(make_directories(all));
-  OK_OR_RETURN(known, attempts());
+  STOKER_RETURN_IF_ERROR(make_directories(all));
+  STOKER_ASSIGN_OR_RETURN(known, attempts());
   for (int number = known.empty() ? 1 : known.back().number() + 1; number <= kMaxAttempts; ++number) {
     const Attempt attempt(all / std::to_string(number), number);
     const Status taken = make_directory(attempt.folder());
     if (taken.code() == Code::exists) continue;
-    RETURN_IF_ERROR(taken);
-    RETURN_IF_ERROR(write_file(attempt.job(), job_yaml, Durability::synced));
+    STOKER_RETURN_IF_ERROR(taken);
+    STOKER_RETURN_IF_ERROR(write_file(attempt.job(), job_yaml, Durability::synced));
     return attempt;
   }
-  return invalid("{}: {} attempts are the most a run can have", printable(all.string()), kMaxAttempts);
+  return invalid("{}: {} attempts, the maximum of a run", printable(all.string()), kMaxAttempts);
 }
 
 Result<std::vector<Attempt>> RunFolder::attempts() const {
@@ -264,7 +267,7 @@ Result<std::vector<Attempt>> RunFolder::attempts() const {
 }
 
 Result<Attempt> RunFolder::last_attempt() const {
-  OK_OR_RETURN(all, attempts());
+  STOKER_ASSIGN_OR_RETURN(all, attempts());
   if (all.empty()) return not_found("run {}: no attempt has started", id_);
   return all.back();
 }
@@ -277,7 +280,7 @@ Result<std::vector<ListedRun>> list_runs(const Path& runs) {
   for (const std::string& name : *names) {
     if (!is_run_id(name)) continue;
     auto run = RunFolder::open(runs / name);
-    if (!run && run.error().code() == Code::not_found) continue;  // its creation was cut off
+    if (!run && run.error().code() == Code::not_found) continue;  // its creation was interrupted
     ListedRun listed{name, runs / name, std::nullopt, Status()};
     if (run) {
       listed.run = *std::move(run);
@@ -286,7 +289,7 @@ Result<std::vector<ListedRun>> list_runs(const Path& runs) {
     }
     found.push_back(std::move(listed));
   }
-  // Ids carry whole seconds; two runs of one second are told apart by run.json.
+  // IDs have a resolution of one second; run.json orders runs within the same second.
   std::stable_sort(found.begin(), found.end(), [](const ListedRun& a, const ListedRun& b) {
     const int by_time = a.id.compare(0, kTimeLength, b.id, 0, kTimeLength);
     if (by_time != 0) return by_time < 0;

@@ -1,6 +1,6 @@
 // The folder of one run: its layout, the immutable run.json and its attempts. Written by `stoker run` and the
-// rank side, read by every command that takes a RUN. Format: docs/formats/run.md. It takes values and fetches
-// nothing. Values: thread-compatible; any number of readers beside one writer per file.
+// rank side, read by every command that takes a RUN. Format: docs/formats/run.md. Values: thread-compatible;
+// one writer and any number of readers per file.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,28 @@
 #include <utility>
 #include <vector>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::record {
 
-/// What a run is: written once as run.json when the folder is made, never changed after.
+/// Describes a run: written once as run.json when the folder is created, never changed.
 struct RunDescription {
   std::string name;                  ///< job.name; part of the id
-  std::string git;                   ///< short commit of the code, "" outside a repository
-  std::vector<std::string> command;  ///< what each rank executes, argument by argument
-  std::string job_file;              ///< the job file as the user typed it; "" without one
-  std::string working_directory;     ///< where the ranks start
-  std::vector<std::string> typed;    ///< the stoker command line that made the run
-  int world_size = 1;                ///< ranks planned; an attempt may use another number
+  std::string git;                   ///< abbreviated commit of the code, "" outside a repository
+  std::vector<std::string> command;  ///< the command of each rank, argument by argument
+  std::string job_file;              ///< path of the job file as the user typed it; "" without one
+  std::string working_directory;     ///< working directory of the ranks
+  std::vector<std::string> typed;    ///< the stoker command line that created the run
+  int world_size = 1;                ///< planned number of ranks; an attempt may use another
   std::vector<std::string> hosts;    ///< planned hosts, in node order
   std::string user;
   std::string stoker_version;
-  std::string scheduler_job;  ///< Slurm job id of the first attempt, "" without one
+  std::string scheduler_job;  ///< Slurm job ID of the first attempt, "" without one
   std::vector<std::pair<std::string, std::string>> params;  ///< params of the job file, as text
-  double created = 0;                                       ///< Unix seconds; set by `create` when 0
+  double created = 0;                                       ///< Unix seconds; `create` sets it if it is 0
 };
 
-/// Names of the files of one attempt, `attempts/<number>/`. A value: two views of one attempt are equal.
+/// File names of one attempt, `attempts/<number>/`. A value: two views of one attempt are equal.
 class Attempt {
  public:
   Attempt(Path folder, int number) : folder_(std::move(folder)), number_(number) {}
@@ -41,8 +41,12 @@ class Attempt {
 
   Path job() const { return folder_ / "job.yaml"; }  ///< effective job file of this attempt
   Path log(int rank) const { return file("rank", rank, "log"); }
-  Path torchrun_log(int node) const { return file("torchrun", node, "log"); }  ///< its own words on that node
-  Path hosts() const { return folder_ / "hosts"; }  ///< for srun: the node of each rank, where unequally many
+  Path torchrun_log(int node) const {
+    return file("torchrun", node, "log");
+  }  ///< output of torchrun itself on that node
+  Path hosts() const {
+    return folder_ / "hosts";
+  }  ///< for srun: node of each rank, if the numbers of ranks per node differ
   Path beacon(int rank) const { return file("rank", rank, "beacon"); }
   Path metrics(int rank) const { return file("metrics", rank, "csv"); }
   Path flight(int rank) const { return file("flight", rank, "bin"); }
@@ -51,14 +55,14 @@ class Attempt {
   Path system(int node) const { return file("system", node, "csv"); }
   Path epochs() const { return folder_ / "epochs.csv"; }
   Path batch_script() const { return folder_ / "job.sbatch"; }  ///< of a submitted attempt
-  Path batch_log() const { return folder_ / "slurm.log"; }      ///< what that script printed
-  /// Events of one writer: "node-0000" for the supervisor of node 0, "rank-0003" for what runs as rank 3.
+  Path batch_log() const { return folder_ / "slurm.log"; }      ///< output of that script
+  /// Events of one writer: "node-0000" for the supervisor of node 0, "rank-0003" for rank 3.
   Path events(std::string_view writer) const;
   Path node_events(int node) const;
   Path rank_events(int rank) const;
-  Path submit_events() const;  ///< of who submitted it
-  Path cancel_events() const;  ///< of who asked for its end
-  Path next_events() const;    ///< of who decides whether the run goes on by itself
+  Path submit_events() const;  ///< of the submitter
+  Path cancel_events() const;  ///< of whoever requested its end
+  Path next_events() const;    ///< of the process that decides whether the run continues
 
  private:
   Path file(std::string_view stem, int index, std::string_view extension) const;
@@ -67,34 +71,34 @@ class Attempt {
   int number_ = 0;
 };
 
-/// One run's folder. Cheap to copy: a path and what run.json said.
+/// One run's folder. Cheap to copy: a path and the contents of run.json.
 class RunFolder {
  public:
-  /// Makes `<runs>/<UTC time>_<git>_<name>_<random>/` with job.yaml (`job_yaml`, the effective job file) and
-  /// run.json; makes `runs` when it is missing. When it returns, run.json is on disk: the run exists.
+  /// Creates `<runs>/<UTC time>_<git>_<name>_<random>/` with job.yaml (`job_yaml`, the effective job file)
+  /// and run.json; creates `runs` if it is missing. When it returns, run.json is on disk and the run exists.
   static Result<RunFolder> create(const Path& runs, const RunDescription& what, std::string_view job_yaml);
 
-  /// Opens an existing run. NotFound without folder or run.json, Corrupt when run.json is not ours.
+  /// Opens an existing run. NotFound without the folder or run.json, Corrupt if run.json is not valid.
   static Result<RunFolder> open(const Path& folder);
 
-  /// Opens the run that a person named: a folder, "last" (the newest of `runs`), an id, a scheduler's job id
-  /// of one of its attempts, or a prefix of exactly one id or name. An error lists the candidates when there
-  /// are several, or the newest ones when none fits.
+  /// Opens the run with a user-supplied name: a folder, "last" (the newest in `runs`), an ID, a scheduler's
+  /// job ID of one of its attempts, or an unambiguous prefix of an ID or name. The error lists the candidates
+  /// if there are several, or the newest runs if nothing matches.
   static Result<RunFolder> find(const Path& runs, std::string_view run);
 
   const std::string& id() const { return id_; }  ///< the folder's name
   const Path& folder() const { return folder_; }
-  const RunDescription& description() const { return what_; }
+  const RunDescription& description() const { return description_; }
   Path job() const { return folder_ / "job.yaml"; }
   Path capsule() const { return folder_ / "capsule"; }
   Path report() const { return folder_ / "report.html"; }
 
-  /// Takes the next attempt number by mkdir, so that two supervisors can never share one, and writes its
+  /// Takes the next attempt number with mkdir, so that two supervisors never share one, and writes its
   /// effective job file.
   Result<Attempt> start_attempt(std::string_view job_yaml) const;
-  /// Attempts in order of their numbers; folders whose name is no number are passed over.
+  /// Attempts sorted by number; ignores folders whose name is not a number.
   Result<std::vector<Attempt>> attempts() const;
-  /// The highest attempt, or NotFound.
+  /// The attempt with the highest number, or NotFound.
   Result<Attempt> last_attempt() const;
 
  private:
@@ -102,10 +106,10 @@ class RunFolder {
 
   std::string id_;
   Path folder_;
-  RunDescription what_;
+  RunDescription description_;
 };
 
-/// A run that a listing found; `problem` says why it could not be opened.
+/// A run in a listing; `problem` explains why it could not be opened.
 struct ListedRun {
   std::string id;
   Path folder;
@@ -113,11 +117,12 @@ struct ListedRun {
   Status problem;
 };
 
-/// Runs under `runs`, oldest first. Folders whose names are no run ids are passed over, damaged runs are
-/// listed with their problem. An absent `runs` folder is an empty list.
+/// Runs in `runs`, oldest first. Folders whose names are not run IDs are ignored, damaged runs are listed
+/// with their problem. If `runs` does not exist, the list is empty.
 Result<std::vector<ListedRun>> list_runs(const Path& runs);
 
-/// The id of a run made at `unix_seconds`: the name keeps letters, digits, '.', '-' and is at most 48 long.
+/// The ID of a run created at `unix_seconds`: keeps letters, digits, '.', '-' of the name, at most 48
+/// characters.
 std::string make_run_id(double unix_seconds, std::string_view git, std::string_view name,
                         std::string_view random);
 

@@ -39,7 +39,7 @@ RunFolder make_run(const Path& runs, double created, std::string_view name = "re
   return *run;
 }
 
-TEST(RunFolder, opens_as_it_was_created) {
+TEST(RunFolder, opens_with_the_created_values) {
   TempDirectory box;
   const auto made = RunFolder::create(box / "runs", example(), "name: resnet20\n");
   ASSERT_TRUE(made.ok()) << made.status().to_string();
@@ -74,7 +74,7 @@ TEST(RunFolder, attempts_are_numbered_and_never_shared) {
   TempDirectory box;
   const RunFolder run = make_run(box / "runs", 1'763'719'391);
   EXPECT_EQ(run.last_attempt().status().message(), "run " + run.id() + ": no attempt has started");
-  ASSERT_TRUE(make_directories(run.folder() / "attempts" / "2").ok());  // somebody else's
+  ASSERT_TRUE(make_directories(run.folder() / "attempts" / "2").ok());  // of a different process
   ASSERT_TRUE(make_directories(run.folder() / "attempts" / "notes").ok());
   ASSERT_TRUE(make_directories(run.folder() / "attempts" / "07").ok());
   const auto attempt = run.start_attempt("name: y\n");
@@ -95,7 +95,7 @@ TEST(RunFolder, names_the_files_of_an_attempt) {
   EXPECT_EQ(attempt.rank_events(3), "/r/attempts/1/events-rank-0003.jsonl");
 }
 
-TEST(RunFolder, is_found_by_id_prefix_ending_path_and_last) {
+TEST(RunFolder, is_found_by_id_prefix_suffix_path_and_last) {
   TempDirectory box;
   const Path runs = box / "runs";
   const RunFolder first = make_run(runs, 1'763'719'391);
@@ -121,7 +121,7 @@ TEST(RunFolder, is_found_by_the_job_id_of_the_scheduler) {
   EXPECT_EQ(RunFolder::find(box / "runs", "812345")->id(), made->id());
 }
 
-TEST(RunFolder, an_unclear_name_lists_what_it_could_be) {
+TEST(RunFolder, an_ambiguous_name_lists_the_candidates) {
   TempDirectory box;
   const Path runs = box / "runs";
   const std::string place = runs.string();
@@ -129,15 +129,16 @@ TEST(RunFolder, an_unclear_name_lists_what_it_could_be) {
             "run 'last': no runs in " + place + "\n  try: stoker run JOB");
   const std::string a = make_run(runs, 1'763'719'391).id();
   const std::string b = make_run(runs, 1'763'719'392).id();
-  EXPECT_EQ(RunFolder::find(runs, "2025").status().to_string(),
-            "run '2025': 2 runs fit (" + b + ", " + a + ")\n  try: more of the id, or its last four letters");
+  EXPECT_EQ(
+      RunFolder::find(runs, "2025").status().to_string(),
+      "run '2025': 2 runs match (" + b + ", " + a + ")\n  try: use more of the id, or its last four letters");
   EXPECT_EQ(RunFolder::find(runs, "x\x1b").status().to_string(),
-            "run 'x\\x1b': none such in " + place + " (newest: " + b + ", " + a + ")");
-  EXPECT_EQ(RunFolder::find(runs, "").status().message(), "run '': an empty name fits every run");
+            "run 'x\\x1b': not found in " + place + " (newest: " + b + ", " + a + ")");
+  EXPECT_EQ(RunFolder::find(runs, "").status().message(), "run '': an empty name matches every run");
   EXPECT_EQ(RunFolder::find(runs, "./nowhere").status().message(), "./nowhere: no such run folder");
 }
 
-TEST(RunFolder, damage_has_a_name_and_never_hides_other_runs) {
+TEST(RunFolder, reports_damage_and_still_lists_other_runs) {
   TempDirectory box;
   const Path runs = box / "runs";
   const RunFolder good = make_run(runs, 1'763'719'391);
@@ -150,7 +151,8 @@ TEST(RunFolder, damage_has_a_name_and_never_hides_other_runs) {
       {"{", file + ": not a JSON object"},
       {"[1]", file + ": not a JSON object"},
       {R"({"format": "other"})", file + ": not a stoker run (format)"},
-      {R"({"format": "stoker-run", "version": 2})", file + ": run folder version 2, this stoker reads 1"},
+      {R"({"format": "stoker-run", "version": 2})",
+       file + ": run folder version 2, this Stoker version reads 1"},
   };
   for (const auto& [content, message] : damages) {
     ASSERT_TRUE(write_file(file, content).ok());
@@ -179,7 +181,7 @@ TEST(RunFolder, fields_of_the_wrong_type_read_as_absent) {
   EXPECT_THAT(opened->description().params, ElementsAre(std::pair("b", "2")));
 }
 
-TEST(RunFolder, no_runs_folder_is_an_empty_list) {
+TEST(RunFolder, a_missing_runs_folder_gives_an_empty_list) {
   TempDirectory box;
   EXPECT_THAT(*list_runs(box / "runs"), SizeIs(0));
 }

@@ -11,7 +11,7 @@
 namespace stoker::record {
 namespace {
 
-/// A run whose events a test writes as the supervisors would.
+/// A run with events that a test writes in place of the supervisors.
 class RunInProgress {
  public:
   RunInProgress() : run_(make(box_ / "runs")) {}
@@ -31,7 +31,7 @@ class RunInProgress {
            {"outcome", std::string(to_text(outcome))},
            {"exit_code", std::int64_t{exit_code}},
            {"first_rank", std::int64_t{node}},
-           {"reason", format("node {} said {}", node, to_text(outcome))}});
+           {"reason", format("node {} reported {}", node, to_text(outcome))}});
   }
   RunState state(const LivenessOptions& options = {}) const { return derive_state(run_, options); }
   const RunFolder& run() const { return run_; }
@@ -54,7 +54,7 @@ class RunInProgress {
 
 ProcessIdentity elsewhere() { return {"another-host", 1, 1, "boot"}; }
 
-/// Of a process that has just ended.
+/// The identity of a process that has just ended.
 ProcessIdentity dead() {
   ProcessIdentity who = this_process();
   const pid_t child = ::fork();
@@ -76,7 +76,7 @@ TEST(State, an_attempt_that_has_not_reported_yet_is_running_then_lost) {
   EXPECT_EQ(run.state().state, State::running);
   const RunState later = run.state({.now = 4e9});
   EXPECT_EQ(later.state, State::lost);
-  EXPECT_EQ(later.reason, "attempt 1 never reported a start");
+  EXPECT_EQ(later.reason, "attempt 1 did not report its start");
 }
 
 TEST(State, is_running_while_the_supervisor_lives) {
@@ -88,18 +88,18 @@ TEST(State, is_running_while_the_supervisor_lives) {
   EXPECT_EQ(state.ended, 0);
 }
 
-TEST(State, is_lost_when_the_supervisor_is_gone_without_an_ending) {
+TEST(State, is_lost_if_the_supervisor_is_gone_without_a_result) {
   RunInProgress run;
   const ProcessIdentity who = dead();
   run.started(run.begin_attempt(), who);
   const RunState state = run.state();
   EXPECT_EQ(state.state, State::lost);
-  EXPECT_EQ(state.reason,
-            format("its supervisor (process {} on {}) is gone and left no ending", who.pid, who.host));
+  EXPECT_EQ(state.reason, format("its supervisor (process {} on {}) is gone without recording a result",
+                                 who.pid, who.host));
   EXPECT_GT(state.ended, 1.5e9);
 }
 
-TEST(State, a_pid_used_again_by_another_process_is_not_the_supervisor) {
+TEST(State, a_reused_pid_is_not_the_supervisor) {
   RunInProgress run;
   ProcessIdentity who = this_process();
   who.pid_start -= 1;
@@ -107,7 +107,7 @@ TEST(State, a_pid_used_again_by_another_process_is_not_the_supervisor) {
   EXPECT_EQ(run.state().state, State::lost);
 }
 
-TEST(State, a_zombie_is_gone) {
+TEST(State, a_zombie_is_not_alive) {
   RunInProgress run;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -126,14 +126,14 @@ TEST(State, a_zombie_is_gone) {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST(State, on_another_host_or_boot_is_judged_by_silence) {
+TEST(State, on_another_host_or_boot_depends_on_silence) {
   RunInProgress run;
   run.started(run.begin_attempt(), elsewhere());
   EXPECT_EQ(run.state().state, State::running);
   EXPECT_EQ(run.state({.now = 4e9}).state, State::lost);
 }
 
-TEST(State, endings_decide_once_every_node_has_one) {
+TEST(State, has_ended_once_every_node_has_a_result) {
   struct Case {
     Outcome outcome;
     int exit_code;
@@ -153,7 +153,7 @@ TEST(State, endings_decide_once_every_node_has_one) {
   }
 }
 
-TEST(State, the_earliest_failure_of_several_nodes_decides) {
+TEST(State, the_earliest_failure_determines_the_result) {
   RunInProgress run;
   const Attempt attempt = run.begin_attempt();
   for (int node = 0; node < 3; ++node) run.started(attempt, elsewhere(), 100 + node, node);
@@ -164,7 +164,7 @@ TEST(State, the_earliest_failure_of_several_nodes_decides) {
   EXPECT_EQ(state.state, State::failed);
   EXPECT_EQ(state.exit_code, 9);
   EXPECT_EQ(state.first_rank, 2);
-  EXPECT_EQ(state.reason, "node 2 said failed");
+  EXPECT_EQ(state.reason, "node 2 reported failed");
   EXPECT_EQ(state.ended, 302);
 }
 
@@ -177,7 +177,7 @@ TEST(State, one_node_gone_and_another_failed_is_failed) {
   EXPECT_EQ(run.state().state, State::failed);
 }
 
-TEST(State, the_last_attempt_decides_and_time_counts_from_the_first) {
+TEST(State, uses_the_last_attempt_and_the_start_of_the_first) {
   RunInProgress run;
   const Attempt first = run.begin_attempt();
   run.started(first, elsewhere(), 100);
@@ -212,7 +212,7 @@ TEST(State, a_submitted_attempt_is_queued_until_it_begins) {
   EXPECT_EQ(run.state().scheduler_job, "812345");
 }
 
-TEST(State, an_array_is_over_when_every_task_of_it_is) {
+TEST(State, an_array_has_ended_once_all_its_tasks_have) {
   RunInProgress run;
   const Attempt attempt = run.begin_attempt();
   auto events = EventWriter::open(attempt.submit_events());
@@ -223,17 +223,17 @@ TEST(State, an_array_is_over_when_every_task_of_it_is) {
   EXPECT_EQ(run.state().state, State::running);
   ASSERT_TRUE(write_event(first, AttemptEnded{.node = 1, .exit_code = 0}).ok());
   EXPECT_EQ(run.state().state, State::queued);
-  EXPECT_EQ(run.state().reason, "1 of 2 tasks are over");
+  EXPECT_EQ(run.state().reason, "1 of 2 tasks have ended");
   EventWriter second = task(2);
   ASSERT_TRUE(write_event(second, AttemptStarted{.node = 2, .supervisor = this_process()}).ok());
   ASSERT_TRUE(write_event(second, AttemptEnded{.node = 2, .exit_code = 0}).ok());
   EXPECT_EQ(run.state().state, State::done);
-  // Slurm starts one of them again.
+  // Slurm restarts one of them.
   ASSERT_TRUE(write_event(first, AttemptStarted{.node = 1, .supervisor = this_process()}).ok());
   EXPECT_EQ(run.state().state, State::running);
 }
 
-TEST(State, a_submission_that_was_refused_has_failed_and_says_why) {
+TEST(State, a_refused_submission_has_failed_with_a_reason) {
   RunInProgress run;
   auto events = EventWriter::open(run.begin_attempt().submit_events());
   ASSERT_TRUE(write_event(*events, Submitting{"login1", "stoker:r/1"}).ok());
@@ -244,7 +244,7 @@ TEST(State, a_submission_that_was_refused_has_failed_and_says_why) {
   EXPECT_FALSE(state.is_submitting);
 }
 
-TEST(State, what_was_taken_of_an_array_before_a_refusal_is_queued_unless_it_was_withdrawn) {
+TEST(State, accepted_jobs_of_a_refused_array_are_queued_unless_withdrawn) {
   for (const bool is_withdrawn : {false, true}) {
     RunInProgress run;
     auto events = EventWriter::open(run.begin_attempt().submit_events());
@@ -257,18 +257,18 @@ TEST(State, what_was_taken_of_an_array_before_a_refusal_is_queued_unless_it_was_
   }
 }
 
-TEST(State, that_somebody_asked_for_the_end_is_known) {
+TEST(State, records_a_cancel_request) {
   RunInProgress run;
   const Attempt attempt = run.begin_attempt();
   run.started(attempt, this_process());
   EXPECT_FALSE(run.state().is_cancelled);
   auto events = EventWriter::open(attempt.cancel_events());
-  ASSERT_TRUE(write_event(*events, CancelAsked{"ana", "login1"}).ok());
+  ASSERT_TRUE(write_event(*events, CancelRequested{"ana", "login1"}).ok());
   EXPECT_TRUE(run.state().is_cancelled);
   EXPECT_EQ(run.state().state, State::running);
 }
 
-TEST(State, the_link_of_a_chain_is_that_of_its_last_attempt) {
+TEST(State, the_link_of_a_chain_comes_from_the_last_attempt) {
   RunInProgress run;
   const Attempt first = run.begin_attempt();
   auto events = EventWriter::open(first.submit_events());
@@ -296,7 +296,7 @@ TEST(State, the_link_of_a_chain_is_that_of_its_last_attempt) {
   EXPECT_EQ(run.state().no_next_reason, "failed (restart.failed: 0)");
 }
 
-TEST(State, a_run_that_was_given_up_before_it_began_has_failed_and_says_why) {
+TEST(State, a_run_abandoned_before_its_start_has_failed_with_a_reason) {
   RunInProgress run;
   const Attempt attempt = run.begin_attempt();
   auto events = EventWriter::open(attempt.submit_events());
@@ -315,7 +315,7 @@ TEST(State, damaged_events_count_as_silence) {
   EXPECT_EQ(run.state({.now = 4e9}).state, State::lost);
 }
 
-TEST(State, this_process_knows_itself) {
+TEST(State, identifies_this_process) {
   const ProcessIdentity who = this_process();
   EXPECT_EQ(who.pid, ::getpid());
   EXPECT_GT(who.pid_start, 0);

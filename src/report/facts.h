@@ -1,5 +1,5 @@
-// Everything a report says about one run, as plain values: gathered once, then shown as text, JSON or HTML,
-// so that the three cannot differ. Used by `stoker report`.
+// All facts of a report about one run, as plain values: collected once, then rendered as text, JSON or HTML,
+// so that the three agree. Used by `stoker report`.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,20 @@ namespace stoker::report {
 /// One attempt at the run.
 struct AttemptFacts {
   int number = 0;
-  double started = 0;  ///< Unix seconds; 0 when it never reported a start
-  double ended = 0;    ///< its ending, or its last sign of life
+  double started = 0;  ///< Unix seconds; 0 without a start event
+  double ended = 0;    ///< its end, or its last heartbeat
   record::State state = record::State::lost;
   std::optional<int> exit_code;
   std::optional<int> first_rank;
   std::string reason;
-  std::string ending;  ///< "preempted", "timeout", ... when Slurm ended it; it says more than the state then
+  std::string ending;  ///< "preempted", "timeout", ... when Slurm ended it; more specific than the state
   std::string scheduler_job;
-  bool is_loss = false;                     ///< it left no ending, or one that a dying node brings about
-  std::optional<std::int64_t> resume_step;  ///< it went on from this step
+  bool is_loss = false;                     ///< it has no end event, or one caused by a node failure
+  std::optional<std::int64_t> resume_step;  ///< it resumed from this step
   int world_size = 0;
   std::vector<std::string> hosts;
   std::vector<record::RankEnded> ends;
-  std::vector<job::Difference> changes;  ///< of its job against the attempt's before
+  std::vector<job::Difference> changes;  ///< of its job compared with the previous attempt
 
   double seconds() const { return ended > started && started > 0 ? ended - started : 0; }
 };
@@ -39,7 +39,7 @@ struct AttemptFacts {
 /// One optimizer step, over all ranks that recorded it.
 struct StepPoint {
   std::int64_t step = 0;
-  double run_time = 0;  ///< seconds of running at its end, pauses between attempts left out
+  double run_time = 0;  ///< running time at its end, without pauses between attempts
   double loss = 0;      ///< mean over the samples of all ranks
   double top1 = 0;      ///< the same; nan when not recorded
   double lr = 0;
@@ -63,46 +63,46 @@ struct EpochPoint {
   int attempt = 0;
 };
 
-/// What the curves show: of steps that were done twice, because an attempt died after its last checkpoint,
-/// the ones that count.
+/// The data of the curves. For steps repeated after a resume, only the last values.
 struct Learning {
-  bool has_metrics = false;  ///< the command records its steps: a run of its may have none yet
+  bool has_metrics = false;  ///< the command records metrics, possibly without a step yet
   std::vector<StepPoint> steps;
   std::vector<EpochPoint> epochs;
-  std::int64_t redone_steps = 0;         ///< done again after a resume
+  std::int64_t redone_steps = 0;         ///< repeated after a resume
   std::vector<std::int64_t> resumed_at;  ///< steps
 };
 
 /// Where a second of training can go.
-enum class Part {
+enum class TimePart {
   data,
   forward,
   backward,
   communication,
   optimizer,
   checkpoint,
-  other,       ///< of the step, in none of the above
+  other,       ///< step time in none of the above
   validation,  ///< between steps
-  outside,     ///< start-up, shutting down and what else is between steps
+  outside,     ///< start-up, shutdown and time between steps
 };
-inline constexpr Part kStepParts[] = {Part::data,      Part::forward,    Part::backward, Part::communication,
-                                      Part::optimizer, Part::checkpoint, Part::other};
-inline constexpr Part kAllParts[] = {Part::data,          Part::forward,    Part::backward,
-                                     Part::communication, Part::optimizer,  Part::checkpoint,
-                                     Part::other,         Part::validation, Part::outside};
+inline constexpr TimePart kStepParts[] = {TimePart::data,          TimePart::forward,   TimePart::backward,
+                                          TimePart::communication, TimePart::optimizer, TimePart::checkpoint,
+                                          TimePart::other};
+inline constexpr TimePart kAllParts[] = {TimePart::data,          TimePart::forward,    TimePart::backward,
+                                         TimePart::communication, TimePart::optimizer,  TimePart::checkpoint,
+                                         TimePart::other,         TimePart::validation, TimePart::outside};
 /// "wait for data", "forward", ...: for people.
-std::string_view to_text(Part part);
+std::string_view to_text(TimePart part);
 /// "data", "forward", ...: for JSON and style classes.
-std::string_view key_of(Part part);
+std::string_view key_of(TimePart part);
 
-/// Seconds per part of one rank, over all attempts, redone steps included.
+/// Seconds per part of one rank, over all attempts, with repeated steps.
 struct RankTime {
   int rank = 0;
   std::int64_t steps = 0;
   double seconds[std::size(kAllParts)] = {};  ///< by Part; validation and outside only in the whole
   double median_step_s = 0;
 
-  double of(Part part) const { return seconds[static_cast<int>(part)]; }
+  double seconds_in(TimePart part) const { return seconds[static_cast<int>(part)]; }
   double step_total() const;
   double total() const;
 };
@@ -110,7 +110,7 @@ struct RankTime {
 /// Where the time went.
 struct TimeSplit {
   std::vector<RankTime> ranks;    ///< steps only
-  std::optional<RankTime> whole;  ///< every second of all attempts, as rank 0 saw them
+  std::optional<RankTime> whole;  ///< every second of all attempts, on rank 0
 };
 
 /// A line over running time.
@@ -126,10 +126,10 @@ struct SystemChart {
   std::string unit;    ///< "cores"
   std::string source;  ///< "system-0000.csv: rank0.cpu_cores"
   std::vector<Series> series;
-  double limit = 0;  ///< a line that means full; 0 for none
+  double limit = 0;  ///< a line for full use; 0: none
 };
 
-/// Something a rank did in a traced step. Seconds since the step began on the first rank that began it.
+/// A span of a traced step. Seconds since the first rank began the step.
 struct TracedSpan {
   std::string name;
   double begin_s = 0;
@@ -141,17 +141,17 @@ struct TracedRank {
   int rank = 0;
   double begin_s = 0;
   double end_s = 0;
-  std::vector<TracedSpan> phases;     ///< of the training thread, one after the other
-  std::vector<TracedSpan> exchanges;  ///< between ranks, beside the phases
+  std::vector<TracedSpan> phases;     ///< of the training thread, sequential
+  std::vector<TracedSpan> exchanges;  ///< communication between ranks, concurrent with the phases
 };
 
-/// One step of which all ranks left a trace (`record.trace`): of those the one whose time is the median.
+/// The step of median duration among the steps traced by all ranks (`record.trace`).
 struct TracedStep {
   int attempt = 0;
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
-  std::size_t of = 0;  ///< steps traced by all ranks, the first left out where there are more
-  double seconds = 0;  ///< from the first rank's begin to the last one's end
+  std::size_t candidates = 0;  ///< steps traced by all ranks, without the first if there are more
+  double seconds = 0;          ///< from the first rank's begin to the last one's end
   std::vector<TracedRank> ranks;
 };
 
@@ -175,9 +175,9 @@ struct RunFacts {
   Path folder;
   record::RunDescription description;
   record::RunState state;
-  double now = 0;            ///< when it was gathered
+  double now = 0;            ///< when the facts were collected
   double running_s = 0;      ///< sum of the attempts
-  double samples_per_s = 0;  ///< over all steps, while stepping; 0 without metrics
+  double samples_per_s = 0;  ///< over all steps, without validation; 0 without metrics
   std::vector<AttemptFacts> attempts;
   record::Capsule capsule;
   Learning learning;
@@ -187,13 +187,13 @@ struct RunFacts {
   std::vector<SystemChart> system;
   std::vector<CheckpointPoint> checkpoints;
   std::vector<LogTail> logs;
-  std::vector<std::string> notes;  ///< what could not be read, and what to be careful with
+  std::vector<std::string> notes;  ///< unreadable files and warnings
 
   int resumes() const;
   int world_size() const;
 };
 
-/// Reads the run's folder. Whatever is damaged or absent is left out and said in `notes`: there is no error.
-RunFacts gather(const record::RunFolder& run, const record::LivenessOptions& options = {});
+/// Reads the run's folder. Damaged and missing parts are skipped and listed in `notes`; there are no errors.
+RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options = {});
 
 }  // namespace stoker::report

@@ -1,10 +1,11 @@
-#include "base/json/json.h"
+#include "report/json.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/json/json.h"
 #include "base/version.h"
-#include "report/report.h"
+#include "report/sentence.h"
 #include "report/tables.h"
 
 namespace stoker::report {
@@ -17,7 +18,7 @@ constexpr std::size_t kCurvePoints = 2000;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-// Unix seconds; 0 stands for a time that is not known, or not yet.
+// Unix seconds; 0 means unknown or not yet.
 Json unix_time(double unix_s) { return unix_s > 0 ? number(unix_s) : Json(nullptr); }
 
 template <typename T>
@@ -105,9 +106,9 @@ Json steps_json(const RunFacts& facts) {
 
 Json rank_time_json(const RankTime& time, bool is_whole) {
   Json seconds = Json::object();
-  for (Part part : kAllParts) {
-    const bool in_step = part != Part::validation && part != Part::outside;
-    if (in_step || is_whole) seconds[std::string(key_of(part))] = number(time.of(part));
+  for (TimePart part : kAllParts) {
+    const bool in_step = part != TimePart::validation && part != TimePart::outside;
+    if (in_step || is_whole) seconds[std::string(key_of(part))] = number(time.seconds_in(part));
   }
   return {{"rank", time.rank},
           {"steps", time.steps},
@@ -184,7 +185,7 @@ Json checkpoints_json(const RunFacts& facts) {
 
 Json facts_json(const RunFacts& facts) {
   Json list = Json::array();
-  for (const Fact& fact : what_ran(facts)) {
+  for (const ProvenanceRow& fact : provenance(facts)) {
     list.push_back({{"name", fact.key}, {"value", fact.value}, {"source", fact.source}});
   }
   return list;
@@ -229,7 +230,7 @@ Json run_json(const RunFacts& facts) {
   object["checkpoints"] = checkpoints_json(facts);
   object["logs"] = logs_json(facts);
   object["notes"] = facts.notes;
-  object["run_again"] = run_again(facts);
+  object["rerun_commands"] = rerun_commands(facts);
   return object;
 }
 

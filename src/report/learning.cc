@@ -1,3 +1,5 @@
+#include "report/learning.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -5,7 +7,6 @@
 #include <map>
 
 #include "record/metrics.h"
-#include "report/sources.h"
 
 namespace stoker::report {
 
@@ -13,7 +14,7 @@ namespace {
 
 using record::MetricTable;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr double kMostSteps = 9e15;
+constexpr double kMaxSteps = 9e15;
 
 double cell(const MetricTable& table, std::string_view column, std::size_t row) {
   const auto values = table.column(column);
@@ -23,11 +24,11 @@ double cell(const MetricTable& table, std::string_view column, std::size_t row) 
 double or_zero(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
 
 std::optional<std::int64_t> whole(double value) {
-  if (!std::isfinite(value) || value < 0 || value > kMostSteps) return std::nullopt;
+  if (!std::isfinite(value) || value < 0 || value > kMaxSteps) return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 
-/// Sums over ranks while the steps of one attempt are put together.
+/// Sums over ranks for one step.
 struct StepSum {
   double weight = 0;
   double loss = 0;
@@ -43,13 +44,13 @@ struct RankRecord {
   std::vector<double> step_seconds;
 };
 
-constexpr std::array<std::pair<Part, std::string_view>, 6> kColumns = {
-    {{Part::data, "data_s"},
-     {Part::forward, "forward_s"},
-     {Part::backward, "backward_s"},
-     {Part::communication, "communication_s"},
-     {Part::optimizer, "optimizer_s"},
-     {Part::checkpoint, "checkpoint_s"}}};
+constexpr std::array<std::pair<TimePart, std::string_view>, 6> kColumns = {
+    {{TimePart::data, "data_s"},
+     {TimePart::forward, "forward_s"},
+     {TimePart::backward, "backward_s"},
+     {TimePart::communication, "communication_s"},
+     {TimePart::optimizer, "optimizer_s"},
+     {TimePart::checkpoint, "checkpoint_s"}}};
 
 void add_times(const MetricTable& table, RankRecord& rank) {
   for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -60,7 +61,7 @@ void add_times(const MetricTable& table, RankRecord& rank) {
       rank.time.seconds[static_cast<int>(part)] += seconds;
       parts += seconds;
     }
-    rank.time.seconds[static_cast<int>(Part::other)] += std::max(0.0, step - parts);
+    rank.time.seconds[static_cast<int>(TimePart::other)] += std::max(0.0, step - parts);
     rank.time.steps += 1;
     rank.step_seconds.push_back(std::max(step, parts));
   }
@@ -81,7 +82,7 @@ void add_steps(const MetricTable& table, std::map<std::int64_t, StepSum>& steps)
   }
 }
 
-/// Removes what attempt `number` did again: steps from `first` on that earlier attempts had recorded.
+/// Removes steps from `first` on, which a later attempt repeated.
 std::int64_t drop_from(std::vector<StepPoint>& steps, std::int64_t first) {
   const auto keep =
       std::find_if(steps.begin(), steps.end(), [&](const StepPoint& p) { return p.step >= first; });
@@ -164,14 +165,14 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Every second of the attempts as rank 0 saw it: its steps, the validations of all attempts, and the rest.
+/// Splits the running time of rank 0 into its steps, the validations, and the rest.
 void split_whole(double validation_s, RunFacts& facts) {
   TimeSplit& time = facts.time;
   if (time.ranks.empty() || time.ranks.front().rank != 0 || facts.running_s <= 0) return;
   RankTime whole = time.ranks.front();
   const double left = std::max(0.0, facts.running_s - whole.step_total());
-  whole.seconds[static_cast<int>(Part::validation)] = std::min(left, validation_s);
-  whole.seconds[static_cast<int>(Part::outside)] = left - std::min(left, validation_s);
+  whole.seconds[static_cast<int>(TimePart::validation)] = std::min(left, validation_s);
+  whole.seconds[static_cast<int>(TimePart::outside)] = left - std::min(left, validation_s);
   time.whole = whole;
 }
 
@@ -226,8 +227,7 @@ void read_learning(const std::vector<AttemptSource>& attempts, RunFacts& facts) 
   const auto& steps = facts.learning.steps;
   const auto broken = std::find_if(
       steps.begin(), steps.end(), [](const StepPoint& p) { return p.samples > 0 && !std::isfinite(p.loss); });
-  if (broken != steps.end())
-    facts.notes.push_back(format("the loss is not a number from step {} on", broken->step));
+  if (broken != steps.end()) facts.notes.push_back(format("the loss is NaN from step {}", broken->step));
 }
 
 }  // namespace stoker::report

@@ -1,7 +1,9 @@
+#include "report/sentence.h"
+
 #include <cmath>
 
-#include "base/time.h"
-#include "report/tables.h"
+#include "base/exit_code.h"
+#include "stoker/time.h"
 
 namespace stoker::report {
 
@@ -26,7 +28,7 @@ std::string subject(const RunFacts& facts) {
   return printable(text);
 }
 
-/// "61.2 % top-1 after 3 epochs", or as much of it as was recorded.
+/// "61.2 % top-1 after 3 epochs", depending on the recorded metrics.
 std::string result(const RunFacts& facts) {
   const Learning& learning = facts.learning;
   if (!learning.epochs.empty()) {
@@ -44,8 +46,8 @@ std::string result(const RunFacts& facts) {
   return "";
 }
 
-/// " at epoch 3 step 118" as the deciding rank's beacon said, or the last recorded step.
-std::string place(const RunFacts& facts) {
+/// " at epoch 3 step 118" from the beacon of the rank that failed first, or the last recorded step.
+std::string position_text(const RunFacts& facts) {
   if (!facts.attempts.empty() && facts.state.first_rank) {
     for (const record::RankEnded& end : facts.attempts.back().ends) {
       if (end.rank == *facts.state.first_rank && end.step) {
@@ -62,22 +64,23 @@ std::string outcome(const RunFacts& facts) {
   const bool is_over = facts.state.state == record::State::stopped ||
                        facts.state.state == record::State::failed || facts.state.state == record::State::lost;
   const std::string ending = facts.attempts.empty() ? "" : facts.attempts.back().ending;
-  if (is_over && !ending.empty()) return ending + place(facts);
+  if (is_over && !ending.empty()) return ending + position_text(facts);
   switch (facts.state.state) {
     case record::State::done:
       return reached.empty() ? "done" : reached;
     case record::State::running:
       return reached.empty() ? "running" : "running, " + reached;
     case record::State::stopped:
-      return "stopped" + place(facts) + (facts.state.exit_code == 75 ? ", can be resumed" : "");
+      return "stopped" + position_text(facts) +
+             (facts.state.exit_code == exit_code::kStoppedAfterCheckpoint ? ", can be resumed" : "");
     case record::State::failed:
-      return "failed" + place(facts);
+      return "failed" + position_text(facts);
     case record::State::lost:
-      return "lost" + place(facts);
+      return "lost" + position_text(facts);
     case record::State::created:
       return "never started";
     case record::State::queued:
-      return "waiting in the queue";
+      return "pending";
   }
   return "";
 }

@@ -1,11 +1,11 @@
+#include "report/system.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 
-#include "base/file.h"
 #include "record/metrics.h"
-#include "report/sources.h"
 
 namespace stoker::report {
 
@@ -15,8 +15,8 @@ namespace {
 struct ChartRule {
   std::string_view title;
   std::string_view unit;
-  std::string_view column;  ///< the end of the column's name, behind "rankN." or "gpuN.", or all of it
-  std::string_view label;   ///< "" names the series by what stands before the '.'
+  std::string_view column;  ///< suffix of the column name after "rankN" or "gpuN", or the full name
+  std::string_view label;   ///< "": the part before the '.' is the series name
 };
 
 constexpr ChartRule kRules[] = {
@@ -42,8 +42,8 @@ std::string series_name(const ChartRule& rule, std::string_view column, int node
   return name;
 }
 
-/// At most `most` points: means of neighbours, which keep the area.
-void thin(Series& series, std::size_t most) {
+/// Reduces the series to at most `most` points, means of neighbours.
+void downsample(Series& series, std::size_t most) {
   if (series.x.size() <= most) return;
   const std::size_t bin = (series.x.size() + most - 1) / most;
   Series thinned{series.name, {}, {}};
@@ -60,7 +60,7 @@ void thin(Series& series, std::size_t most) {
 /// Series by name for each rule, over nodes and attempts.
 class Charts {
  public:
-  void take(const AttemptSource& source, const record::MetricTable& table, int node, bool has_nodes) {
+  void add(const AttemptSource& source, const record::MetricTable& table, int node, bool has_nodes) {
     const auto time = table.column("time");
     if (time.empty()) return;
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -80,7 +80,7 @@ class Charts {
 
   std::vector<SystemChart> finish() {
     constexpr std::size_t kPoints = 300;
-    constexpr std::size_t kMostSeries = 16;
+    constexpr std::size_t kMaxSeries = 16;
     std::vector<SystemChart> charts;
     for (std::size_t r = 0; r < std::size(kRules); ++r) {
       const ChartRule& rule = kRules[r];
@@ -92,8 +92,8 @@ class Charts {
       for (const std::string& name : order_[r]) {
         Series series = std::move(series_[r][name]);
         series.name = name;
-        thin(series, kPoints);
-        if (!series.x.empty() && chart.series.size() < kMostSeries) chart.series.push_back(std::move(series));
+        downsample(series, kPoints);
+        if (!series.x.empty() && chart.series.size() < kMaxSeries) chart.series.push_back(std::move(series));
       }
       if (!chart.series.empty()) charts.push_back(std::move(chart));
     }
@@ -132,53 +132,6 @@ class Charts {
   std::map<std::string, double> limits_;
 };
 
-/// Without the escape sequences by which programs colour a terminal.
-std::string without_colours(std::string_view line) {
-  std::string plain;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {
-      i += 2;
-      while (i < line.size() && (line[i] < '@' || line[i] > '~')) ++i;
-      continue;
-    }
-    plain += line[i] == '\t' ? ' ' : line[i];
-  }
-  return plain;
-}
-
-/// The last `most` bytes of a regular file, from the beginning of a line on.
-Result<std::string> read_end(const Path& path, std::uint64_t most) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return not_found("{}: no regular file", path.string());
-  OK_OR_RETURN(file, File::open_read(path));
-  OK_OR_RETURN(size, file.size());
-  const std::uint64_t begin = size - std::min(size, most);
-  std::string end(size - begin, '\0');
-  RETURN_IF_ERROR(file.read_at(begin, std::as_writable_bytes(std::span(end.data(), end.size()))));
-  if (begin > 0) end.erase(0, end.find('\n') + 1);
-  return end;
-}
-
-std::optional<LogTail> read_tail(const record::Attempt& attempt, int rank) {
-  constexpr std::size_t kLines = 20;
-  constexpr std::size_t kLongest = 400;
-  constexpr std::uint64_t kEnd = 256u << 10;
-  LogTail tail{attempt.number(), rank, attempt.log(rank).filename().string(), {}};
-  const auto end = read_end(attempt.log(rank), kEnd);
-  if (!end) return std::nullopt;
-  for (std::string_view line : split(trim(*end), '\n')) {
-    // A progress bar rewrites its line: what stood last is what was seen.
-    while (line.ends_with('\r')) line.remove_suffix(1);
-    if (const std::size_t rewritten = line.rfind('\r'); rewritten != std::string_view::npos) {
-      line.remove_prefix(rewritten + 1);
-    }
-    tail.lines.push_back(printable(without_colours(line.substr(0, kLongest))));
-  }
-  if (tail.lines.size() > kLines) tail.lines.erase(tail.lines.begin(), tail.lines.end() - kLines);
-  if (tail.lines.size() == 1 && tail.lines[0].empty()) return std::nullopt;
-  return tail;
-}
-
 }  // namespace
 
 void read_system(const std::vector<AttemptSource>& attempts, RunFacts& facts) {
@@ -193,22 +146,10 @@ void read_system(const std::vector<AttemptSource>& attempts, RunFacts& facts) {
         continue;
       }
       note_damage(facts, file, table->damaged, table->truncated);
-      charts.take(source, *table, node, nodes.size() > 1);
+      charts.add(source, *table, node, nodes.size() > 1);
     }
   }
   facts.system = charts.finish();
-}
-
-void read_logs(const record::Attempt& last, RunFacts& facts) {
-  std::vector<int> ranks;
-  if (facts.state.first_rank) ranks.push_back(*facts.state.first_rank);
-  if (ranks.empty() || ranks.front() != 0) ranks.push_back(0);
-  for (int rank : ranks) {
-    auto tail = read_tail(last, rank);
-    // Ranks that fail alike say the same: once is enough.
-    if (tail && (facts.logs.empty() || facts.logs.back().lines != tail->lines))
-      facts.logs.push_back(*std::move(tail));
-  }
 }
 
 }  // namespace stoker::report

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/bytes.h"
-#include "base/time.h"
+#include "base/language/counted.h"
+#include "report/sentence.h"
+#include "stoker/bytes.h"
+#include "stoker/time.h"
 
 namespace stoker::report {
 
@@ -26,27 +28,27 @@ std::string code_text(const RunFacts& facts) {
   if (!facts.capsule.code || facts.capsule.code->commit.empty()) {
     return facts.description.git.empty() ? "not in a git repository" : printable(facts.description.git);
   }
-  const record::CodeFacts& code = *facts.capsule.code;
+  const record::CodeInfo& code = *facts.capsule.code;
   std::string text = printable(code.commit);
   if (!code.branch.empty()) text += " on " + printable(code.branch);
   if (code.dirty) text += ", with uncommitted changes (capsule/code.diff)";
   if (!code.untracked.empty()) {
-    text += format(", {} untracked {} not in it", code.untracked.size(),
+    text += format(", {} untracked {} not included", code.untracked.size(),
                    code.untracked.size() == 1 ? "file" : "files");
   }
   return text;
 }
 
-std::string data_text(const record::DataFacts& data) {
+std::string data_text(const record::DataInfo& data) {
   std::string text = printable(data.source);
   if (!data.split.empty()) text += " (" + printable(data.split) + ")";
   if (!data.version.empty()) text += ", version " + printable(data.version.substr(0, 16));
-  if (data.samples > 0) text += format(", {} samples", grouped(data.samples));
+  if (data.samples > 0) text += ", " + counted(data.samples, "sample");
   if (data.bytes > 0) text += ", " + rounded(ByteCount{data.bytes});
   return text;
 }
 
-std::string node_text(const record::NodeFacts& node) {
+std::string node_text(const record::NodeInfo& node) {
   std::string text = printable(node.host);
   if (!node.cpu.empty()) text += ": " + printable(node.cpu);
   if (node.cores > 0) text += format(", {} {}", node.cores, node.cores == 1 ? "core" : "cores");
@@ -64,7 +66,7 @@ std::string pairs_text(const std::vector<std::pair<std::string, std::string>>& p
   return text;
 }
 
-void add_environment(const RunFacts& facts, std::vector<Fact>& all) {
+void add_environment(const RunFacts& facts, std::vector<ProvenanceRow>& all) {
   if (facts.capsule.execution) {
     for (const auto& node : *facts.capsule.execution)
       all.push_back({"host", node_text(node), "capsule/execution.json"});
@@ -97,7 +99,7 @@ std::string ending_text(const AttemptFacts& attempt) {
   return text;
 }
 
-// Because the first of the lines goes to another folder.
+// Absolute, because the first command changes the folder.
 Path absolute_path(const Path& folder) {
   std::error_code error;
   const Path path = std::filesystem::absolute(folder, error).lexically_normal();
@@ -105,7 +107,7 @@ Path absolute_path(const Path& folder) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-// What names the run in a command that is typed in `place`: its id only where `runs` is that of this place.
+// The run's name for a command typed in `place`: its id if `place`/runs contains it, else its folder.
 std::string name_from(const Path& place, const RunFacts& facts) {
   const Path folder = absolute_path(facts.folder);
   const Path relative = folder.lexically_relative(place);
@@ -116,7 +118,7 @@ std::string name_from(const Path& place, const RunFacts& facts) {
 
 constexpr std::size_t kRanksShown = 8;
 
-// Seconds in which at least one of the spans is under way.
+// Total time covered by at least one span.
 double covered_s(std::vector<TracedSpan> spans) {
   std::ranges::sort(spans, {}, &TracedSpan::begin_s);
   double sum = 0, until = 0;
@@ -129,9 +131,9 @@ double covered_s(std::vector<TracedSpan> spans) {
 
 }  // namespace
 
-std::vector<Fact> what_ran(const RunFacts& facts) {
+std::vector<ProvenanceRow> provenance(const RunFacts& facts) {
   const record::RunDescription& what = facts.description;
-  std::vector<Fact> all;
+  std::vector<ProvenanceRow> all;
   all.push_back({"run", printable(facts.id), printable(facts.folder.string())});
   all.push_back({"state", state_text(facts), "events-*.jsonl"});
   if (facts.state.started > 0) {
@@ -147,7 +149,7 @@ std::vector<Fact> what_ran(const RunFacts& facts) {
   if (!what.user.empty()) all.push_back({"user", printable(what.user), "run.json"});
   all.push_back({"code", code_text(facts), facts.capsule.code ? "capsule/code.json" : "run.json"});
   if (facts.capsule.data) {
-    for (const record::DataFacts& data : *facts.capsule.data) {
+    for (const record::DataInfo& data : *facts.capsule.data) {
       all.push_back({"data " + printable(data.name), data_text(data), "capsule/data.json"});
     }
   }
@@ -156,18 +158,18 @@ std::vector<Fact> what_ran(const RunFacts& facts) {
   return all;
 }
 
-std::vector<std::string> run_again(const RunFacts& facts) {
+std::vector<std::string> rerun_commands(const RunFacts& facts) {
   const record::RunDescription& what = facts.description;
   std::vector<std::string> lines;
   if (!what.working_directory.empty())
     lines.push_back("cd " + shell_quote(printable(what.working_directory)));
   if (facts.state.state != record::State::done && facts.state.state != record::State::running) {
-    lines.push_back(facts.checkpoints.empty() ? "# go on from its last checkpoint, if it made one"
-                                              : "# go on from the last valid checkpoint");
+    lines.push_back(facts.checkpoints.empty() ? "# resume from its last checkpoint, if any"
+                                              : "# resume from the last valid checkpoint");
     lines.push_back("stoker resume " + shell_quote(printable(name_from(what.working_directory, facts))));
   }
   const Path folder = absolute_path(facts.folder);
-  lines.push_back("# the same from the start");
+  lines.push_back("# run again from the start");
   if (facts.capsule.code && !facts.capsule.code->commit.empty()) {
     lines.push_back("git checkout " + shell_quote(printable(facts.capsule.code->commit)));
     if (facts.capsule.code->dirty) {
@@ -186,7 +188,7 @@ Table attempts_table(const RunFacts& facts) {
                {"lasted", true},
                {"from step", true},
                {"began"},
-               {.name = "how it ended", .is_long = true}},
+               {.name = "ending", .is_long = true}},
               {}};
   for (const AttemptFacts& attempt : facts.attempts) {
     const std::string state = attempt.ending.empty() ? std::string(to_text(attempt.state)) : attempt.ending;
@@ -247,15 +249,15 @@ Table time_table(const RunFacts& facts) {
   const std::size_t shown = std::min(time.ranks.size(), kRanksShown);
   for (std::size_t i = 0; i < shown; ++i)
     table.columns.push_back({format("rank {}", time.ranks[i].rank), true});
-  for (Part part : kAllParts) {
+  for (TimePart part : kAllParts) {
     std::vector<std::string> row = {std::string(to_text(part))};
     if (time.whole) {
-      row.push_back(format("{:.2f}", time.whole->of(part)));
-      row.push_back(total > 0 ? percent(time.whole->of(part) / total) : "-");
+      row.push_back(format("{:.2f}", time.whole->seconds_in(part)));
+      row.push_back(total > 0 ? percent(time.whole->seconds_in(part) / total) : "-");
     }
-    const bool in_step = part != Part::validation && part != Part::outside;
+    const bool in_step = part != TimePart::validation && part != TimePart::outside;
     for (std::size_t i = 0; i < shown; ++i)
-      row.push_back(in_step ? format("{:.2f}", time.ranks[i].of(part)) : "");
+      row.push_back(in_step ? format("{:.2f}", time.ranks[i].seconds_in(part)) : "");
     table.rows.push_back(std::move(row));
   }
   std::vector<std::string> sums = {"all"};
@@ -296,12 +298,12 @@ Table checkpoints_table(const RunFacts& facts) {
   return table;
 }
 
-Part part_of(std::string_view phase) {
-  if (phase == "validate") return Part::validation;
-  for (const Part part : kStepParts) {
+TimePart part_of(std::string_view phase) {
+  if (phase == "validate") return TimePart::validation;
+  for (const TimePart part : kStepParts) {
     if (key_of(part) == phase) return part;
   }
-  return Part::other;
+  return TimePart::other;
 }
 
 Table traced_table(const RunFacts& facts) {
@@ -310,23 +312,24 @@ Table traced_table(const RunFacts& facts) {
   const TracedStep& traced = *facts.traced;
   table.title = format("Step {} of epoch {}, milliseconds", traced.step, traced.epoch + 1);
   table.source = format("attempts/{}/trace-*.json", traced.attempt);
-  constexpr Part kShown[] = {Part::data,      Part::forward,    Part::backward, Part::communication,
-                             Part::optimizer, Part::checkpoint, Part::other};
-  for (const Part part : kShown) table.columns.push_back({std::string(to_text(part)), true});
+  constexpr TimePart kShown[] = {TimePart::data,          TimePart::forward,   TimePart::backward,
+                                 TimePart::communication, TimePart::optimizer, TimePart::checkpoint,
+                                 TimePart::other};
+  for (const TimePart part : kShown) table.columns.push_back({std::string(to_text(part)), true});
   table.columns.push_back({"exchanges", true});
   const auto ms = [](double seconds) { return format("{:.2f}", 1e3 * seconds); };
   for (const TracedRank& rank : traced.ranks) {
     double by_part[std::size(kAllParts)] = {};
     double left = rank.end_s - rank.begin_s;
     for (const TracedSpan& span : rank.phases) {
-      const Part part = part_of(span.name);
-      if (part == Part::other || part == Part::validation) continue;
+      const TimePart part = part_of(span.name);
+      if (part == TimePart::other || part == TimePart::validation) continue;
       by_part[static_cast<int>(part)] += span.end_s - span.begin_s;
       left -= span.end_s - span.begin_s;
     }
-    by_part[static_cast<int>(Part::other)] = std::max(0.0, left);
+    by_part[static_cast<int>(TimePart::other)] = std::max(0.0, left);
     std::vector<std::string> row{std::to_string(rank.rank), ms(rank.end_s - rank.begin_s)};
-    for (const Part part : kShown) row.push_back(ms(by_part[static_cast<int>(part)]));
+    for (const TimePart part : kShown) row.push_back(ms(by_part[static_cast<int>(part)]));
     row.push_back(ms(covered_s(rank.exchanges)));
     table.rows.push_back(std::move(row));
   }

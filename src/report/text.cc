@@ -1,17 +1,19 @@
+#include "report/text.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "base/bytes.h"
-#include "report/report.h"
+#include "report/sentence.h"
 #include "report/tables.h"
+#include "stoker/bytes.h"
 
 namespace stoker::report {
 
 namespace {
 
-constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kMaxRows = 40;
 
-/// Columns of a terminal that a UTF-8 text takes, were every character one wide.
+/// Display width of a UTF-8 text, with one column per character.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
@@ -41,8 +43,8 @@ void add_table(std::string& out, const Table& table) {
     out += line + "\n";
   };
   add_row([&](std::size_t c) -> std::string_view { return table.columns[c].name; });
-  // Of a long table the first rows matter less than the last.
-  const std::size_t skipped = table.rows.size() > kMostRows ? table.rows.size() - kMostRows : 0;
+  // A long table shows its last rows.
+  const std::size_t skipped = table.rows.size() > kMaxRows ? table.rows.size() - kMaxRows : 0;
   if (skipped > 0) out += format("  ({} earlier rows: --format json)\n", skipped);
   for (std::size_t r = skipped; r < table.rows.size(); ++r) {
     add_row([&](std::size_t c) -> std::string_view { return table.rows[r][c]; });
@@ -83,10 +85,10 @@ void add_system(std::string& out, const RunFacts& facts) {
 
 void add_run(std::string& out, const RunFacts& facts) {
   out += result_sentence(facts) + "\n";
-  const std::vector<Fact> all = what_ran(facts);
+  const std::vector<ProvenanceRow> all = provenance(facts);
   std::size_t widest = 0;
-  for (const Fact& fact : all) widest = std::max(widest, width_of(fact.key));
-  for (const Fact& fact : all) {
+  for (const ProvenanceRow& fact : all) widest = std::max(widest, width_of(fact.key));
+  for (const ProvenanceRow& fact : all) {
     out += "  ";
     add_cell(out, fact.key, widest, false);
     out += "  " + fact.value + "\n";
@@ -108,7 +110,7 @@ void add_run(std::string& out, const RunFacts& facts) {
   if (!facts.notes.empty()) out += "\nnotes\n";
   for (const std::string& note : facts.notes) out += "  " + printable(note) + "\n";
   out += "\nrun it again\n";
-  for (const std::string& line : run_again(facts)) out += "  " + line + "\n";
+  for (const std::string& line : rerun_commands(facts)) out += "  " + line + "\n";
 }
 
 }  // namespace

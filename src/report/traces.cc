@@ -1,9 +1,10 @@
+#include "report/traces.h"
+
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "record/trace/trace_file.h"
-#include "report/sources.h"
 
 namespace stoker::report {
 
@@ -13,8 +14,8 @@ using record::TraceFile;
 using record::TraceSpan;
 using record::TraceStep;
 
-// Pictures of more are of no use to anybody.
-constexpr std::size_t kMostRanks = 64;
+// More rows would be unreadable.
+constexpr std::size_t kMaxRanks = 64;
 
 // Epoch and step.
 using Key = std::pair<std::uint64_t, std::uint64_t>;
@@ -25,8 +26,8 @@ struct RankTrace {
   std::map<Key, const TraceStep*> steps;
 };
 
-// The steps that all ranks have, with the time of the slowest; without the first one, which is none like the
-// others, where there are more.
+// The steps traced by all ranks, with the slowest rank's time. Skips the first step, which is atypical, if
+// there are more.
 std::vector<std::pair<double, Key>> common_steps(const std::vector<RankTrace>& ranks) {
   std::vector<std::pair<double, Key>> common;
   for (const auto& [key, step] : ranks.front().steps) {
@@ -43,7 +44,7 @@ std::vector<std::pair<double, Key>> common_steps(const std::vector<RankTrace>& r
   return common;
 }
 
-// The spans that lie in the step, cut to it.
+// The spans inside the step, clipped to it.
 std::vector<TracedSpan> spans_in(const std::vector<TraceSpan>& spans, const TraceStep& step, double zero_us) {
   std::vector<TracedSpan> inside;
   for (const TraceSpan& span : spans) {
@@ -54,7 +55,7 @@ std::vector<TracedSpan> spans_in(const std::vector<TraceSpan>& spans, const Trac
   return inside;
 }
 
-TracedStep picture_of(const std::vector<RankTrace>& ranks, Key key) {
+TracedStep make_traced_step(const std::vector<RankTrace>& ranks, Key key) {
   TracedStep traced;
   traced.epoch = key.first;
   traced.step = key.second;
@@ -73,13 +74,13 @@ TracedStep picture_of(const std::vector<RankTrace>& ranks, Key key) {
 std::vector<RankTrace> read_ranks(const record::Attempt& attempt, RunFacts& facts) {
   std::vector<RankTrace> ranks;
   std::vector<int> numbers = indices_of(attempt, "trace-", ".json");
-  if (numbers.size() > kMostRanks) numbers.resize(kMostRanks);
+  if (numbers.size() > kMaxRanks) numbers.resize(kMaxRanks);
   for (const int number : numbers) {
     auto file = record::read_trace(attempt.trace(number));
     if (!file.ok()) {
-      facts.notes.push_back(
-          format("{}: {}", printable(attempt.trace(number).lexically_relative(facts.folder).string()),
-                 file.error().code() == Code::corrupt ? "holds no whole step" : file.error().message()));
+      facts.notes.push_back(format(
+          "{}: {}", printable(attempt.trace(number).lexically_relative(facts.folder).string()),
+          file.error().code() == Code::corrupt ? "contains no complete step" : file.error().message()));
       continue;
     }
     ranks.push_back({number, std::move(*file), {}});
@@ -100,9 +101,9 @@ void read_traces(const std::vector<AttemptSource>& attempts, RunFacts& facts) {
     if (common.empty()) continue;
     const auto middle = common.begin() + static_cast<std::ptrdiff_t>(common.size() / 2);
     std::ranges::nth_element(common, middle);
-    facts.traced = picture_of(ranks, middle->second);
+    facts.traced = make_traced_step(ranks, middle->second);
     facts.traced->attempt = source->attempt.number();
-    facts.traced->of = common.size();
+    facts.traced->candidates = common.size();
     return;
   }
 }

@@ -7,7 +7,8 @@
 namespace stoker::slurm {
 namespace {
 
-// The number in `name`, `unset` when it is not there; an error when it is no number in [least, most].
+// The number in `name`, `unset` if the variable is missing, or an error if it is not a number in [least,
+// most].
 Result<int> number(const Lookup& env, std::string_view name, int least, int unset) {
   const std::optional<std::string> text = env(name);
   if (!text) return unset;
@@ -21,12 +22,12 @@ Result<int> number(const Lookup& env, std::string_view name, int least, int unse
 Result<std::vector<int>> per_node(const Lookup& env, std::string_view name) {
   const std::optional<std::string> text = env(name);
   if (!text) return std::vector<int>{};
-  OK_OR_RETURN(counts, expand_per_node(*text));
+  STOKER_ASSIGN_OR_RETURN(counts, expand_per_node(*text));
   return std::move(counts);
 }
 
 std::string job_id(const Lookup& env, const std::string& raw) {
-  // An array task is addressed as <array job>_<task>: its raw id changes meaning when the array is requeued.
+  // An array task is addressed as <array job>_<task>: its raw id changes when the array is requeued.
   const auto array = env("SLURM_ARRAY_JOB_ID");
   const auto task = env("SLURM_ARRAY_TASK_ID");
   return array && task ? *array + "_" + *task : raw;
@@ -45,17 +46,17 @@ Lookup process_environment() {
 Result<std::optional<Allocation>> current_allocation(const Lookup& env) {
   const std::optional<std::string> raw_id = env("SLURM_JOB_ID");
   if (!raw_id || raw_id->empty()) return std::optional<Allocation>();
-  OK_OR_RETURN(id, number(env, "SLURM_JOB_ID", 1, 0));
+  STOKER_ASSIGN_OR_RETURN(id, number(env, "SLURM_JOB_ID", 1, 0));
   Allocation allocation;
   allocation.job_id = job_id(env, std::to_string(id));
-  OK_OR_RETURN(nodes, expand_node_list(env("SLURM_JOB_NODELIST").value_or("")));
+  STOKER_ASSIGN_OR_RETURN(nodes, expand_node_list(env("SLURM_JOB_NODELIST").value_or("")));
   if (nodes.empty()) return invalid("SLURM_JOB_NODELIST: no nodes (job {})", allocation.job_id);
   allocation.nodes = std::move(nodes);
-  OK_OR_RETURN(tasks, per_node(env, "SLURM_TASKS_PER_NODE"));
+  STOKER_ASSIGN_OR_RETURN(tasks, per_node(env, "SLURM_TASKS_PER_NODE"));
   allocation.tasks_per_node = std::move(tasks);
-  OK_OR_RETURN(cpus, number(env, "SLURM_CPUS_PER_TASK", 1, 0));
+  STOKER_ASSIGN_OR_RETURN(cpus, number(env, "SLURM_CPUS_PER_TASK", 1, 0));
   allocation.cpus_per_task = cpus;
-  OK_OR_RETURN(restarts, number(env, "SLURM_RESTART_COUNT", 0, 0));
+  STOKER_ASSIGN_OR_RETURN(restarts, number(env, "SLURM_RESTART_COUNT", 0, 0));
   allocation.restart_count = restarts;
   if (const auto end = env("SLURM_JOB_END_TIME")) {
     double seconds = 0;
@@ -67,16 +68,16 @@ Result<std::optional<Allocation>> current_allocation(const Lookup& env) {
 }
 
 Result<std::optional<Task>> current_task(const Lookup& env) {
-  // A batch script has SLURM_PROCID=0 and the job's SLURM_NTASKS, and is no task of a step all the same.
+  // A batch script has SLURM_PROCID=0 and the job's SLURM_NTASKS, but is not a task of a step.
   const bool is_in_step = env("SLURM_STEP_NUM_TASKS") || env("SLURM_STEP_ID");
   if (!env("SLURM_PROCID") || !is_in_step) return std::optional<Task>();
-  OK_OR_RETURN(rank, number(env, "SLURM_PROCID", 0, 0));
-  OK_OR_RETURN(local_rank, number(env, "SLURM_LOCALID", 0, 0));
-  OK_OR_RETURN(node, number(env, "SLURM_NODEID", 0, 0));
+  STOKER_ASSIGN_OR_RETURN(rank, number(env, "SLURM_PROCID", 0, 0));
+  STOKER_ASSIGN_OR_RETURN(local_rank, number(env, "SLURM_LOCALID", 0, 0));
+  STOKER_ASSIGN_OR_RETURN(node, number(env, "SLURM_NODEID", 0, 0));
   const std::string_view size_name = env("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-  OK_OR_RETURN(size, number(env, size_name, 1, 1));
+  STOKER_ASSIGN_OR_RETURN(size, number(env, size_name, 1, 1));
   if (rank >= size) return invalid("SLURM_PROCID: {} is not below {} ({})", rank, size, size_name);
-  OK_OR_RETURN(counts, per_node(env, "SLURM_STEP_TASKS_PER_NODE"));
+  STOKER_ASSIGN_OR_RETURN(counts, per_node(env, "SLURM_STEP_TASKS_PER_NODE"));
   int local_size = size;
   if (!counts.empty()) {
     if (static_cast<std::size_t>(node) >= counts.size()) {
@@ -96,11 +97,11 @@ std::vector<std::string> srun_arguments(const StepRequest& request) {
   const bool is_listed = request.tasks_per_node == 0;
   if (!is_listed) argv.push_back(format("--ntasks-per-node={}", request.tasks_per_node));
   if (request.cpus_per_task > 0) argv.push_back(format("--cpus-per-task={}", request.cpus_per_task));
-  if (request.is_whole || request.is_beside) argv.emplace_back("--cpu-bind=none");
-  if (request.is_beside) argv.insert(argv.end(), {"--overlap", "--mem=0", "--gres=none", "--quiet"});
+  if (request.uses_whole_node || request.overlaps) argv.emplace_back("--cpu-bind=none");
+  if (request.overlaps) argv.insert(argv.end(), {"--overlap", "--mem=0", "--gres=none", "--quiet"});
   argv.emplace_back(is_listed ? "--distribution=arbitrary" : "--distribution=block");
   argv.insert(argv.end(), {"--kill-on-bad-exit=0", "--wait=0", "--unbuffered"});
-  if (!request.is_beside) argv.emplace_back("--input=none");
+  if (!request.overlaps) argv.emplace_back("--input=none");
   argv.emplace_back("--export=ALL");
   argv.insert(argv.end(), request.command.begin(), request.command.end());
   return argv;

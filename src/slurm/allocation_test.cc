@@ -17,13 +17,13 @@ Lookup environment(std::map<std::string, std::string, std::less<>> values) {
   };
 }
 
-TEST(Allocation, there_is_none_outside_slurm) {
+TEST(Allocation, does_not_exist_outside_slurm) {
   const auto allocation = current_allocation(environment({}));
   ASSERT_TRUE(allocation.ok());
   EXPECT_FALSE(allocation->has_value());
 }
 
-TEST(Allocation, is_read_as_slurm_writes_it) {
+TEST(Allocation, reads_the_variables_of_slurm) {
   const auto allocation = current_allocation(environment({{"SLURM_JOB_ID", "812345"},
                                                           {"SLURM_JOB_NODELIST", "gpu[01-02]"},
                                                           {"SLURM_TASKS_PER_NODE", "4(x2)"},
@@ -47,7 +47,7 @@ TEST(Allocation, an_array_task_is_named_by_array_and_index) {
   EXPECT_EQ((*allocation)->job_id, "5_3");
 }
 
-TEST(Allocation, what_slurm_would_not_write_is_refused) {
+TEST(Allocation, refuses_values_that_slurm_never_writes) {
   EXPECT_EQ(current_allocation(environment({{"SLURM_JOB_ID", "x"}})).status().message(),
             "SLURM_JOB_ID: 'x' is not a number of at least 1 (set by Slurm?)");
   EXPECT_EQ(current_allocation(environment({{"SLURM_JOB_ID", "1"}})).status().message(),
@@ -74,13 +74,13 @@ TEST(Task, uneven_tasks_per_node_give_each_node_its_own_count) {
   EXPECT_EQ((*task)->node, 2);
 }
 
-TEST(Task, the_step_counts_before_the_job) {
+TEST(Task, the_step_overrides_the_job) {
   const auto task = current_task(
       environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "2"}}));
   EXPECT_EQ((*task)->world_size, WorldSize(2));
 }
 
-TEST(Task, a_batch_script_is_none) {
+TEST(Task, a_batch_script_is_not_a_task) {
   const auto task = current_task(environment({{"SLURM_PROCID", "0"},
                                               {"SLURM_LOCALID", "0"},
                                               {"SLURM_NODEID", "0"},
@@ -113,21 +113,21 @@ TEST(Srun, every_count_is_given_explicitly) {
                           "--input=none", "--export=ALL", "stoker", "rank", "--", "true"));
 }
 
-TEST(Srun, tasks_that_a_file_lists_are_placed_as_it_says) {
+TEST(Srun, places_tasks_according_to_the_hosts_file) {
   EXPECT_THAT(
       srun_arguments({WorldSize(3), 2, 0, 0, {"true"}}),
       ElementsAre("srun", "--nodes=2", "--ntasks=3", "--distribution=arbitrary", "--kill-on-bad-exit=0",
                   "--wait=0", "--unbuffered", "--input=none", "--export=ALL", "true"));
 }
 
-TEST(Srun, one_task_may_have_its_whole_node) {
+TEST(Srun, one_task_may_use_its_whole_node) {
   EXPECT_THAT(srun_arguments({WorldSize(2), 2, 1, 0, {"true"}, true}),
               ::testing::Contains("--cpu-bind=none"));
 }
 
-TEST(Srun, a_step_beside_others_takes_nothing_from_them_and_hears_srun) {
+TEST(Srun, a_step_shares_nodes_with_other_steps_and_shows_srun_messages) {
   StepRequest request{WorldSize(2), 2, 1, 1, {"true"}};
-  request.is_beside = true;
+  request.overlaps = true;
   EXPECT_THAT(
       srun_arguments(request),
       ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpus-per-task=1",
@@ -135,7 +135,7 @@ TEST(Srun, a_step_beside_others_takes_nothing_from_them_and_hears_srun) {
                   "--kill-on-bad-exit=0", "--wait=0", "--unbuffered", "--export=ALL", "true"));
 }
 
-TEST(CpusOnNode, count_inside_a_job_alone) {
+TEST(CpusOnNode, count_only_within_a_job) {
   EXPECT_EQ(cpus_on_node(environment({{"SLURM_JOB_ID", "1"}, {"SLURM_CPUS_ON_NODE", "6"}})), 6);
   EXPECT_EQ(cpus_on_node(environment({{"SLURM_CPUS_ON_NODE", "6"}})), std::nullopt);
   EXPECT_EQ(cpus_on_node(environment({{"SLURM_JOB_ID", "1"}, {"SLURM_CPUS_ON_NODE", "many"}})), std::nullopt);

@@ -6,8 +6,8 @@
 namespace stoker::slurm {
 namespace {
 
-// Longer numbers are no node's number, and this many digits fit an int64.
-constexpr std::size_t kMostDigits = 18;
+// Longer numbers are not node numbers, and this many digits fit an int64.
+constexpr std::size_t kMaxDigits = 18;
 constexpr std::size_t kLongestName = 255;
 
 Status malformed(std::string_view text, std::string_view what) {
@@ -20,7 +20,7 @@ bool is_name_byte(char c) {
 }
 
 bool is_number(std::string_view text) {
-  return !text.empty() && text.size() <= kMostDigits &&
+  return !text.empty() && text.size() <= kMaxDigits &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
@@ -30,7 +30,7 @@ std::string padded(std::int64_t number, std::size_t width) {
   return digits;
 }
 
-// The numbers inside one pair of brackets, as they are written into names.
+// Expands the numbers in one pair of brackets, with their padding.
 Status expand_brackets(std::string_view list, std::string_view inside, std::vector<std::string>* out) {
   for (std::string_view range : split(inside, ',')) {
     const std::size_t dash = range.find('-');
@@ -43,20 +43,20 @@ Status expand_brackets(std::string_view list, std::string_view inside, std::vect
     std::int64_t to = 0;
     (void)parse_number(first, &from);
     (void)parse_number(last, &to);
-    if (to < from) return malformed(list, format("range '{}' runs backwards", range));
-    if (static_cast<std::size_t>(to - from) >= kMostNodes - std::min(kMostNodes, out->size())) {
-      return malformed(list, format("more than {} nodes", kMostNodes));
+    if (to < from) return malformed(list, format("range '{}' is descending", range));
+    if (static_cast<std::size_t>(to - from) >= kMaxNodes - std::min(kMaxNodes, out->size())) {
+      return malformed(list, format("more than {} nodes", kMaxNodes));
     }
     for (std::int64_t n = from; n <= to; ++n) out->push_back(padded(n, first.size()));
   }
   return {};
 }
 
-// Puts every ending after every beginning: how several brackets of one name combine.
+// Forms the cross product of names and endings, for several brackets in one name.
 Status append_choices(std::string_view list, const std::vector<std::string>& endings,
                       std::vector<std::string>* names) {
-  if (names->size() * endings.size() > kMostNodes)
-    return malformed(list, format("more than {} nodes", kMostNodes));
+  if (names->size() * endings.size() > kMaxNodes)
+    return malformed(list, format("more than {} nodes", kMaxNodes));
   std::vector<std::string> combined;
   combined.reserve(names->size() * endings.size());
   for (const std::string& name : *names) {
@@ -69,7 +69,7 @@ Status append_choices(std::string_view list, const std::vector<std::string>& end
 Status expand_item(std::string_view list, std::string_view item, std::vector<std::string>* out) {
   std::vector<std::string> names = {""};
   while (!item.empty()) {
-    // Tested at every piece: many brackets in one name would otherwise cost their product in time.
+    // Checked at every piece: many brackets in one name would otherwise take exponential time.
     if (names.front().size() > kLongestName) {
       return malformed(list, format("a name is longer than {} bytes", kLongestName));
     }
@@ -77,8 +77,8 @@ Status expand_item(std::string_view list, std::string_view item, std::vector<std
       const std::size_t close = item.find(']');
       if (close == std::string_view::npos) return malformed(list, "a bracket is not closed");
       std::vector<std::string> numbers;
-      RETURN_IF_ERROR(expand_brackets(list, item.substr(1, close - 1), &numbers));
-      RETURN_IF_ERROR(append_choices(list, numbers, &names));
+      STOKER_RETURN_IF_ERROR(expand_brackets(list, item.substr(1, close - 1), &numbers));
+      STOKER_RETURN_IF_ERROR(append_choices(list, numbers, &names));
       item.remove_prefix(close + 1);
       continue;
     }
@@ -93,8 +93,7 @@ Status expand_item(std::string_view list, std::string_view item, std::vector<std
   if (names.front().size() > kLongestName) {
     return malformed(list, format("a name is longer than {} bytes", kLongestName));
   }
-  if (out->size() + names.size() > kMostNodes)
-    return malformed(list, format("more than {} nodes", kMostNodes));
+  if (out->size() + names.size() > kMaxNodes) return malformed(list, format("more than {} nodes", kMaxNodes));
   out->insert(out->end(), names.begin(), names.end());
   return {};
 }
@@ -121,7 +120,7 @@ Result<std::vector<std::string>> expand_node_list(std::string_view text) {
     const std::size_t end = item_end(rest);
     const std::string_view item = trim(rest.substr(0, end));
     if (item.empty()) return malformed(list, "a name is empty");
-    RETURN_IF_ERROR(expand_item(list, item, &names));
+    STOKER_RETURN_IF_ERROR(expand_item(list, item, &names));
     if (end == rest.size()) return names;
     rest.remove_prefix(end + 1);
   }
@@ -143,11 +142,11 @@ Result<std::vector<int>> expand_per_node(std::string_view text) {
     std::int64_t times = 0;
     if (!is_number(part) || !is_number(repeat) || !parse_number(part, &count) ||
         !parse_number(repeat, &times)) {
-      return bad(format("'{}' is not a count like 4 or 4(x2)", printable(whole)));
+      return bad(format("'{}' is not a count such as 4 or 4(x2)", printable(whole)));
     }
-    if (count > static_cast<std::int64_t>(kMostNodes) || times == 0 ||
-        times > static_cast<std::int64_t>(kMostNodes - counts.size())) {
-      return bad(format("'{}' is not between 1 and {}", whole, kMostNodes));
+    if (count > static_cast<std::int64_t>(kMaxNodes) || times == 0 ||
+        times > static_cast<std::int64_t>(kMaxNodes - counts.size())) {
+      return bad(format("'{}' is not between 1 and {}", whole, kMaxNodes));
     }
     counts.insert(counts.end(), static_cast<std::size_t>(times), static_cast<int>(count));
   }

@@ -22,7 +22,7 @@ TEST(NodeList, ranges_keep_the_width_of_their_first_number) {
   EXPECT_THAT(nodes("n[08-10]"), ElementsAre("n08", "n09", "n10"));
 }
 
-TEST(NodeList, commas_inside_brackets_do_not_part_names) {
+TEST(NodeList, commas_in_brackets_do_not_separate_names) {
   EXPECT_THAT(nodes("a[1,3],b,c[2]"), ElementsAre("a1", "a3", "b", "c2"));
 }
 
@@ -34,16 +34,18 @@ TEST(NodeList, several_brackets_make_the_cross_product) {
   EXPECT_THAT(nodes("r[1-2]i[0,3]n1"), ElementsAre("r1i0n1", "r1i3n1", "r2i0n1", "r2i3n1"));
 }
 
-TEST(NodeList, newlines_part_names_too) { EXPECT_THAT(nodes("a\nb[1-2]\n"), ElementsAre("a", "b1", "b2")); }
+TEST(NodeList, newlines_also_separate_names) {
+  EXPECT_THAT(nodes("a\nb[1-2]\n"), ElementsAre("a", "b1", "b2"));
+}
 
 TEST(NodeList, pending_and_empty_lists_have_no_nodes) {
   EXPECT_THAT(nodes(""), IsEmpty());
   EXPECT_THAT(nodes("(null)"), IsEmpty());
 }
 
-TEST(NodeList, mistakes_are_named) {
+TEST(NodeList, errors_are_reported) {
   EXPECT_EQ(error("n[1-"), "node list 'n[1-': a bracket is not closed");
-  EXPECT_EQ(error("n[3-1]"), "node list 'n[3-1]': range '3-1' runs backwards");
+  EXPECT_EQ(error("n[3-1]"), "node list 'n[3-1]': range '3-1' is descending");
   EXPECT_EQ(error("n[a]"), "node list 'n[a]': 'a' is not a number or a range of numbers");
   EXPECT_EQ(error("n[]"), "node list 'n[]': '' is not a number or a range of numbers");
   EXPECT_EQ(error("a,,b"), "node list 'a,,b': a name is empty");
@@ -52,7 +54,7 @@ TEST(NodeList, mistakes_are_named) {
 }
 
 TEST(NodeList, more_than_64_ki_nodes_are_refused_before_they_are_made) {
-  EXPECT_EQ(nodes("n[0-65535]").size(), kMostNodes);
+  EXPECT_EQ(nodes("n[0-65535]").size(), kMaxNodes);
   EXPECT_EQ(error("n[0-65536]"), "node list 'n[0-65536]': more than 65536 nodes");
   EXPECT_EQ(error("n[0-999999999999]"), "node list 'n[0-999999999999]': more than 65536 nodes");
   EXPECT_EQ(error("n[0-999]m[0-999]"), "node list 'n[0-999]m[0-999]': more than 65536 nodes");
@@ -67,10 +69,10 @@ TEST(PerNode, repeats_are_expanded) {
   EXPECT_THAT(*expand_per_node("64"), ElementsAre(64));
 }
 
-TEST(PerNode, mistakes_are_named) {
-  EXPECT_EQ(expand_per_node("").status().message(), "task counts '': '' is not a count like 4 or 4(x2)");
+TEST(PerNode, errors_are_reported) {
+  EXPECT_EQ(expand_per_node("").status().message(), "task counts '': '' is not a count such as 4 or 4(x2)");
   EXPECT_EQ(expand_per_node("2(x)").status().message(),
-            "task counts '2(x)': '2(x)' is not a count like 4 or 4(x2)");
+            "task counts '2(x)': '2(x)' is not a count such as 4 or 4(x2)");
   EXPECT_EQ(expand_per_node("2(x99999)").status().message(),
             "task counts '2(x99999)': '2(x99999)' is not between 1 and 65536");
   EXPECT_EQ(expand_per_node("2(x0)").status().message(),

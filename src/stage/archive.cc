@@ -4,80 +4,82 @@
 #include <fcntl.h>
 #include <optional>
 
+#include "archive/decompress_file.h"
+#include "archive/tar.h"
+#include "archive/zip.h"
 #include "base/thread.h"
-#include "format/expanded_file.h"
-#include "format/tar.h"
-#include "format/zip.h"
 
 namespace stoker::stage {
 namespace {
 
 constexpr std::size_t kPiece = 1u << 20;
-// Of a zip a member is read whole.
+// Members of a zip are read as a whole.
 constexpr ByteCount kLargestZipMember = 4_GiB;
-// So large ones one after the other: many threads may read at once.
+// Larger members are read one at a time, since many threads may read concurrently.
 constexpr std::uint64_t kLargeZipMember = 128u << 20;
-constexpr std::size_t kMostMembers = 20'000'000;
+constexpr std::size_t kMaxMembers = 20'000'000;
 
-formats::ReadAt reader_of(const File& file) {
+archive::ReadAt reader_of(const File& file) {
   return [&file](std::uint64_t offset, std::span<std::byte> out) { return file.read_at(offset, out); };
 }
 
 Status too_many(const std::string& subject) {
-  return invalid("{}: more than {} members", subject, grouped(kMostMembers));
+  return invalid("{}: more than {} members", subject, grouped(kMaxMembers));
 }
 
-class Tar final : public Archive {
+class Tar final : public EntrySource {
  public:
   Tar(File file, std::string subject) : file_(std::move(file)), subject_(std::move(subject)) {}
 
-  Result<std::vector<Entry>> list() override {
-    OK_OR_RETURN(size, file_.size());
-    formats::TarReader reader(reader_of(file_), size, subject_);
-    std::vector<Entry> entries;
+  Result<std::vector<ArchiveEntry>> list() override {
+    STOKER_ASSIGN_OR_RETURN(size, file_.size());
+    archive::TarReader reader(reader_of(file_), size, subject_);
+    std::vector<ArchiveEntry> entries;
     for (;;) {
-      OK_OR_RETURN(member, reader.next());
+      STOKER_ASSIGN_OR_RETURN(member, reader.next());
       if (!member) break;
-      OK_OR_RETURN(entry, entry_of(*member));
+      STOKER_ASSIGN_OR_RETURN(entry, entry_of(*member));
       if (!entry.name.empty()) entries.push_back(std::move(entry));
-      if (entries.size() > kMostMembers) return too_many(subject_);
+      if (entries.size() > kMaxMembers) return too_many(subject_);
     }
-    if (!reader.ended_cleanly())
-      return corrupt("{}: has no end mark: its last members may be missing", subject_);
+    if (!reader.has_end_mark())
+      return corrupt("{}: has no end-of-archive marker: its last members may be missing", subject_);
     return entries;
   }
 
-  Status read(const Entry& entry, const Piece& piece) const override {
+  Status read(const ArchiveEntry& entry, const ByteSink& piece) const override {
     std::vector<std::byte> buffer(std::min<std::uint64_t>(kPiece, entry.bytes));
     for (std::uint64_t done = 0; done < entry.bytes;) {
       const auto part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), entry.bytes - done));
-      RETURN_IF_ERROR(file_.read_at(entry.place + done, part));
-      RETURN_IF_ERROR(piece(part));
+      STOKER_RETURN_IF_ERROR(file_.read_at(entry.data_position + done, part));
+      STOKER_RETURN_IF_ERROR(piece(part));
       done += part.size();
     }
     return {};
   }
 
  private:
-  Result<Entry> entry_of(const formats::TarMember& member) const {
-    using formats::TarKind;
-    OK_OR_RETURN(name, clean_name(subject_, member.name));
-    Entry entry{
-        .name = std::move(name), .bytes = member.size, .place = member.data_offset, .link = member.link};
+  Result<ArchiveEntry> entry_of(const archive::TarMember& member) const {
+    using archive::TarKind;
+    STOKER_ASSIGN_OR_RETURN(name, clean_name(subject_, member.name));
+    ArchiveEntry entry{.name = std::move(name),
+                       .bytes = member.size,
+                       .data_position = member.data_offset,
+                       .link = member.link};
     entry.mode = member.mode;
     entry.mtime = member.mtime;
     switch (member.kind) {
       case TarKind::file:
         return entry;
       case TarKind::directory:
-        entry.kind = Kind::folder;
+        entry.kind = EntryKind::folder;
         return entry;
       case TarKind::symbolic_link:
-        entry.kind = Kind::symbolic_link;
+        entry.kind = EntryKind::symbolic_link;
         return entry;
       case TarKind::hard_link: {
-        entry.kind = Kind::hard_link;
-        OK_OR_RETURN(target, clean_name(subject_, member.link));
+        entry.kind = EntryKind::hard_link;
+        STOKER_ASSIGN_OR_RETURN(target, clean_name(subject_, member.link));
         entry.link = std::move(target);
         return entry;
       }
@@ -90,41 +92,41 @@ class Tar final : public Archive {
   std::string subject_;
 };
 
-class Zip final : public Archive {
+class Zip final : public EntrySource {
  public:
-  // Where the reader looks must not move: the file stays where it was allocated.
-  static Result<std::unique_ptr<Archive>> open(File file, std::string subject) {
+  // The reader keeps a pointer to the file, so the file must stay where it was allocated.
+  static Result<std::unique_ptr<EntrySource>> open(File file, std::string subject) {
     auto zip = std::make_unique<Zip>();
     zip->file_ = std::move(file);
     zip->subject_ = std::move(subject);
-    OK_OR_RETURN(size, zip->file_.size());
-    OK_OR_RETURN(reader, formats::ZipReader::open(reader_of(zip->file_), size, zip->subject_));
-    zip->reader_ = std::make_unique<formats::ZipReader>(std::move(reader));
-    return std::unique_ptr<Archive>(std::move(zip));
+    STOKER_ASSIGN_OR_RETURN(size, zip->file_.size());
+    STOKER_ASSIGN_OR_RETURN(reader, archive::ZipReader::open(reader_of(zip->file_), size, zip->subject_));
+    zip->reader_ = std::make_unique<archive::ZipReader>(std::move(reader));
+    return std::unique_ptr<EntrySource>(std::move(zip));
   }
 
-  Result<std::vector<Entry>> list() override {
-    std::vector<Entry> entries;
+  Result<std::vector<ArchiveEntry>> list() override {
+    std::vector<ArchiveEntry> entries;
     const auto& members = reader_->members();
-    if (members.size() > kMostMembers) return too_many(subject_);
+    if (members.size() > kMaxMembers) return too_many(subject_);
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const formats::ZipMember& member = members[i];
+      const archive::ZipMember& member = members[i];
       if (!member.is_readable() || member.bytes > kLargestZipMember.value) {
         return invalid("{}: member '{}' is {}", subject_, printable(member.name),
                        member.is_encrypted     ? "encrypted"
-                       : !member.is_readable() ? "packed by another method than deflate"
-                                               : "larger than 4 GiB, which is read from tar only");
+                       : !member.is_readable() ? "compressed by a method other than deflate"
+                                               : "larger than 4 GiB, which is supported in tar only");
       }
-      OK_OR_RETURN(name, clean_name(subject_, member.name));
-      Entry entry{.name = std::move(name), .bytes = member.bytes, .place = i};
+      STOKER_ASSIGN_OR_RETURN(name, clean_name(subject_, member.name));
+      ArchiveEntry entry{.name = std::move(name), .bytes = member.bytes, .data_position = i};
       if (member.mode != 0) entry.mode = member.mode;
       if (member.is_folder()) {
-        entry.kind = Kind::folder;
+        entry.kind = EntryKind::folder;
         entry.mode = member.mode != 0 ? member.mode : 0755;
       }
       if (member.is_symbolic_link) {
-        entry.kind = Kind::symbolic_link;
-        RETURN_IF_ERROR(read(entry, [&](std::span<const std::byte> bytes) {
+        entry.kind = EntryKind::symbolic_link;
+        STOKER_RETURN_IF_ERROR(read(entry, [&](std::span<const std::byte> bytes) {
           entry.link.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
           return Status();
         }));
@@ -134,20 +136,20 @@ class Zip final : public Archive {
     return entries;
   }
 
-  Status read(const Entry& entry, const Piece& piece) const override {
-    const formats::ZipMember& member = reader_->members().at(entry.place);
-    std::optional<MutexLock> alone;
-    if (member.bytes > kLargeZipMember) alone.emplace(large_);
+  Status read(const ArchiveEntry& entry, const ByteSink& piece) const override {
+    const archive::ZipMember& member = reader_->members().at(entry.data_position);
+    std::optional<MutexLock> large_lock;
+    if (member.bytes > kLargeZipMember) large_lock.emplace(large_);
     std::vector<std::byte> whole(member.bytes);
-    RETURN_IF_ERROR(reader_->read(member, whole));
+    STOKER_RETURN_IF_ERROR(reader_->read(member, whole));
     return piece(whole);
   }
 
  private:
   File file_;
   std::string subject_;
-  std::unique_ptr<formats::ZipReader> reader_;
-  mutable Mutex large_;  // held by who reads a large member
+  std::unique_ptr<archive::ZipReader> reader_;
+  mutable Mutex large_;  // held while reading a large member
 };
 
 bool starts_with(std::span<const std::byte> bytes, std::string_view magic) {
@@ -156,29 +158,29 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view magic) {
 
 }  // namespace
 
-Result<std::unique_ptr<Archive>> open_archive(const Path& path, const Path& scratch, Progress& progress) {
+Result<std::unique_ptr<EntrySource>> open_archive(const Path& path, const Path& scratch, Progress& progress) {
   const std::string subject = printable(path.filename().string());
-  // A pipe would be waited for.
+  // Opening a pipe would block.
   std::error_code error;
   if (path_exists(path) && !std::filesystem::is_regular_file(path, error))
-    return invalid("{}: is no file, so it cannot be unpacked (stage.unpack)", subject);
-  OK_OR_RETURN(file, File::open_read(path));
-  OK_OR_RETURN(size, file.size());
+    return invalid("{}: is not a file and cannot be unpacked (stage.unpack)", subject);
+  STOKER_ASSIGN_OR_RETURN(file, File::open_read(path));
+  STOKER_ASSIGN_OR_RETURN(size, file.size());
   std::array<std::byte, 6> first{};
   const auto head = std::span(first).first(std::min<std::uint64_t>(first.size(), size));
-  RETURN_IF_ERROR(file.read_at(0, head));
+  STOKER_RETURN_IF_ERROR(file.read_at(0, head));
   if (starts_with(head, "PK\x03\x04") || starts_with(head, "PK\x05\x06"))
     return Zip::open(std::move(file), subject);
   if (starts_with(head,
                   "\xfd"
                   "7zXZ") ||
       starts_with(head, "BZh")) {
-    return invalid("{}: packed by xz or bzip2; tar, tar.zst, tar.gz and zip are read", subject)
-        .cure("xz -dc {0} | zstd -T0 > {1}.zst, which also unpacks 10 times as fast",
+    return invalid("{}: compressed by xz or bzip2; supported are tar, tar.zst, tar.gz and zip", subject)
+        .cure("xz -dc {0} | zstd -T0 > {1}.zst, which also unpacks 10 times faster",
               shell_quote(path.string()), shell_quote(path.stem().string()));
   }
-  OK_OR_RETURN(tar, formats::expanded(std::move(file), {scratch, std::nullopt}, progress));
-  return std::unique_ptr<Archive>(std::make_unique<Tar>(std::move(tar), subject));
+  STOKER_ASSIGN_OR_RETURN(tar, archive::decompress_file(std::move(file), {scratch, std::nullopt}, progress));
+  return std::unique_ptr<EntrySource>(std::make_unique<Tar>(std::move(tar), subject));
 }
 
 }  // namespace stoker::stage

@@ -1,5 +1,5 @@
-// An archive that can be read at any place by several threads at once; a compressed one is expanded to a file
-// without a name first. Used by unpack.
+// An archive with random access from several threads; a compressed one is first decompressed to an unnamed
+// file. Used by unpack.
 #pragma once
 
 #include <functional>
@@ -8,25 +8,25 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/progress.h"
-#include "base/status.h"
 #include "stage/listing.h"
+#include "stoker/progress.h"
+#include "stoker/status.h"
 
 namespace stoker::stage {
 
-/// Gets the bytes of a member piece by piece.
-using Piece = std::function<Status(std::span<const std::byte>)>;
+/// Receives the bytes of a member piece by piece.
+using ByteSink = std::function<Status(std::span<const std::byte>)>;
 
-class Archive {
+class EntrySource {
  public:
-  virtual ~Archive() = default;
-  /// All members with clean names, in the order of the archive.
-  virtual Result<std::vector<Entry>> list() = 0;
-  /// The bytes of a file, a zip's symbolic link included. Callable from several threads.
-  virtual Status read(const Entry& entry, const Piece& piece) const = 0;
+  virtual ~EntrySource() = default;
+  /// All members with cleaned names, in archive order.
+  virtual Result<std::vector<ArchiveEntry>> list() = 0;
+  /// The bytes of a file, or the target of a zip's symbolic link. May be called from several threads.
+  virtual Status read(const ArchiveEntry& entry, const ByteSink& piece) const = 0;
 };
 
-/// Opens by its first bytes, whatever its name is. `scratch`: the folder of the file for what is expanded.
-Result<std::unique_ptr<Archive>> open_archive(const Path& path, const Path& scratch, Progress& progress);
+/// Opens an archive and detects its format from its first bytes. `scratch`: folder for the decompressed file.
+Result<std::unique_ptr<EntrySource>> open_archive(const Path& path, const Path& scratch, Progress& progress);
 
 }  // namespace stoker::stage

@@ -19,27 +19,27 @@ constexpr int kDeepest = 256;
 
 enum class Changes { refused, accepted };
 
-// A file, or a folder with all in it, as something to write elsewhere.
-class Tree final : public Archive {
+// A file, or a folder with its contents, as a source of entries.
+class CopyTree final : public EntrySource {
  public:
-  // `name`: what it is called where it is written.
-  Tree(Path source, std::string name, Changes changes, Progress& progress)
+  // `name`: name in the target folder.
+  CopyTree(Path source, std::string name, Changes changes, Progress& progress)
       : source_(std::move(source)), name_(std::move(name)), changes_(changes), progress_(progress) {}
 
-  Result<std::vector<Entry>> list() override {
-    std::vector<Entry> entries;
-    RETURN_IF_ERROR(add(name_, 0, entries));
+  Result<std::vector<ArchiveEntry>> list() override {
+    std::vector<ArchiveEntry> entries;
+    STOKER_RETURN_IF_ERROR(add(name_, 0, entries));
     return entries;
   }
 
-  Status read(const Entry& entry, const Piece& piece) const override {
+  Status read(const ArchiveEntry& entry, const ByteSink& piece) const override {
     const Path path = place_of(entry.name);
-    OK_OR_RETURN(file, File::open_read(path));
+    STOKER_ASSIGN_OR_RETURN(file, File::open_read(path));
     std::vector<std::byte> buffer(std::min<std::uint64_t>(kCopyPiece, entry.bytes));
     for (std::uint64_t done = 0; done < entry.bytes;) {
       const auto part = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), entry.bytes - done));
-      RETURN_IF_ERROR(file.read_at(done, part));
-      RETURN_IF_ERROR(piece(part));
+      STOKER_RETURN_IF_ERROR(file.read_at(done, part));
+      STOKER_RETURN_IF_ERROR(piece(part));
       done += part.size();
     }
     struct stat now{};
@@ -47,36 +47,36 @@ class Tree final : public Archive {
     const bool is_same =
         static_cast<std::uint64_t>(now.st_size) == entry.bytes && now.st_mtim.tv_sec == entry.mtime;
     if (is_same || changes_ == Changes::accepted) return {};
-    return unavailable("{}: was changed while it was copied", path);
+    return unavailable("{}: changed while it was being copied", path);
   }
 
  private:
-  Status add(const std::string& name, int depth, std::vector<Entry>& entries) {
+  Status add(const std::string& name, int depth, std::vector<ArchiveEntry>& entries) {
     const Path path = place_of(name);
     if (progress_.stop_requested()) return cancelled("stage: interrupted");
-    if (depth > kDeepest) return invalid("{}: lies more than {} folders deep", path, kDeepest);
+    if (depth > kDeepest) return invalid("{}: nested more than {} folders deep", path, kDeepest);
     struct stat info{};
     if (::lstat(path.c_str(), &info) != 0) return posix_error(path.string(), errno);
-    Entry entry{.name = name};
+    ArchiveEntry entry{.name = name};
     entry.mode = info.st_mode & 07777;
     entry.mtime = info.st_mtim.tv_sec;
     if (S_ISREG(info.st_mode)) {
       entry.bytes = static_cast<std::uint64_t>(info.st_size);
     } else if (S_ISDIR(info.st_mode)) {
-      entry.kind = Kind::folder;
+      entry.kind = EntryKind::folder;
     } else if (S_ISLNK(info.st_mode)) {
-      entry.kind = Kind::symbolic_link;
+      entry.kind = EntryKind::symbolic_link;
       std::error_code error;
       entry.link = fs::read_symlink(path, error).string();
       if (error) return posix_error(path.string(), error.value());
     } else {
       return {};
     }
-    const bool is_folder = entry.kind == Kind::folder;
+    const bool is_folder = entry.kind == EntryKind::folder;
     entries.push_back(std::move(entry));
     if (!is_folder) return {};
-    OK_OR_RETURN(names, list_directory(path));
-    for (const std::string& each : names) RETURN_IF_ERROR(add(name + "/" + each, depth + 1, entries));
+    STOKER_ASSIGN_OR_RETURN(names, list_directory(path));
+    for (const std::string& each : names) STOKER_RETURN_IF_ERROR(add(name + "/" + each, depth + 1, entries));
     return {};
   }
 
@@ -90,37 +90,37 @@ class Tree final : public Archive {
   Progress& progress_;
 };
 
-// What was written below it has reached the disk, or the server, that `folder` is on.
-Status reach_disk(const Path& folder) {
+// Ensures that everything written below `folder` is on its disk or file server.
+Status sync_filesystem(const Path& folder) {
   const Fd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!opened || ::syncfs(opened.get()) != 0) return posix_error(folder.string(), errno);
   return {};
 }
 
-// By the protocol of write.cc.
-Result<Moved> copy(const Path& source, const Path& target, Changes changes, Progress& progress) {
+// Uses the protocol in write.cc.
+Result<TransferStats> copy(const Path& source, const Path& target, Changes changes, Progress& progress) {
   const Path folder = target.parent_path();
   const std::string name = target.filename().string();
-  OK_OR_RETURN(pending, Pending::create(folder));
-  Tree tree(source, name, changes, progress);
-  OK_OR_RETURN(entries, tree.list());
-  RETURN_IF_ERROR(check_room(printable(name), need_of(entries), folder));
-  OK_OR_RETURN(moved, write_entries(tree, entries, pending.path(), 0, progress));
-  if (changes == Changes::accepted) RETURN_IF_ERROR(reach_disk(pending.path()));
-  RETURN_IF_ERROR(std::move(pending).publish());
-  return moved;
+  STOKER_ASSIGN_OR_RETURN(pending, PendingFolder::create(folder));
+  CopyTree tree(source, name, changes, progress);
+  STOKER_ASSIGN_OR_RETURN(entries, tree.list());
+  STOKER_RETURN_IF_ERROR(check_free_space(printable(name), space_needed(entries), folder));
+  STOKER_ASSIGN_OR_RETURN(stats, write_entries(tree, entries, pending.path(), 0, progress));
+  if (changes == Changes::accepted) STOKER_RETURN_IF_ERROR(sync_filesystem(pending.path()));
+  STOKER_RETURN_IF_ERROR(std::move(pending).publish());
+  return stats;
 }
 
 }  // namespace
 
-Result<Moved> copy_in(const Path& source, const Path& folder, Progress& progress) {
-  // "data/" is named as "data" is.
+Result<TransferStats> copy_in(const Path& source, const Path& folder, Progress& progress) {
+  // "data/" has the name "data".
   const Path clean = (source / "").lexically_normal().parent_path();
   return copy(clean, folder / clean.filename(), Changes::refused, progress);
 }
 
-Result<Moved> copy_back(const Path& source, const Path& target, Progress& progress) {
-  RETURN_IF_ERROR(make_directories(target.parent_path()));
+Result<TransferStats> copy_out(const Path& source, const Path& target, Progress& progress) {
+  STOKER_RETURN_IF_ERROR(make_directories(target.parent_path()));
   return copy(source, target, Changes::accepted, progress);
 }
 

@@ -1,21 +1,20 @@
-// Copies files and folders with all in them, by several threads: to a node's own disk before a run, back
+// Copies files and folders recursively with several threads: to a node's local disk before a run, and back
 // after it. Used by `stoker stage`. Thread-safe: no state.
 #pragma once
 
-#include "base/progress.h"
-#include "base/status.h"
-#include "stage/moved.h"
+#include "stage/transfer_stats.h"
+#include "stoker/progress.h"
+#include "stoker/status.h"
 
 namespace stoker::stage {
 
-/// `source` becomes `folder`/<its name>, which must not be there yet and is not seen there before it is
-/// whole. Symbolic links stay what they are; devices and pipes are passed over. NotFound without a source,
-/// NoSpace before anything is written, Unavailable for a file that is changed meanwhile.
-Result<Moved> copy_in(const Path& source, const Path& folder, Progress& progress);
+/// Copies `source` to `folder`/<its name>, which must not exist and becomes visible only once it is complete.
+/// Symbolic links are kept; devices and pipes are skipped. NotFound if the source does not exist, NoSpace
+/// before anything is written, Unavailable if a file changes during the copy.
+Result<TransferStats> copy_in(const Path& source, const Path& folder, Progress& progress);
 
-/// The same for results: `source`, which is no link, becomes `target`, whose folder is made. A file that
-/// still grows is copied as long as it was when it was looked at; what is copied has reached its disk when
-/// this returns.
-Result<Moved> copy_back(const Path& source, const Path& target, Progress& progress);
+/// Same, for results: copies `source`, which must not be a link, to `target`, whose parent folder is created.
+/// A growing file is copied with the length it had when it was listed. The copy is on disk when this returns.
+Result<TransferStats> copy_out(const Path& source, const Path& target, Progress& progress);
 
 }  // namespace stoker::stage

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker::stage {
 namespace {
@@ -13,14 +13,14 @@ std::size_t depth_of(std::string_view name) {
 }
 
 Status refuse_below(std::string_view subject, const std::string& name, std::string_view above) {
-  return invalid("{}: member '{}' lies below '{}', which is no folder in it", subject, printable(name),
-                 printable(above));
+  return invalid("{}: member '{}' is below '{}', which is not a folder in the archive", subject,
+                 printable(name), printable(above));
 }
 
 }  // namespace
 
 Result<std::string> clean_name(std::string_view subject, std::string_view name) {
-  const Status leads_out = invalid("{}: member '{}' leads out of the folder it is unpacked into", subject,
+  const Status leads_out = invalid("{}: member '{}' is outside the folder it is unpacked into", subject,
                                    printable(name.substr(0, 200)));
   if (name.empty() || name.front() == '/' || name.find('\0') != std::string_view::npos) return leads_out;
   std::string clean;
@@ -33,7 +33,7 @@ Result<std::string> clean_name(std::string_view subject, std::string_view name) 
   return clean;
 }
 
-// Only leading ".." are allowed: behind a name that may itself be a link they lead nobody knows where.
+// Only leading ".." are allowed: after a name that may itself be a link, their target is unknown.
 bool stays_inside(std::string_view name, std::string_view target) {
   if (target.empty() || target.front() == '/') return false;
   std::size_t up = 0;
@@ -49,33 +49,34 @@ bool stays_inside(std::string_view name, std::string_view target) {
   return true;
 }
 
-Result<std::vector<Entry>> resolve(std::string_view subject, std::vector<Entry> entries, OutsideLinks links) {
+Result<std::vector<ArchiveEntry>> resolve(std::string_view subject, std::vector<ArchiveEntry> entries,
+                                          OutsideLinks links) {
   std::unordered_map<std::string_view, std::size_t> last;
   last.reserve(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) last.insert_or_assign(entries[i].name, i);
-  std::vector<Entry> kept;
+  std::vector<ArchiveEntry> kept;
   kept.reserve(last.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const Entry& entry = entries[i];
+    const ArchiveEntry& entry = entries[i];
     if (last.at(entry.name) != i) continue;
     for (std::size_t slash = entry.name.find('/'); slash != std::string::npos;
          slash = entry.name.find('/', slash + 1)) {
       const std::string_view above = std::string_view(entry.name).substr(0, slash);
       const auto found = last.find(above);
-      if (found != last.end() && entries[found->second].kind != Kind::folder)
+      if (found != last.end() && entries[found->second].kind != EntryKind::folder)
         return refuse_below(subject, entry.name, above);
     }
-    if (entry.kind == Kind::symbolic_link && links == OutsideLinks::refused &&
+    if (entry.kind == EntryKind::symbolic_link && links == OutsideLinks::refused &&
         !stays_inside(entry.name, entry.link)) {
-      return invalid("{}: the link '{}' to '{}' leads out of the folder (stage.outside_links)", subject,
+      return invalid("{}: the link '{}' to '{}' points outside the folder (stage.outside_links)", subject,
                      printable(entry.name), printable(entry.link))
-          .cure("stage: {{outside_links: true}} keeps such links as they are");
+          .cure("stage: {{outside_links: true}} keeps such links unchanged");
     }
-    if (entry.kind == Kind::hard_link) {
+    if (entry.kind == EntryKind::hard_link) {
       const auto target = last.find(entry.link);
-      if (target == last.end() || entries[target->second].kind != Kind::file)
-        return invalid("{}: the link '{}' to '{}' leads to no file of it", subject, printable(entry.name),
-                       printable(entry.link));
+      if (target == last.end() || entries[target->second].kind != EntryKind::file)
+        return invalid("{}: the link '{}' to '{}' refers to no file in the archive", subject,
+                       printable(entry.name), printable(entry.link));
     }
   }
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -1,5 +1,5 @@
-// What an archive would put where, decided before a single byte is written: names that lead out of the
-// folder, links that do, files below links, things that are no files are refused, of several members with one
+// Plans the result of unpacking an archive before a byte is written: refuses names and links that point
+// outside the folder, files below links, and entries that are not files; of several members with the same
 // name the last counts. Used by unpack. Values; functions without state.
 #pragma once
 
@@ -8,35 +8,36 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::stage {
 
-enum class Kind { file, folder, symbolic_link, hard_link };
+enum class EntryKind { file, folder, symbolic_link, hard_link };
 
-/// One member as it will lie in the folder.
-struct Entry {
+/// A member, as it will be stored in the folder.
+struct ArchiveEntry {
   std::string name;  ///< relative, without "." and ".."
-  Kind kind = Kind::file;
+  EntryKind kind = EntryKind::file;
   std::uint64_t bytes = 0;
-  std::uint64_t place = 0;  ///< offset of its data, or its number in a zip
-  std::string link;         ///< of a hard link relative to the folder as `name`, of a symbolic one as stored
+  std::uint64_t data_position = 0;  ///< offset of its data, or index in a zip
+  std::string link;  ///< for a hard link relative to the folder like `name`, for a symbolic link as stored
   std::uint32_t mode = 0644;
-  std::int64_t mtime = 0;  ///< 0: not known
+  std::int64_t mtime = 0;  ///< 0: unknown
 };
 
-/// What may lead out of the folder.
+/// Policy for links that point outside the folder.
 enum class OutsideLinks { refused, kept };
 
-/// "a/./b/" as "a/b", "" for the folder itself; Invalid, with `subject` before, for a name that leads out of
-/// it.
+/// "a/b" for "a/./b/", "" for the folder itself; Invalid, prefixed with `subject`, for a name that points
+/// outside it.
 Result<std::string> clean_name(std::string_view subject, std::string_view name);
 
-/// Whether a symbolic link of that clean name and target stays inside, whatever the other links are.
+/// Whether a symbolic link with that cleaned name and target stays inside, whatever the other links are.
 bool stays_inside(std::string_view name, std::string_view target);
 
-/// The entries of which nothing is lost by writing them in any order: doubles resolved, folders above files
-/// added by whoever writes. Invalid for what must not be written.
-Result<std::vector<Entry>> resolve(std::string_view subject, std::vector<Entry> entries, OutsideLinks links);
+/// Entries that can be written in any order without loss: duplicates are resolved; the writer adds parent
+/// folders. Invalid for entries that must not be written.
+Result<std::vector<ArchiveEntry>> resolve(std::string_view subject, std::vector<ArchiveEntry> entries,
+                                          OutsideLinks links);
 
 }  // namespace stoker::stage

@@ -1,6 +1,5 @@
-// One node's part in staging: what a job wants on the node's own disk is brought there before its ranks
-// start, and what it wants back is copied away after they have ended. Used by `stoker stage`, which runs once
-// per node. Thread-compatible.
+// One node's part in staging: copies the job's input to the node's local disk before its ranks start, and
+// results back after they have ended. Used by `stoker stage`, which runs once per node. Thread-compatible.
 #pragma once
 
 #include <string>
@@ -8,33 +7,33 @@
 
 #include "base/file.h"
 #include "base/process.h"
-#include "base/progress.h"
-#include "base/status.h"
 #include "stage/unpack.h"
+#include "stoker/progress.h"
+#include "stoker/status.h"
 
 namespace stoker::stage {
 
-/// What to bring and what to take away.
-struct Wanted {
+/// Files to stage in and out.
+struct StageRequest {
   std::vector<Path> unpack;       ///< archives
   std::vector<Path> copy;         ///< files and folders
-  std::vector<std::string> back;  ///< names below the folder on the node
+  std::vector<std::string> back;  ///< paths relative to the folder on the node
   OutsideLinks links = OutsideLinks::refused;
 };
 
-/// Where runs have their folders on this node: `wish` if one is given, else SLURM_TMPDIR, TMPDIR or /tmp.
-Path base_on_node(const Path& wish, const Environment& environment);
+/// Base of the run folders on this node: `requested` if it is set, else SLURM_TMPDIR, TMPDIR or /tmp.
+Path node_local_base(const Path& requested, const Environment& environment);
 
-/// A run's folder on this node's disk, ours while this object lives. Nobody else can look into it.
+/// A run's folder on this node's disk, owned as long as this object exists. Not accessible to other users.
 class NodeFolder {
  public:
-  /// `base`/stoker-<run id>, empty. What dead runs of this user left in `base` goes first. Where another
-  /// living process has that name (several nodes of Slurm may share a disk) a number is put behind it.
+  /// Creates `base`/stoker-<run id>, empty. First deletes folders of this user's dead runs in `base`. If
+  /// another live process uses that name (several Slurm nodes may share a disk), a number is appended.
   static Result<NodeFolder> create(const Path& base, const std::string& run_id);
 
   const Path& path() const { return path_; }
   Status remove() &&;
-  /// Leaves it there under a name by which no later run removes it, and returns that.
+  /// Keeps the folder under a name that later runs do not delete, and returns it.
   Result<Path> keep() &&;
 
  private:
@@ -44,13 +43,13 @@ class NodeFolder {
   Fd owner_;
 };
 
-/// Brings everything into `folder`. Invalid, NotFound, Corrupt, NoSpace: something of it cannot be brought.
-Result<Moved> stage_in(const Wanted& wanted, const Path& folder, Progress& progress);
+/// Stages all files into `folder`. Invalid, NotFound, Corrupt, NoSpace if one of them fails.
+Result<TransferStats> stage_in(const StageRequest& request, const Path& folder, Progress& progress);
 
-/// Copies back what is there of `wanted.back` into `to`, which is made. One that is missing is named in
-/// `missing` and is no error; after one that cannot be copied the others still are, and the first error is
-/// returned.
-Result<Moved> stage_back(const Wanted& wanted, const Path& folder, const Path& to,
-                         std::vector<std::string>* missing, Progress& progress);
+/// Copies the existing entries of `wanted.back` to `to`, which is created. Missing ones are listed in
+/// `missing` and are not errors; after a failed copy the remaining ones are still copied, and the first error
+/// is returned.
+Result<TransferStats> stage_out(const StageRequest& request, const Path& folder, const Path& to,
+                                std::vector<std::string>* missing, Progress& progress);
 
 }  // namespace stoker::stage

@@ -2,25 +2,25 @@
 #pragma once
 
 #include "base/file.h"
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::stage {
 
-/// Made inside the folder it is for, removed with all in it unless it is published.
-class Pending {
+/// Created inside the target folder, and deleted with its contents unless it is published.
+class PendingFolder {
  public:
-  static Result<Pending> create(const Path& folder);
-  Pending(Pending&& other) noexcept;
-  Pending& operator=(Pending&&) = delete;
-  ~Pending();
+  static Result<PendingFolder> create(const Path& folder);
+  PendingFolder(PendingFolder&& other) noexcept;
+  PendingFolder& operator=(PendingFolder&&) = delete;
+  ~PendingFolder();
 
   const Path& path() const { return path_; }
-  /// Renames what lies at the top of it into the folder it was made for. Exists, and nothing is moved, when
-  /// something of that name is there already.
+  /// Moves its top-level entries into the target folder. Exists, and nothing is moved, if an entry of the
+  /// same name exists there.
   Status publish() &&;
 
  private:
-  Pending(Path folder, Path path) : folder_(std::move(folder)), path_(std::move(path)) {}
+  PendingFolder(Path folder, Path path) : folder_(std::move(folder)), path_(std::move(path)) {}
 
   Path folder_;
   Path path_;

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <zstd.h>
 
+#include "archive/tar.h"
 #include "base/process.h"
-#include "format/tar.h"
 #include "stage/copy.h"
 
 namespace stoker::stage {
@@ -20,23 +20,25 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// A source tree, archives of it made by the machine's own tar, and a folder to unpack into.
+// A source tree, archives of it made by the system's tar, and a folder to unpack into.
 class Box {
  public:
   Box() {
-    CHECK(make_directories(in("src/bin")).ok() && make_directories(in("out")).ok());
+    STOKER_CHECK(make_directories(in("src/bin")).ok() && make_directories(in("out")).ok());
     write("src/bin/run", "#!/bin/sh\n");
-    CHECK(::chmod(in("src/bin/run").c_str(), 0755) == 0);
+    STOKER_CHECK(::chmod(in("src/bin/run").c_str(), 0755) == 0);
     write("src/empty", "");
     write("src/large", std::string(3'000'000, 'x'));
-    CHECK(::symlink("run", in("src/bin/link").c_str()) == 0);
-    CHECK(::link(in("src/large").c_str(), in("src/same").c_str()) == 0);
+    STOKER_CHECK(::symlink("run", in("src/bin/link").c_str()) == 0);
+    STOKER_CHECK(::link(in("src/large").c_str(), in("src/same").c_str()) == 0);
     const timespec times[] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
-    CHECK(::utimensat(AT_FDCWD, in("src/empty").c_str(), times, 0) == 0);
+    STOKER_CHECK(::utimensat(AT_FDCWD, in("src/empty").c_str(), times, 0) == 0);
   }
   Path in(std::string_view name) const { return folder_ / name; }
-  void write(std::string_view name, std::string_view text) const { CHECK(write_file(in(name), text).ok()); }
-  /// Runs a program in the box; false when it is not there.
+  void write(std::string_view name, std::string_view text) const {
+    STOKER_CHECK(write_file(in(name), text).ok());
+  }
+  /// Runs a program in the box; false if it is not installed.
   bool run(std::vector<std::string> argv) const {
     Command command;
     command.argv = std::move(argv);
@@ -44,7 +46,8 @@ class Box {
     const auto done = run_program(command, Deadline::after(std::chrono::seconds(60)));
     return done.ok() && done->exit.ok();
   }
-  Result<Moved> unpack_all(std::string_view archive, OutsideLinks links = OutsideLinks::refused) const {
+  Result<TransferStats> unpack_all(std::string_view archive,
+                                   OutsideLinks links = OutsideLinks::refused) const {
     NoProgress progress;
     return unpack(in(archive), in("out"), {.links = links, .threads = 3}, progress);
   }
@@ -70,10 +73,10 @@ class Box {
 TEST(Unpack, a_tar_keeps_links_modes_and_times) {
   const Box box;
   ASSERT_TRUE(box.run({"tar", "-C", "src", "-cf", "a.tar", "."}));
-  const auto moved = box.unpack_all("a.tar");
-  ASSERT_TRUE(moved.ok()) << moved.status().to_string();
-  EXPECT_EQ(moved->files, 5u);
-  EXPECT_EQ(moved->bytes, 3'000'010u);
+  const auto stats = box.unpack_all("a.tar");
+  ASSERT_TRUE(stats.ok()) << stats.status().to_string();
+  EXPECT_EQ(stats->files, 5u);
+  EXPECT_EQ(stats->bytes, 3'000'010u);
   box.expect_whole();
   struct stat info{};
   ASSERT_EQ(::stat(box.in("out/empty").c_str(), &info), 0);
@@ -82,7 +85,7 @@ TEST(Unpack, a_tar_keeps_links_modes_and_times) {
   EXPECT_EQ(info.st_nlink, 2u);
 }
 
-TEST(Unpack, long_names_and_links_of_every_dialect_of_tar_are_kept) {
+TEST(Unpack, keeps_long_names_and_links_of_every_tar_dialect) {
   for (const char* dialect : {"--format=gnu", "--format=pax"}) {
     const Box box;
     const std::string name(180, 'n');
@@ -91,20 +94,20 @@ TEST(Unpack, long_names_and_links_of_every_dialect_of_tar_are_kept) {
     ASSERT_EQ(::symlink(name.c_str(), box.in("src/long/link").c_str()), 0);
     ASSERT_EQ(::link(box.in("src/long/" + name).c_str(), box.in("src/long/same").c_str()), 0);
     ASSERT_TRUE(box.run({"tar", "-C", "src", dialect, "-cf", "a.tar", "long"}));
-    const auto moved = box.unpack_all("a.tar");
-    ASSERT_TRUE(moved.ok()) << dialect << moved.status().to_string();
+    const auto stats = box.unpack_all("a.tar");
+    ASSERT_TRUE(stats.ok()) << dialect << stats.status().to_string();
     EXPECT_EQ(*read_file(box.in("out/long/link")), "1");
     EXPECT_EQ(*read_file(box.in("out/long/same")), "1");
   }
 }
 
-TEST(Unpack, a_gzipped_tar_of_several_members_is_one) {
+TEST(Unpack, reads_a_gzipped_tar_with_several_members) {
   const Box box;
   ASSERT_TRUE(box.run({"sh", "-c",
                        "tar -C src -cf a.tar . && head -c 1000000 a.tar | gzip > a.tar.gz && "
                        "tail -c +1000001 a.tar | gzip >> a.tar.gz"}));
-  const auto moved = box.unpack_all("a.tar.gz");
-  ASSERT_TRUE(moved.ok()) << moved.status().to_string();
+  const auto stats = box.unpack_all("a.tar.gz");
+  ASSERT_TRUE(stats.ok()) << stats.status().to_string();
   box.expect_whole();
 }
 
@@ -114,13 +117,13 @@ std::string zstd_of(const std::string& text) {
   return packed;
 }
 
-TEST(Unpack, a_tar_packed_by_zstd_in_several_frames_is_one) {
+TEST(Unpack, reads_a_zstd_tar_with_several_frames) {
   const Box box;
   ASSERT_TRUE(box.run({"tar", "-C", "src", "-cf", "a.tar", "."}));
   const std::string tar = *read_file(box.in("a.tar"));
   box.write("a.tar.zst", zstd_of(tar.substr(0, 100'000)) + zstd_of(tar.substr(100'000)));
-  const auto moved = box.unpack_all("a.tar.zst");
-  ASSERT_TRUE(moved.ok()) << moved.status().to_string();
+  const auto stats = box.unpack_all("a.tar.zst");
+  ASSERT_TRUE(stats.ok()) << stats.status().to_string();
   box.expect_whole();
 }
 
@@ -148,32 +151,32 @@ TEST(Unpack, a_torn_or_damaged_gzip_leaves_nothing) {
   EXPECT_THAT(box.names(), IsEmpty());
 }
 
-TEST(Unpack, what_is_no_archive_or_none_we_read_is_told) {
+TEST(Unpack, reports_files_that_are_not_supported_archives) {
   const Box box;
-  box.write("a.tar", "this is text, and long enough to be looked at\n");
+  box.write("a.tar", "this is text, and long enough to be recognized\n");
   EXPECT_EQ(box.unpack_all("a.tar").status().code(), Code::corrupt);
   box.write("a.tar.xz", std::string("\xfd"
                                     "7zXZ\0",
                                     6) +
                             "...");
   EXPECT_THAT(box.unpack_all("a.tar.xz").status().to_string(),
-              HasSubstr("a.tar.xz: packed by xz or bzip2; tar, tar.zst, tar.gz and zip are read"));
+              HasSubstr("a.tar.xz: compressed by xz or bzip2; supported are tar, tar.zst, tar.gz and zip"));
   EXPECT_EQ(box.unpack_all("none.tar").status().code(), Code::not_found);
   EXPECT_EQ(box.unpack_all("src").status().message(),
-            "src: is no file, so it cannot be unpacked (stage.unpack)");
+            "src: is not a file and cannot be unpacked (stage.unpack)");
   EXPECT_THAT(box.names(), IsEmpty());
 }
 
-TEST(Unpack, what_leads_out_is_refused_and_nothing_is_left) {
+TEST(Unpack, refuses_members_outside_and_leaves_nothing) {
   const Box box;
   ASSERT_TRUE(::symlink("/etc", box.in("src/bin/out").c_str()) == 0);
   ASSERT_TRUE(box.run({"tar", "-C", "src", "-cf", "a.tar", "."}));
   EXPECT_EQ(box.unpack_all("a.tar").status().message(),
-            "a.tar: the link 'bin/out' to '/etc' leads out of the folder (stage.outside_links)");
+            "a.tar: the link 'bin/out' to '/etc' points outside the folder (stage.outside_links)");
   ASSERT_TRUE(box.run(
       {"tar", "-cPf", "b.tar", "src/../../" + box.in("x").parent_path().filename().string() + "/src"}));
   EXPECT_THAT(std::string(box.unpack_all("b.tar").status().message()),
-              HasSubstr("leads out of the folder it is unpacked"));
+              HasSubstr("is outside the folder it is unpacked"));
   EXPECT_THAT(box.names(), IsEmpty());
   EXPECT_TRUE(box.unpack_all("a.tar", OutsideLinks::kept).ok());
   EXPECT_TRUE(std::filesystem::is_symlink(box.in("out/bin/out")));
@@ -184,16 +187,16 @@ TEST(Unpack, a_second_archive_does_not_overwrite_the_first) {
   ASSERT_TRUE(box.run({"tar", "-C", "src", "-cf", "a.tar", "empty", "bin"}));
   ASSERT_TRUE(box.unpack_all("a.tar").ok());
   EXPECT_THAT(std::string(box.unpack_all("a.tar").status().message()),
-              HasSubstr("/out/bin: is there already (two things staged have that name)"));
+              HasSubstr("/out/bin: already exists (two staged items have the same name)"));
   EXPECT_THAT(box.names(), ElementsAre("bin", "empty"));
 }
 
-TEST(Copy, a_folder_is_copied_with_all_in_it_and_seen_when_it_is_whole) {
+TEST(Copy, copies_a_folder_recursively_and_atomically) {
   const Box box;
   NoProgress progress;
-  const auto moved = copy_in(box.in("src/"), box.in("out"), progress);
-  ASSERT_TRUE(moved.ok()) << moved.status().to_string();
-  EXPECT_EQ(moved->files, 5u);
+  const auto stats = copy_in(box.in("src/"), box.in("out"), progress);
+  ASSERT_TRUE(stats.ok()) << stats.status().to_string();
+  EXPECT_EQ(stats->files, 5u);
   EXPECT_THAT(box.names(), ElementsAre("src"));
   EXPECT_EQ(*read_file(box.in("out/src/large")), std::string(3'000'000, 'x'));
   EXPECT_TRUE(std::filesystem::is_symlink(box.in("out/src/bin/link")));
@@ -201,13 +204,13 @@ TEST(Copy, a_folder_is_copied_with_all_in_it_and_seen_when_it_is_whole) {
   EXPECT_THAT(box.names(), ElementsAre("src"));
 }
 
-TEST(Copy, a_file_that_is_changed_meanwhile_is_refused) {
+TEST(Copy, refuses_a_file_that_changes_during_the_copy) {
   const Box box;
   class Changing final : public Progress {
    public:
     explicit Changing(Path file) : file_(std::move(file)) {}
     void report(const ProgressState&) override {}
-    // Asked before each piece is written.
+    // Called before each piece is written.
     bool stop_requested() const override {
       auto file = File::open_append(file_);
       EXPECT_TRUE(file.ok() && file->write("more").ok());
@@ -218,20 +221,20 @@ TEST(Copy, a_file_that_is_changed_meanwhile_is_refused) {
     Path file_;
   } changing(box.in("src/large"));
   const Status refused = copy_in(box.in("src/large"), box.in("out"), changing).status();
-  EXPECT_EQ(refused.message(), box.in("src/large").string() + ": was changed while it was copied");
+  EXPECT_EQ(refused.message(), box.in("src/large").string() + ": changed while it was being copied");
   EXPECT_THAT(box.names(), IsEmpty());
 }
 
 TEST(Copy, results_reach_a_folder_below_the_target) {
   const Box box;
   NoProgress progress;
-  const auto moved = copy_back(box.in("src/bin"), box.in("out/a/programs"), progress);
-  ASSERT_TRUE(moved.ok()) << moved.status().to_string();
+  const auto stats = copy_out(box.in("src/bin"), box.in("out/a/programs"), progress);
+  ASSERT_TRUE(stats.ok()) << stats.status().to_string();
   EXPECT_THAT(box.names("out/a"), ElementsAre("programs"));
   EXPECT_EQ(*read_file(box.in("out/a/programs/run")), "#!/bin/sh\n");
 }
 
-TEST(Fingerprint, is_that_of_what_was_written_wherever_it_came_from) {
+TEST(Fingerprint, does_not_depend_on_the_source) {
   const Box box;
   ASSERT_TRUE(make_directories(box.in("copied")).ok());
   ASSERT_TRUE(
@@ -241,7 +244,7 @@ TEST(Fingerprint, is_that_of_what_was_written_wherever_it_came_from) {
   const auto copied = copy_in(box.in("src"), box.in("copied"), progress);
   ASSERT_TRUE(first.ok() && copied.ok()) << first.status().to_string() << copied.status().to_string();
   EXPECT_EQ(first->fingerprint, copied->fingerprint);
-  // Another order of the members is the same, another byte is not.
+  // A different order of the members gives the same value, a different byte does not.
   ASSERT_TRUE(make_directories(box.in("second")).ok() && make_directories(box.in("third")).ok());
   EXPECT_EQ(unpack(box.in("b.tar"), box.in("second"), {.threads = 1}, progress)->fingerprint,
             first->fingerprint);
@@ -249,13 +252,13 @@ TEST(Fingerprint, is_that_of_what_was_written_wherever_it_came_from) {
   EXPECT_NE(copy_in(box.in("src"), box.in("third"), progress)->fingerprint, first->fingerprint);
 }
 
-TEST(Room, what_does_not_fit_is_told_in_bytes_and_inodes) {
+TEST(FreeSpace, reports_missing_bytes_and_inodes) {
   const Box box;
   const std::string folder = box.in("out").string();
   const std::uint64_t much = std::uint64_t{1} << 60;
-  EXPECT_THAT(std::string(check_room("a.tar", {.files = 1, .bytes = much}, folder).message()),
+  EXPECT_THAT(std::string(check_free_space("a.tar", {.files = 1, .bytes = much}, folder).message()),
               AllOf(StartsWith("a.tar: takes "), EndsWith(" are free in " + folder)));
-  EXPECT_TRUE(check_room("a.tar", {.files = 1, .bytes = 1}, folder).ok());
+  EXPECT_TRUE(check_free_space("a.tar", {.files = 1, .bytes = 1}, folder).ok());
 }
 
 }  // namespace

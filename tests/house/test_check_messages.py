@@ -12,12 +12,12 @@ constexpr Rule kRules[] = {
     {"{1}", Level::job, "{1}: {2}", "", "", "", find},
 };
 constexpr Other kOthers[] = {{"a", "b", "c"}};
-// words.say("in a comment")
+// words.localize("in a comment")
 void f() {
-  report.say("{} of {}", 1, 2);
-  words_.say(
+  report.localize("{} of {}", 1, 2);
+  words_.localize(
       R"(raw "text")");
-  format("not said");
+  format("not translated");
 }
 """
 
@@ -28,30 +28,30 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     Path("src").mkdir()
     Path("po").mkdir()
     Path("src/a.cc").write_text(SOURCE)
-    Path("src/a_test.cc").write_text('words.say("of a test");')
+    Path("src/a_test.cc").write_text('words.localize("of a test");')
     return [Path("src/a.cc"), Path("src/a_test.cc"), Path("po/fr.po")]
 
 
-def test_what_calls_and_tables_say_is_gathered(files: list[Path]):
+def test_texts_of_calls_and_tables_are_collected(files: list[Path]):
     assert list(check_messages.texts_of(files)) == ["why it hurts", "{} of {}", 'raw "text"']
 
 
-def test_a_catalogue_lacks_nothing_and_has_nothing_in_vain(files: list[Path]):
+def test_a_catalogue_is_complete_without_unused_texts(files: list[Path]):
     Path("po/fr.po").write_text(
         'msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid "why it hurts"\nmsgstr "pourquoi"\n\n'
         '#, fuzzy\nmsgid "{} of {}"\nmsgstr "{} sur {}"\n\nmsgid "gone"\nmsgstr "parti"\n'
     )
-    said = [str(finding) for finding in check_messages.check(files)]
-    assert [text.split(":")[1] for text in said] == ["8", "1", "11"]
-    assert "{} of {}" in said[0] and 'raw \\"text\\"' in said[1] and "nothing says" in said[2]
+    output = [str(finding) for finding in check_messages.check(files)]
+    assert [text.split(":")[1] for text in output] == ["8", "1", "11"]
+    assert "{} of {}" in output[0] and 'raw \\"text\\"' in output[1] and "is no longer used" in output[2]
 
 
 def test_commands_options_and_variables_are_not_translated(files: list[Path]):
-    Path("src/a.cc").write_text('words.say("RANK_ID of `sinfo -s`, or --nodes");')
+    Path("src/a.cc").write_text('words.localize("RANK_ID of `sinfo -s`, or --nodes");')
     catalogue = Path("po/fr.po")
     catalogue.write_text('msgid "RANK_ID of `sinfo -s`, or --nodes"\nmsgstr "RANG de `sinfo -s`, ou --noeuds"\n')
-    said = [finding.text for finding in check_messages.check(files)]
-    assert [text.split()[0] for text in said] == ["RANK_ID", "--nodes"]
+    output = [finding.text for finding in check_messages.check(files)]
+    assert [text.split()[0] for text in output] == ["RANK_ID", "--nodes"]
     catalogue.write_text('msgid "RANK_ID of `sinfo -s`, or --nodes"\nmsgstr "RANK_ID de `sinfo -s`, ou --nodes"\n')
     assert list(check_messages.check(files)) == []
 

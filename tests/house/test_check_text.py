@@ -10,7 +10,7 @@ LATER = "a note for later needs its condition ('... when Slurm < 23 is dropped')
 
 
 @pytest.mark.parametrize(
-    ("path", "line", "said"),
+    ("path", "line", "output"),
     [
         ("a_test.cc", "// TEST(Commit, survives_a_kill) {", [TAKEN_OUT]),
         ("a_test.cc", "TEST_F(Commit, DISABLED_survives_a_kill) {", [TAKEN_OUT]),
@@ -27,5 +27,5 @@ LATER = "a note for later needs its condition ('... when Slurm < 23 is dropped')
         ("README.md", "// TEST(Commit, example)", []),
     ],
 )
-def test_a_line(path, line, said):
-    assert list(check_text.wrong_with(Path(path), line)) == said
+def test_a_line(path, line, output):
+    assert list(check_text.wrong_with(Path(path), line)) == output

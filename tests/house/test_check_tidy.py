@@ -1,4 +1,4 @@
-"""script/lib/check_tidy.py: when a source must be looked at again."""
+"""script/lib/check_tidy.py: when a source must be checked again."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_a_change_elsewhere_does_not():
     assert key() == before
 
 
-def test_the_python_modules_sources_are_looked_at_and_nobody_elses():
+def test_only_own_sources_of_the_python_module_are_checked():
     for name in ("python/core/batch.cc", "python/core/batch.h", "elsewhere/src/theirs.cc", "bench/ours.cc"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text('#include "core/batch.h"\n#include "a/deep.h"\n')

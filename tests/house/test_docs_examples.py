@@ -49,7 +49,7 @@ def test_a_page_is_read_in_order():
         ("a (b)\n", "a b\n", False),
     ],
 )
-def test_an_ellipsis_stands_for_any_text(expected, actual, same):
+def test_an_ellipsis_matches_any_text(expected, actual, same):
     assert docs_examples.matches(expected, actual) == same
 
 

@@ -1,4 +1,4 @@
-"""The data that examples/ ships is what its README says."""
+"""The data shipped in examples/ matches its README."""
 
 import hashlib
 import importlib.util

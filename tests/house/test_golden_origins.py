@@ -1,4 +1,4 @@
-"""Recorded outputs of other people's Slurms say where they are from."""
+"""Recorded outputs of real Slurm clusters name their origin."""
 
 import re
 

@@ -47,7 +47,7 @@ def test_results_of_both_runners_are_counted(tmp_path):
     assert list(summary.unjustified) == ["tests.test_a.e"]
 
 
-def test_a_program_that_crashed_is_a_failure_though_no_test_of_its_own_failed(tmp_path):
+def test_a_crashed_program_is_a_failure_even_if_no_test_failed(tmp_path):
     passed = '<testcase classname="Bytes" name="a"/>'
     crashed = '<testcase classname="base" name="base"><failure/></testcase><testcase classname="net" name="net"/>'
     assert results(tmp_path, base_test=passed, ctest=crashed).failed == ["base_test (the program itself)"]
@@ -59,12 +59,12 @@ def test_a_program_whose_own_tests_failed_counts_once(tmp_path):
     assert results(tmp_path, base_test=failed, ctest=ctest).failed == ["base_test: Bytes.b"]
 
 
-def test_of_a_test_that_was_tried_again_the_last_try_counts(tmp_path):
+def test_the_last_attempt_of_a_retried_test_counts(tmp_path):
     tries = """<testcase classname="tests.lab.test_a" name="d"/><testcase classname="tests.lab.test_a" name="d"/>
         <testcase classname="tests.lab.test_a" name="e"/><testcase classname="tests.lab.test_a" name="e"><failure/></testcase>"""
     summary = results(tmp_path, pytest=tries)
     assert (summary.passed, summary.failed) == (1, ["pytest: tests.lab.test_a.e"])
-    assert summary.tried_again == ["tests.lab.test_a.d", "tests.lab.test_a.e"]
+    assert summary.retried == ["tests.lab.test_a.d", "tests.lab.test_a.e"]
 
 
 def test_running_nothing_is_a_failure(tmp_path, capsys):

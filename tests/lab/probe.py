@@ -1,4 +1,4 @@
-"""A job of two tasks on two nodes that tells what its network and its neighbours are like: `srun python probe.py FOLDER`.
+"""A job of two tasks on two nodes that reports its network and its peers: `srun python probe.py FOLDER`.
 
 Task 0 answers. Task 1 asks it again and again and appends to FOLDER/network one JSON line each time: "tcp", the seconds
 that 100 kB took (null: not in a second), and "udp", how many of 50 packets came back. Both write their heartbeat to
@@ -80,11 +80,11 @@ def ask() -> None:
     address = json.loads((FOLDER / "address").read_text())
     with (FOLDER / "network").open("a", buffering=1) as lines:
         while True:
-            told = {
+            report = {
                 "tcp": ask_tcp(address["host"], address["tcp"]),
                 "udp": ask_udp(address["host"], address["udp"]),
             }
-            lines.write(json.dumps(told) + "\n")
+            lines.write(json.dumps(report) + "\n")
 
 
 threading.Thread(target=beat, daemon=True).start()

@@ -57,16 +57,16 @@ def test_a_script_with_ddp_trains(project: Runs, launcher: str, nodes: int):
     )
     project.submit(env=environment(project))
     assert project.wait() == f"run {project.run.name}: done\n"
-    told = [log.count("epoch 1: loss") for log in logs_of(project, nodes)]
-    assert told == [1] + [0] * (ranks_of(nodes) - 1)  # rank 0 alone tells, so all have met
+    report = [log.count("epoch 1: loss") for log in logs_of(project, nodes)]
+    assert report == [1] + [0] * (ranks_of(nodes) - 1)  # only rank 0 prints, after the rendezvous
 
 
 @every_way
-def test_a_compiled_program_meets(runs: Runs, launcher: str, nodes: int):
-    source = REPOSITORY / "tests/programs/meet.cc"
-    subprocess.run([os.environ.get("CXX", "c++"), "-O1", "-o", runs.folder / "meet", source], check=True)
+def test_a_compiled_program_joins_the_rendezvous(runs: Runs, launcher: str, nodes: int):
+    source = REPOSITORY / "tests/programs/rendezvous.cc"
+    subprocess.run([os.environ.get("CXX", "c++"), "-O1", "-o", runs.folder / "rendezvous", source], check=True)
     each = ranks_of(nodes) // nodes
-    runs.job("./meet", f"nodes: {nodes}, ranks_per_node: {each}, cpus_per_rank: 1", f"launcher: {launcher}\n")
+    runs.job("./rendezvous", f"nodes: {nodes}, ranks_per_node: {each}, cpus_per_rank: 1", f"launcher: {launcher}\n")
     runs.submit(env=environment(runs))
     assert runs.wait() == f"run {runs.run.name}: done\n"
     size = ranks_of(nodes)

@@ -1,4 +1,4 @@
-"""Arrays: one job file, many tasks with values of their own, on a real cluster."""
+"""Arrays: one job file, many tasks with separate values, on a real cluster."""
 
 import json
 import os
@@ -49,9 +49,9 @@ def run_many(runs: Runs, wrapper, tasks: int, at_once: int) -> None:
     write(
         runs, tasks, "sleep 0.2; echo ${params.n} ${params.word} $STOKER_TASK $RANK/$WORLD_SIZE", f"at_once: {at_once}"
     )
-    said = submit(runs, env={"PATH": f"{path.split(':')[0]}:{runs.lab.env['PATH']}"})
-    assert (said["tasks"], said["bundle"]) == (tasks, 1)
-    run = Path(said["folder"])
+    output = submit(runs, env={"PATH": f"{path.split(':')[0]}:{runs.lab.env['PATH']}"})
+    assert (output["tasks"], output["bundle"]) == (tasks, 1)
+    run = Path(output["folder"])
     assert runs.stoker("wait", run, timeout=500).out == f"run {run.name}: done ({tasks} of {tasks} done)\n"
     assert (runs.folder / "calls").read_text() == "call\n"
     times = spans(run)
@@ -74,9 +74,9 @@ def test_of_three_hundred_tasks_never_more_than_twenty_run(runs: Runs, wrapper):
 
 def test_only_the_tasks_that_failed_run_again(runs: Runs):
     write(runs, 6, "test ${params.n} != 2 -a ${params.n} != 5 -o -e mended && echo ran ${params.n}", "at_once: 4")
-    said = runs.stoker("submit", "job.yaml").out
-    assert re.match(r"submitted \d+ \(6 tasks, 4 at once, 1 node x 1 rank\)\n", said)
-    assert "\n  logs  runs/" in said
+    output = runs.stoker("submit", "job.yaml").out
+    assert re.match(r"submitted \d+ \(6 tasks, 4 at once, 1 node x 1 rank\)\n", output)
+    assert "\n  logs  runs/" in output
     assert runs.wait(code=1) == f"run {runs.run.name}: failed (4 of 6 done, 2 failed (2, 5))\n"
     assert runs.status()["state"] == "failed"
     assert "task 2: exit code 1" in runs.batch_log()
@@ -116,18 +116,16 @@ def test_logs_and_top_know_the_tasks(runs: Runs):
     lines = json.loads(runs.stoker("logs", "last", "--task", "2", "--json").out)["lines"]
     assert lines == [{"task": 2, "text": "begun 2"}, {"task": 2, "text": "end 2"}]
     name = runs.run.name
-    assert (
-        runs.stoker("logs", "last", "--task", "4", code=1).err == f"run {name}: there is no task 4, they are 1 to 3\n"
-    )
+    assert runs.stoker("logs", "last", "--task", "4", code=1).err == f"run {name}: no task 4 (valid: 1 to )3\n"
     assert runs.stoker("logs", "last", "--rank", "0", code=2).err == (
-        f"logs: --rank: run {name} is an array, its tasks have logs\n  try: stoker logs last --task 1\n"
+        f"logs: --rank: run {name} is an array with one log per task\n  try: stoker logs last --task 1\n"
     )
     assert runs.stoker("logs", "last", "--attempt", "1", code=2).err == (
-        f"logs: --attempt: the log of a task of run {name} holds what all of its attempts printed\n"
+        f"logs: --attempt: a task log of run {name} contains all attempts\n"
     )
 
 
-def test_an_array_can_be_cancelled_and_gone_on_with(runs: Runs):
+def test_an_array_can_be_cancelled_and_resumed(runs: Runs):
     write(runs, 9, "test -e quick || sleep 300", "at_once: 2", "timeouts: {grace: 1s}\n")
     submit(runs)
     wait_until(lambda: len(runs.processes("sleep")) == 2, "two tasks run")
@@ -142,16 +140,16 @@ def test_an_array_can_be_cancelled_and_gone_on_with(runs: Runs):
     assert runs.wait() == f"run {runs.run.name}: done (9 of 9 done)\n"
 
 
-def test_short_tasks_share_jobs_and_it_is_said(runs: Runs):
+def test_short_tasks_share_jobs_with_a_note(runs: Runs):
     write(runs, 12, "echo ${params.n}; test ${params.n} != 3", "at_once: 2", "resources: {time: 1m}\n")
-    said = runs.stoker("submit", "job.yaml").out
-    assert "\n  jobs  2 of 6 tasks, one after the other (1m is short for a job of its own: array.bundle)\n" in said
+    output = runs.stoker("submit", "job.yaml").out
+    assert "\n  jobs  2 of 6 tasks, one after the other (1m is short for a separate job: array.bundle)\n" in output
     assert "\n#SBATCH --array=1-2\n" in (runs.run / "attempts/1/job.sbatch").read_text()
     assert runs.wait(code=1) == f"run {runs.run.name}: failed (11 of 12 done, 1 failed (3))\n"
     assert most_at_once(spans(runs.run)) <= 2
 
 
-def test_tasks_of_several_ranks_are_runs_of_their_own(runs: Runs):
+def test_tasks_with_several_ranks_are_separate_runs(runs: Runs):
     write(runs, 2, "echo ${params.word} $RANK/$WORLD_SIZE", "at_once: 1", "resources: {nodes: 2, ranks_per_node: 1}\n")
     submit(runs)
     assert runs.wait() == f"run {runs.run.name}: done (2 of 2 done)\n"
@@ -171,9 +169,9 @@ def test_an_array_larger_than_the_cluster_s_is_split_under_one_cap(make_lab):
     runs = Runs(lab, lab.shared / "project")
     runs.folder.mkdir()
     write(runs, 12, "sleep 0.2; echo ${params.n}", "at_once: 2")
-    said = submit(runs)
-    assert len(said["jobs"]) == 3
-    assert said["job"] == ",".join(said["jobs"])
+    output = submit(runs)
+    assert len(output["jobs"]) == 3
+    assert output["job"] == ",".join(output["jobs"])
     assert runs.wait() == f"run {runs.run.name}: done (12 of 12 done)\n"
     assert most_at_once(spans(runs.run)) <= 2
     assert (runs.run / "tasks/00012.log").read_text() == "12\n"
@@ -186,10 +184,10 @@ def test_a_task_that_cannot_be_a_job_is_refused_before_anything_is_written(runs:
     assert refused.startswith("configs.yaml: task 2: array timeouts.grace: timeouts.grace: 'long' is not a duration")
     assert not (runs.folder / "runs").exists()
     here = runs.stoker("run", "job.yaml", code=2).err
-    assert here == ("array.over: its tasks run in a queue only (job.yaml:2:15)\n  try: stoker submit job.yaml\n")
+    assert here == ("array.over: array tasks run only under Slurm (job.yaml:2:15)\n  try: stoker submit job.yaml\n")
 
 
-def test_a_resumed_task_goes_on_from_its_own_checkpoint(runs: Runs):
+def test_a_resumed_task_starts_from_its_checkpoint(runs: Runs):
     write(runs, 2, f"{sys.executable} save.py ${{params.n}}", "at_once: 2")
     (runs.folder / "save.py").write_text(
         "import os, pathlib, sys\n"
@@ -241,16 +239,16 @@ def check_counts(runs: Runs, wanted: dict[int, int]) -> None:
         events = task_events(runs.run, task)
         assert [event["link"] for event in events[::2]] == list(range(1, len(starts) + 1))
         assert [event.get("goes_on", False) for event in events[1::2]] == [True] * (len(starts) - 1) + [False]
-    assert len(starts) >= 2  # the longest was cut, and went on
+    assert len(starts) >= 2  # the longest was interrupted, and resumed
 
 
-def test_every_task_is_a_chain_of_its_own(runs: Runs):
+def test_every_task_is_a_separate_chain(runs: Runs):
     (runs.folder / "count.py").write_text(COUNTER)
     count = f"exec {sys.executable} count.py $(( ${{params.n}} * 15 - 5 ))"
     write(runs, 3, count, "at_once: 3", CHAIN)
-    said = runs.stoker("submit", "job.yaml").out
-    assert re.match(r"submitted \d+(,\d+){19} \(3 tasks, 3 at once, 1 node x 1 rank, 3s a link\)\n", said)
-    assert "\n  chain 20 links of each task at most, until done (chain.links)\n" in said
+    output = runs.stoker("submit", "job.yaml").out
+    assert re.match(r"submitted \d+(,\d+){19} \(3 tasks, 3 at once, 1 node x 1 rank, 3s a link\)\n", output)
+    assert "\n  chain 20 links of each task at most, until done (chain.links)\n" in output
     first, second = ((runs.run / f"attempts/1/{name}.sbatch").read_text() for name in ("job", "job-2"))
     assert "--dependency" not in first
     assert re.search(r"\n#SBATCH --dependency=aftercorr:\d+\n", second)
@@ -258,7 +256,7 @@ def test_every_task_is_a_chain_of_its_own(runs: Runs):
     check_counts(runs, {1: 10, 2: 25, 3: 40})
     assert runs.status()["state"] == "done"
     assert runs.stoker("logs", "last", "--task", "1").out.startswith("from 0\n")
-    assert "task 3: link 1 of 20 ends here, the next goes on" in runs.batch_log()
+    assert "task 3: link 1 of 20 ends here, the next one continues" in runs.batch_log()
     wait_until(lambda: queue_is_empty(runs), "links that are not needed are withdrawn", timeout=120)
 
 
@@ -275,7 +273,7 @@ def test_the_cap_of_an_array_holds_over_all_links_of_its_tasks(runs: Runs):
     wait_until(lambda: queue_is_empty(runs), "links that are not needed are withdrawn", timeout=120)
 
 
-def test_a_task_without_progress_or_that_fails_ends_and_only_it_is_gone_on_with(runs: Runs):
+def test_only_a_stalled_or_failed_task_ends_and_is_resumed(runs: Runs):
     (runs.folder / "count.py").write_text(COUNTER)
     task = (
         "test -e mended && exit 0; "
@@ -287,8 +285,8 @@ def test_a_task_without_progress_or_that_fails_ends_and_only_it_is_gone_on_with(
     assert [event["reason"] for event in task_events(runs.run, 2)[1::2]] == ["exit code 7; failed (restart.failed: 0)"]
     ended = task_events(runs.run, 3)[1::2]
     assert [event["reason"] for event in ended] == [
-        "time 3s is over (chain.time_per_link)",
-        "time 3s is over (chain.time_per_link); 2 attempts in a row without progress: no checkpoint yet "
+        "time limit 3s (chain.time_per_link)",
+        "time limit 3s (chain.time_per_link); 2 attempts in a row without progress: no checkpoint yet "
         "(restart.without_progress: 2)",
     ]
     wait_until(lambda: queue_is_empty(runs), "no link of it is left", timeout=120)

@@ -34,16 +34,16 @@ def attempts_of(run: Path) -> list[Path]:
 def test_a_chain_of_short_links_counts_on_where_the_one_before_stopped(runs: Runs):
     (runs.folder / "count.py").write_text(COUNTER)
     runs.job(f"exec {sys.executable} count.py 40", "nodes: 1", chain("3s", 30, "restart: {without_progress: 10}\n"))
-    said = runs.stoker("submit", "job.yaml").out
-    assert re.match(r"submitted \d+ \(1 node x 1 rank, 3s a link\)\n", said)
-    assert "\n  chain 30 links at most, until done (chain.links)\n" in said
+    output = runs.stoker("submit", "job.yaml").out
+    assert re.match(r"submitted \d+ \(1 node x 1 rank, 3s a link\)\n", output)
+    assert "\n  chain 30 links at most, until done (chain.links)\n" in output
     assert "\n#SBATCH --array=1-30%1\n" in (runs.run / "attempts/1/job.sbatch").read_text()
     assert runs.wait() == f"run {runs.run.name}: done\n"
     logs = [(attempt / "rank-0000.log").read_text() for attempt in attempts_of(runs.run)]
     starts = [int(re.match(r"from (\d+)\n", log)[1]) for log in logs]
     assert starts[0] == 0
     assert starts == sorted(starts)
-    assert len(set(starts)) >= 2  # it was cut, and went on
+    assert len(set(starts)) >= 2  # it was interrupted, and resumed
     assert logs[-1].endswith("counted to 40\n")
     # The links that were not needed are gone.
     wait_until(lambda: queue(runs) == "", "the queue is empty")
@@ -55,24 +55,24 @@ def test_two_links_without_progress_end_a_chain(runs: Runs):
     runs.job("sleep 60", "nodes: 1", chain("2s", 9))
     runs.submit()
     assert runs.wait(code=124) == (
-        f"run {runs.run.name}: timeout (time 2s is over (chain.time_per_link); 2 attempts in a row without progress: "
+        f"run {runs.run.name}: timeout (time limit 2s (chain.time_per_link); 2 attempts in a row without progress: "
         "no checkpoint yet (restart.without_progress: 2))\n"
     )
     assert [attempt.name for attempt in attempts_of(runs.run)] == ["1", "2"]
     wait_until(lambda: queue(runs) == "", "the queue is empty")
-    assert "does not go on: 2 attempts in a row without progress" in runs.batch_log()
+    assert "does not continue: 2 attempts in a row without progress" in runs.batch_log()
 
 
 def test_a_link_that_fails_ends_its_chain_and_is_named(runs: Runs):
     runs.job("exit 7", "nodes: 1", chain("1m", 4))
     runs.submit()
-    said = runs.wait(code=7)
-    assert re.fullmatch(rf"run {runs.run.name}: failed \(.* exit code 7; failed \(restart.failed: 0\)\)\n", said)
+    output = runs.wait(code=7)
+    assert re.fullmatch(rf"run {runs.run.name}: failed \(.* exit code 7; failed \(restart.failed: 0\)\)\n", output)
     wait_until(lambda: queue(runs) == "", "the queue is empty")
     assert len(attempts_of(runs.run)) == 1
 
 
-def test_failures_are_tried_again_as_often_as_was_asked_for(runs: Runs):
+def test_failures_are_retried_up_to_the_configured_limit(runs: Runs):
     runs.job("exit 7", "nodes: 1", chain("1m", 9, "restart: {failed: 2, without_progress: 9}\n"))
     runs.submit()
     assert "; failed 3 times (restart.failed: 2))" in runs.wait(code=7)
@@ -84,7 +84,7 @@ def test_a_run_that_failed_is_started_again_by_slurm_without_a_chain(runs: Runs)
     job = runs.submit()
     assert runs.wait() == f"run {runs.run.name}: done\n"
     assert runs.log(0, attempt=2) == "here\n"
-    assert f"job {job} is started again" in runs.batch_log()
+    assert f"job {job} is requeued" in runs.batch_log()
 
 
 def test_between_two_links_a_chain_waits_and_can_be_cancelled(runs: Runs):
@@ -93,13 +93,13 @@ def test_between_two_links_a_chain_waits_and_can_be_cancelled(runs: Runs):
     wait_until(lambda: len(runs.processes("sleep")) == 1, "the rank sleeps")
     runs.lab.run("scontrol", "hold", job)
     runs.lab.run("scancel", "--batch", "--signal=USR1", f"{job}_1", code=None)
-    wait_until(lambda: "link 1 of 3 ends here, the next goes on" in runs.batch_log(), "the link ends")
+    wait_until(lambda: "link 1 of 3 ends here, the next one continues" in runs.batch_log(), "the link ends")
     now = runs.wait_for("queued")
     assert now["job"] == job
-    assert now["reason"].startswith("link 2 of 3 comes next, ")
+    assert now["reason"].startswith("link 2 of 3 is next, ")
     refused = runs.stoker("resume", "last", code=2).err
-    assert refused.startswith(f"run {runs.run.name}: waits in the queue as job {job}\n")
-    assert runs.stoker("cancel").out == f"asked to end: job {job} (queued), run {runs.run.name}\n"
+    assert refused.startswith(f"run {runs.run.name}: is queued as job {job}\n")
+    assert runs.stoker("cancel").out == f"cancelling job {job} (queued), run {runs.run.name}\n"
     assert "cancelled" in runs.wait(code=None)
     wait_until(lambda: queue(runs) == "", "the queue is empty")
 
@@ -120,7 +120,7 @@ train: {model: cifar-resnet20, epochs: 4, batch: 16, seed: 3, optimizer: {lr: 0.
 data:
   train: {source: small, split: train}
 resources: {nodes: 2, ranks_per_node: 1, cpus_per_rank: 1}
-checkpoint: {every: 1 epoch, keep: 3}
+checkpoint: {every: 1 epoch, keep_last: 3}
 """
 
 
@@ -143,7 +143,7 @@ def test_a_chain_of_four_links_trains_to_the_weights_of_the_uncut_run(project: R
         # As the batch script does before the time is over; scancel may take 5 s to signal a job that has just begun.
         started = json.loads((attempt / "events-node-0000.jsonl").read_text().splitlines()[0])
         os.kill(started["pid"], signal.SIGUSR1)
-        text = f"link {link} of 4 ends here, the next goes on"
+        text = f"link {link} of 4 ends here, the next one continues"
         wait_until(lambda text=text: text in (run / "attempts/1/slurm.log").read_text(), text, 120)
     assert project.wait(run) == f"run {run.name}: done\n"
     assert len(attempts_of(run)) == 4
@@ -176,12 +176,12 @@ def test_a_chain_of_four_links_cut_by_a_limit_of_a_minute_trains_to_the_weights_
     links = len(attempts_of(run))
     assert links >= 4
     log = (run / "attempts/1/slurm.log").read_text()
-    assert [link for link in range(1, links) if f"link {link} of 40 ends here, the next goes on" not in log] == []
+    assert [link for link in range(1, links) if f"link {link} of 40 ends here, the next one continues" not in log] == []
     assert weights(run) == weights(uncut)
 
 
 @pytest.mark.soak
-def test_a_preempted_run_goes_on_by_itself_until_its_limit(runs: Runs):
+def test_a_preempted_run_restarts_up_to_its_limit(runs: Runs):
     runs.job(
         "[ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || sleep 600; echo attempt $(basename $STOKER_ATTEMPT_DIR)",
         "nodes: 1",
@@ -198,7 +198,7 @@ def test_a_preempted_run_goes_on_by_itself_until_its_limit(runs: Runs):
 
 @pytest.mark.soak
 @pytest.mark.needs("namespaces")
-def test_a_run_whose_node_is_killed_goes_on_by_itself(runs: Runs):
+def test_a_run_restarts_after_a_node_failure(runs: Runs):
     runs.job(
         "[ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || sleep 600; echo attempt $(basename $STOKER_ATTEMPT_DIR)", "nodes: 2"
     )
@@ -225,7 +225,7 @@ def test_a_node_lost_in_mid_epoch_costs_time_and_nothing_else(project: Runs):
         assert project.stoker("wait", run, timeout=600).out == f"run {run.name}: done\n"
     finally:
         fault(project.lab, "heal", "n2")
-    assert "is started again" in (run / "attempts/1/slurm.log").read_text()
+    assert "is requeued" in (run / "attempts/1/slurm.log").read_text()
     assert len(attempts_of(run)) == 2
     assert weights(run) == weights(uncut)
 
@@ -265,27 +265,27 @@ def submit(runs: Runs, file: str) -> dict:
 def test_a_run_begins_when_those_it_waits_for_are_done(runs: Runs):
     etl = submit(runs, write_job(runs, "etl", "while [ ! -e go ]; do sleep 0.1; done; date > etl.done"))
     pack = write_job(runs, "pack", "test -e etl.done && date > pack.done", "after: [etl.yaml]\n")
-    said = runs.stoker("submit", pack).out
-    assert f"\n  after {etl['run']}\n" in said
+    output = runs.stoker("submit", pack).out
+    assert f"\n  after {etl['run']}\n" in output
     train = submit(runs, write_job(runs, "train", "test -e pack.done && echo trained", "after: [pack, etl]\n"))
     script = Path(train["script"]).read_text()
     assert re.search(rf"\n#SBATCH --dependency=afterok:\d+,afterok:{etl['job']}\n", script)
     assert runs.wait_for("queued", run=train["run"])["reason"].startswith("after run ")
     (runs.folder / "go").touch()
     assert runs.wait(train["run"]) == f"run {train['run']}: done\n"
-    # What is done already is waited for no more.
+    # A finished predecessor is not waited for.
     again = submit(runs, "train.yaml")
     assert "--dependency" not in Path(again["script"]).read_text()
     assert runs.wait(again["run"]) == f"run {again['run']}: done\n"
 
 
-def test_a_failed_predecessor_is_told_and_not_waited_for(runs: Runs):
+def test_a_failed_predecessor_is_reported_and_ends_the_wait(runs: Runs):
     etl = submit(runs, write_job(runs, "etl", "while [ ! -e go ]; do sleep 0.1; done; exit 3"))
     train = submit(runs, write_job(runs, "train", "echo trained", "after: [etl]\n"))
     (runs.folder / "go").touch()
-    said = runs.wait(train["run"], code=130)
+    output = runs.wait(train["run"], code=130)
     assert re.match(
-        rf"run {train['run']}: cancelled \(after run {etl['run']}, which is failed: .*exit code 3\)\n", said
+        rf"run {train['run']}: cancelled \(after run {etl['run']}, which is failed: .*exit code 3\)\n", output
     )
     wait_until(lambda: queue(runs) == "", "the queue is empty")
     refused = runs.stoker("submit", "train.yaml", code=2).err

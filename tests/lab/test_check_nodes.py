@@ -30,10 +30,10 @@ def test_nodes_that_see_all_are_shown_with_their_disks_and_clocks(looks: Runs):
     done = looks.stoker("check", "job.yaml", "--on-nodes", "--json")
     value = json.loads(done.out)
     assert value["ready"] is True, value["findings"]
-    rungs = {rung["name"]: rung for rung in value["nodes"]["rungs"]}
-    assert rungs["storage"]["state"] == "passed"
-    assert rungs["storage"]["text"] == "3 paths the same on 2 ranks"
-    assert rungs["all-reduce"]["state"] == "passed"
+    steps = {step["name"]: step for step in value["nodes"]["checks"]}
+    assert steps["storage"]["state"] == "passed"
+    assert steps["storage"]["text"] == "3 paths the same on 2 ranks"
+    assert steps["all-reduce"]["state"] == "passed"
     hosts = value["nodes"]["hosts"]
     assert len({host["host"] for host in hosts}) == 2
     assert all(host["local_free"] > 0 and abs(host["clock_s"]) < 60 for host in hosts)
@@ -46,7 +46,7 @@ def test_nodes_that_see_all_are_shown_with_their_disks_and_clocks(looks: Runs):
 
 
 def test_a_path_that_one_node_does_not_see_is_named_with_the_node(looks: Runs):
-    """A list lies where every node has a disk of its own: here and on the first node it is, on the second it is not."""
+    """A list on node-local disks: it exists here and on the first node, but not on the second."""
     lab = looks.lab
     seeing, blind = lab.nodes[:2]
     path = lab.folder / "local" / "list.txt"
@@ -58,10 +58,10 @@ def test_a_path_that_one_node_does_not_see_is_named_with_the_node(looks: Runs):
     done = looks.stoker(
         "check", "job.yaml", "--on-nodes", "--set", f"slurm.extra=--nodelist={seeing},{blind}", code=1, timeout=120
     )
-    said = done.out.splitlines()
-    at = said.index(f"stage.copy: {path} on {blind}: is not there")
-    assert said[at + 1] == f"  it is well on {seeing}"
-    assert said[at + 2].startswith(f'  try: slurm: {{extra: ["--exclude={blind}"]}}')
+    output = done.out.splitlines()
+    at = output.index(f"stage.copy: {path} on {blind}: is not there")
+    assert output[at + 1] == f"  ok on {seeing}"
+    assert output[at + 2].startswith(f'  try: slurm: {{extra: ["--exclude={blind}"]}}')
     remove = ["rm", path]
     lab.run(*remove)
     looks.stoker("lab", "shell", seeing, "--name", lab.name, "--", *remove)

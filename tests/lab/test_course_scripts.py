@@ -1,5 +1,5 @@
 """Batch scripts as courses and clusters' guides print them, unchanged but for what a reader has to fill in, through
-`stoker submit SCRIPT` on a lab that has the modules, programs and data they expect: as they are, and as `stoker check --fix`
+`stoker submit SCRIPT` on a lab that has the modules, programs and data they expect: unchanged, and as `stoker check --fix`
 corrects them.
 
 Each PATCH lists every word that is filled in or scaled to the lab. The scripts themselves are other people's text and are
@@ -59,7 +59,7 @@ PATCHES: dict[str, dict[str, str]] = {
         "gpu:kepler:N": "gpu:2",
         "#SBATCH --qos=<qos_name>": "#",
         "outjobfile-J.out": "outjobfile-%J.out",
-        "(the notes go on:)": "",
+        "(the notes continue:)": "",
         "module load ...": "module load python/3.10",
         "execution commands": "srun echo rank",
     },
@@ -107,7 +107,7 @@ class Course(Runs):
         return fixed or name
 
     def made(self, folder: str) -> str:
-        """What submitting says of a log folder; `check --fix` has made it before."""
+        """The note of submit about a log folder; `check --fix` creates it before."""
         return "" if self.corrects else f"made  {folder}: "
 
     def submit(self, name: str, *words: str, code: int | None = 0) -> str:
@@ -123,7 +123,7 @@ class Course(Runs):
 NOT_MENDED = {"extremeweather.sh": {"results-left"}}
 
 
-@pytest.fixture(params=["as it is", "corrected"])
+@pytest.fixture(params=["unchanged", "corrected"])
 def course(lab: Lab, request: pytest.FixtureRequest) -> Course:
     return Course(lab, request.param == "corrected")
 
@@ -160,7 +160,7 @@ def test_one_gpu_with_its_data_in_a_tar(course: Course):
     assert course.log(0) == "['images'] 0\n"
 
 
-def test_a_chain_goes_on_from_its_last_checkpoint(course: Course):
+def test_a_chain_resumes_from_its_last_checkpoint(course: Course):
     course.write(course.home / "my_env/bin/activate", "")
     (course.home / "scratch/checkpoints/ml-test").mkdir(parents=True)
     train = """\
@@ -187,11 +187,11 @@ def test_a_virtual_environment_on_every_node(course: Course):
     assert sum(line.endswith("/env") for line in lines) == 2
 
 
-@pytest.mark.parametrize("corrects", [False, True], ids=["as it is", "corrected"])
+@pytest.mark.parametrize("corrects", [False, True], ids=["unchanged", "corrected"])
 def test_ddp_template_of_two_nodes_with_four_gpus(make_lab, corrects):
     lab = make_lab("course", "--nodes", "2", "--cpus", "32", "--gpus", "4")
     course = Course(lab, corrects)
-    meet = """\
+    rendezvous = """\
         import os, socket, sys, time
         address, port = sys.argv[sys.argv.index("--master_addr") + 1], int(sys.argv[sys.argv.index("--master_port") + 1])
         rank, world = int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"])
@@ -204,7 +204,7 @@ def test_ddp_template_of_two_nodes_with_four_gpus(make_lab, corrects):
                 try: socket.create_connection((address, port)).sendall(str(rank).encode()); break
                 except OSError: time.sleep(0.05)
         """
-    course.write(course.folder / "train.py", meet)
+    course.write(course.folder / "train.py", rendezvous)
     assert course.made("logs") in course.submit("ddp-demo.sh")
     course.wait()
     assert course.log(0) == f"met [1, 2, 3, 4, 5, 6, 7] {'WARN' if corrects else 'INFO'}\n"

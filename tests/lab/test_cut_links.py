@@ -51,15 +51,15 @@ def since(runs: Runs, began: float, pattern: str) -> tuple[re.Match, float]:
 
 
 def test_a_link_cut_between_two_ranks_is_named_within_ten_seconds(ring: Runs, firewall):
-    # The run is on n1, which hears both ranks as before.
+    # The run is on n1, which receives heartbeats of both ranks.
     firewall("n3", "n2")
     began = time.monotonic()
     found, took = since(
         ring,
         began,
-        r"^rank (\d) \((n\d)\) waits since \d\.\d s: rank (\d) \((n\d)\) acknowledges no packet of it, "
+        r"^rank (\d) \((n\d)\) has been blocked for \d\.\d s: rank (\d) \((n\d)\) acknowledges no packet of it, "
         r"the link between them is cut or blocked\n"
-        r"  try: stoker hello      \(in the same allocation: names every link that does not work\)$",
+        r"  try: stoker hello      \(in the same allocation: lists every broken link\)$",
     )
     assert {found[2], found[4]} == {"n2", "n3"}
     assert took < 10
@@ -74,7 +74,7 @@ def test_a_node_that_is_cut_off_is_named_within_ten_seconds_and_ends_the_run(rin
     _, took = since(
         ring,
         began,
-        r"^rank 2 \(n3\) gave no sign for [89]\.\d s, and its host acknowledges no packet: the node or its link is gone$",
+        r"^rank 2 \(n3\) sent no heartbeat for [89]\.\d s, and its host acknowledges no packets: the node or its link is down$",
     )
     assert took < 12  # gave up at 8 s
-    assert "failed (rank 2 (n3) gave no sign for" in ring.stoker("wait", code=1).out
+    assert "failed (rank 2 (n3) sent no heartbeat for" in ring.stoker("wait", code=1).out

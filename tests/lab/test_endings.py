@@ -1,4 +1,4 @@
-"""How runs and jobs end on a real cluster, and that each end is told from the others: by status, wait and the report."""
+"""Endings of runs and jobs on a real cluster, and how status, wait and the report distinguish them."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def attempts(runs: Runs) -> list[dict]:
     return run["attempts"]
 
 
-def test_a_run_that_takes_too_much_memory_says_so(runs: Runs):
+def test_a_run_reports_out_of_memory(runs: Runs):
     runs.job(f"exec python3 -c '{EAT}'", "nodes: 1, memory_per_node: 200MiB")
     runs.submit()
     ended = runs.wait(code=137)
@@ -28,7 +28,7 @@ def test_a_run_that_takes_too_much_memory_says_so(runs: Runs):
     assert attempts(runs)[0]["ending"] == "out of memory"
 
 
-def test_a_cancelled_run_has_an_exit_code_of_its_own(runs: Runs):
+def test_a_cancelled_run_has_a_distinct_exit_code(runs: Runs):
     runs.job("sleep 300", "nodes: 1")
     job = runs.submit()
     wait_until(lambda: runs.processes("sleep"), "the rank sleeps")
@@ -37,18 +37,18 @@ def test_a_cancelled_run_has_an_exit_code_of_its_own(runs: Runs):
     assert attempts(runs)[0]["ending"] == "cancelled"
 
 
-def test_a_run_that_failed_early_and_ended_well_says_both(runs: Runs):
+def test_a_run_that_failed_early_and_succeeded_reports_both(runs: Runs):
     runs.job("trainer train.py; echo cleaning up", "nodes: 1")
     runs.submit()
-    said = runs.wait(code=0).splitlines()
-    assert said[0] == f"run {runs.run.name}: done"
-    assert said[1].startswith("  but runs/") and ": trainer: not found" in said[1]
+    output = runs.wait(code=0).splitlines()
+    assert output[0] == f"run {runs.run.name}: done"
+    assert output[1].startswith("  but runs/") and ": trainer: not found" in output[1]
     runs.stoker("wait", "last", "--strict", code=1)
-    # Two pipes: which of two lines written at once came first, nobody can tell.
-    told = re.compile(r"rank-0000\.log:[12] tells of a failure: /bin/sh: 1: trainer: not found")
-    assert told.search(runs.stoker("status", "last").out)
+    # Two pipes: the order of lines written at the same time is undefined.
+    report = re.compile(r"rank-0000\.log:[12] contains a failure: /bin/sh: 1: trainer: not found")
+    assert report.search(runs.stoker("status", "last").out)
     (run,) = json.loads(runs.stoker("report", "last", "--json").out)["runs"]
-    assert any(told.search(note) for note in run["notes"])
+    assert any(report.search(note) for note in run["notes"])
 
 
 def test_each_attempt_of_a_requeued_run_keeps_its_ending(runs: Runs):
@@ -60,7 +60,7 @@ def test_each_attempt_of_a_requeued_run_keeps_its_ending(runs: Runs):
     assert "Job is pending execution" in runs.lab.run("scontrol", "requeue", job, code=1).err
     assert runs.wait() == f"run {runs.run.name}: done\n"
     first, second = attempts(runs)
-    # Slurm ends rank and supervisor at once, and kills what lives 5 s later: whether the supervisor heard of it first, and had the
+    # Slurm ends rank and supervisor at once, and kills what lives 5 s later: whether the supervisor noticed it first, and had the
     # time to write it down on a busy machine, is chance.
     assert first["ending"] == "requeued" and first["state"] in ("stopped", "failed", "lost"), runs.batch_log()
     assert (second["ending"], second["state"]) == (None, "done")
@@ -72,7 +72,7 @@ def test_a_job_that_no_run_has_is_followed_to_its_end(lab: Lab):
     (line,) = json.loads(lab.stoker("status", job, "--json").out)["jobs"]
     assert (line["state"], line["nodes"], line["name"]) == ("running", "n1", "job.sh")
     wait_until(lambda: lab.stoker("logs", job).out == "begun\n", "its log is there")
-    assert lab.stoker("cancel", job).out == f"asked to end: job {job} (running)\n"
+    assert lab.stoker("cancel", job).out == f"cancelling job {job} (running)\n"
     assert lab.stoker("wait", job, code=130).out.startswith(f"job {job}: cancelled")
 
 
@@ -82,10 +82,10 @@ def test_a_foreign_job_that_fails_gives_its_exit_code_and_log(lab: Lab):
     assert lab.stoker("logs", "-f", job).out == "no data\n"
 
 
-def test_a_foreign_script_that_went_on_after_a_failure_is_doubted(lab: Lab):
+def test_a_user_script_that_ignored_a_failure_is_flagged(lab: Lab):
     job = lab.submit("trainer train.py\nsrun -n1 false\necho done")
     ended = lab.stoker("wait", job, code=0).out.splitlines()
-    assert ended[0] == f"job {job}: done (its script ended with 0, but a step ended with exit code 1)"
+    assert ended[0] == f"job {job}: done (its script exited with 0, but a step ended with exit code 1)"
     assert ended[1].startswith(f"  but slurm-{job}.out:1: ")
     assert ended[1].endswith("line 2: trainer: command not found")
 
@@ -107,7 +107,7 @@ def test_watching_a_run_ends_with_it(runs: Runs):
 
 
 @pytest.mark.soak
-def test_a_preempted_run_is_told_and_goes_on(runs: Runs):
+def test_a_preempted_run_is_reported_and_restarts(runs: Runs):
     lab = runs.lab
     keep = "trap '' TERM; [ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || while :; do sleep 1; done"
     runs.job(keep, "nodes: 1", "slurm: {partition: low}\ntimeouts: {grace: 60s}\n")
@@ -121,7 +121,7 @@ def test_a_preempted_run_is_told_and_goes_on(runs: Runs):
 
 
 @pytest.mark.soak
-def test_a_run_whose_node_dies_is_told_and_goes_on(runs: Runs):
+def test_a_node_failure_is_reported_and_the_run_restarts(runs: Runs):
     lab = runs.lab
     runs.job("[ $(basename $STOKER_ATTEMPT_DIR) = 2 ] || sleep 300", "nodes: 1", "slurm: {extra: [--nodelist=n2]}\n")
     runs.submit()
@@ -133,7 +133,7 @@ def test_a_run_whose_node_dies_is_told_and_goes_on(runs: Runs):
     assert attempts(runs)[1]["ending"] is None
 
 
-def test_a_controller_that_is_killed_is_told(lab: Lab):
+def test_a_killed_controller_is_reported(lab: Lab):
     job = lab.submit("sleep 60")
     lab.wait_for(job, "RUNNING")
     wait_for_written_state(lab)

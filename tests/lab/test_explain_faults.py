@@ -104,18 +104,18 @@ WAITING = [
 
 
 @pytest.mark.parametrize(("options", "reason"), WAITING)
-def test_why_a_job_waits_is_told_in_plain_words(lab: Lab, options, reason):
+def test_pending_reasons_are_explained_in_plain_words(lab: Lab, options, reason):
     if reason == "Dependency":
         lab.wait_for(lab.submit("sleep 300", "--job-name=first"), "RUNNING")
     job = lab.submit("true", *options)
 
     def waiting() -> dict | None:
-        told = explain(lab, job)["waiting"]
-        return told if told["reason"] == reason else None
+        report = explain(lab, job)["waiting"]
+        return report if report["reason"] == reason else None
 
-    told = wait_until(waiting, f"{job} waits for {reason}")
-    assert told["words"] and told["sooner"]
-    assert told["for_ever"] == (reason == "JobHeldUser")
+    report = wait_until(waiting, f"{job} waits for {reason}")
+    assert report["description"] and report["advice"]
+    assert report["permanent"] == (reason == "JobHeldUser")
 
 
 @pytest.mark.soak
@@ -153,17 +153,17 @@ def test_a_run_whose_time_limit_slurm_set_to_now_ran_out_of_time(runs: Runs):
     runs.wait(code=124)
     found = explain_run(runs)
     assert (found["rule"], found["certainty"]) == ("time-limit", "known"), found
-    told = explain(runs.lab, job)["diagnosis"]  # seen from a folder without runs: a job like any other
-    assert (told["rule"], told["certainty"]) == ("time-limit", "known"), told
+    report = explain(runs.lab, job)["diagnosis"]  # seen from a folder without runs: a job like any other
+    assert (report["rule"], report["certainty"]) == ("time-limit", "known"), report
 
 
-def test_a_run_that_was_over_its_own_time_says_so(runs: Runs):
+def test_a_run_reports_its_own_timeout(runs: Runs):
     runs.job("exec sleep 300", "nodes: 1, time: 3s", "timeouts: {grace: 1s}\n")
     job = runs.submit()
     runs.wait(code=124)
     for found in (explain_run(runs), explain(runs.lab, job, cwd=runs.folder)["diagnosis"]):
         assert found["certainty"] == "known", found
-        assert found["cause"] == "its time was over: 3s (resources.time)", found
+        assert found["cause"] == "its time limit was reached: 3s (resources.time)", found
 
 
 def test_a_job_of_ones_own_that_ran_out_of_time_is_explained_by_its_id(lab: Lab):

@@ -1,4 +1,4 @@
-"""The kinds of `stoker lab fault` that tests/lab/test_explain_faults.py has not: what is told of a run that met one."""
+"""The faults that tests/lab/test_explain_faults.py does not cover: how `stoker explain` reports them."""
 
 import json
 import shutil
@@ -58,19 +58,19 @@ def test_a_preempted_run_was_preempted(runs: Runs):
     assert "preempt" in found["rule"], found
 
 
-def test_a_job_for_a_drained_node_is_told_what_it_waits_for(lab: Lab):
+def test_the_pending_reason_of_a_drained_node_is_explained(lab: Lab):
     fault(lab, "drain", "n2")
     try:
         job = lab.submit("true", "--nodelist=n2")
 
         def waiting() -> dict | None:
-            told = explain(lab, job)["waiting"]
-            return told if told and told["reason"] not in ("None", "Priority") else None
+            report = explain(lab, job)["waiting"]
+            return report if report and report["reason"] not in ("None", "Priority") else None
 
-        told = wait_until(waiting, f"{job} waits for its node")
-        assert told["reason"].startswith("ReqNodeNotAvail"), told
-        assert "n2" in told["words"] or "node" in told["words"], told
-        assert told["sooner"], told
+        report = wait_until(waiting, f"{job} waits for its node")
+        assert report["reason"].startswith("ReqNodeNotAvail"), report
+        assert "n2" in report["description"] or "node" in report["description"], report
+        assert report["advice"], report
     finally:
         fault(lab, "heal", "n2")
     lab.wait_for(job, "COMPLETED")

@@ -1,4 +1,4 @@
-"""Every fault does what it says, seen from inside a job or from Slurm, and heals."""
+"""Every fault has its documented effect, observed in a job or in Slurm, and heals."""
 
 import os
 import re
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.needs("slurm", "namespaces")
 
 @pytest.fixture
 def job(lab) -> Job:
-    """A job of two tasks, on n1 and n2, that tells what its network is like."""
+    """A job of two tasks, on n1 and n2, that reports the state of its network."""
     return start_probe(lab, "n1,n2")
 
 
@@ -40,8 +40,8 @@ def test_a_cut_cable_lets_no_packet_through(lab, job):
 
 
 def test_a_slow_cable_slows_what_passes(lab, job):
-    said = fault(lab, "slow", "n2", "--rate", "1mbit")
-    assert said == "n2: link slowed each way: 1mbit (stoker lab fault heal n2)"
+    output = fault(lab, "slow", "n2", "--rate", "1mbit")
+    assert output == "n2: link slowed each way: 1mbit (stoker lab fault heal n2)"
     # 100 kB less a burst of 16 kB at 1 Mbit/s.
     job.next_network(lambda n: n["tcp"] is not None and n["tcp"] > 0.6, "100 kB take long")
     assert fault(lab, "heal", "n2") == "n2: link at full speed"
@@ -49,8 +49,8 @@ def test_a_slow_cable_slows_what_passes(lab, job):
 
 
 def test_a_lossy_cable_loses_packets(lab, job):
-    said = fault(lab, "slow", "n2", "--loss", "50%")
-    assert said == "n2: link slowed each way: 50 % of packets lost (stoker lab fault heal n2)"
+    output = fault(lab, "slow", "n2", "--loss", "50%")
+    assert output == "n2: link slowed each way: 50 % of packets lost (stoker lab fault heal n2)"
     job.next_network(lambda n: 0 < n["udp"] < 35, "a quarter of the packets come back")
     assert fault(lab, "heal", "n2") == "n2: link at full speed"
     job.next_network(lambda n: n["udp"] == 50, "all packets come back")
@@ -65,7 +65,7 @@ def kernel_can_delay() -> bool:
     return tried.returncode == 0
 
 
-def test_a_cable_delays_where_the_kernel_can_and_says_so_where_not(lab, job):
+def test_a_link_delays_if_the_kernel_supports_it_and_reports_it_otherwise(lab, job):
     if not kernel_can_delay():
         assert refusal(lab, "slow", "n2", "--delay", "20ms", code=3) == (
             "n2: this kernel cannot delay packets (--delay; it has no sch_netem)\n"
@@ -73,27 +73,27 @@ def test_a_cable_delays_where_the_kernel_can_and_says_so_where_not(lab, job):
         )
         assert in_force(lab) == []
         return
-    said = fault(lab, "slow", "n2", "--delay", "400ms")
-    assert said == "n2: link slowed each way: 400ms later (stoker lab fault heal n2)"
+    output = fault(lab, "slow", "n2", "--delay", "400ms")
+    assert output == "n2: link slowed each way: 400ms later (stoker lab fault heal n2)"
     job.next_network(lambda n: n["tcp"] is not None and n["tcp"] > 0.8, "a round trip takes long")
 
 
-def test_a_frozen_rank_stands_still_and_goes_on(lab, job):
-    said = fault(lab, "freeze", job.id, "--rank", "1")
-    assert said == f"{job.id}: rank 1 on n2 frozen (stoker lab fault heal {job.id})"
+def test_a_frozen_rank_stops_and_continues(lab, job):
+    output = fault(lab, "freeze", job.id, "--rank", "1")
+    assert output == f"{job.id}: rank 1 on n2 frozen (stoker lab fault heal {job.id})"
     assert not job.beats(1, 1)
     assert job.beats(0)
     assert job.state() == "RUNNING"
-    assert fault(lab, "heal", job.id) == f"{job.id}: rank 1 goes on"
+    assert fault(lab, "heal", job.id) == f"{job.id}: rank 1 continues"
     assert job.beats(1)
 
 
 def test_a_full_local_disk_refuses_writes_on_that_node_only(lab):
-    # Each node tries when it is told to, and tells how it went in a file named for it and the try.
+    # Each node tries on request, and reports the result in a file named after the node and the attempt.
     script = """srun bash -c 'for try in 1 2 3; do
       until [ -e try-$try ]; do sleep 0.05; done
-      head -c 1M /dev/zero > $SLURM_TMPDIR/file-$try && said=ok || said=full
-      echo $said > new-$SLURMD_NODENAME; mv new-$SLURMD_NODENAME disk-$SLURMD_NODENAME-$try
+      head -c 1M /dev/zero > $SLURM_TMPDIR/file-$try && result=ok || result=full
+      echo $result > new-$SLURMD_NODENAME; mv new-$SLURMD_NODENAME disk-$SLURMD_NODENAME-$try
     done'"""
     job = submit(lab, script, "--nodes=2", "--ntasks-per-node=1", "--nodelist=n2,n4")
 
@@ -114,32 +114,32 @@ def test_a_full_local_disk_refuses_writes_on_that_node_only(lab):
 
 
 def test_a_large_disk_of_the_host_is_not_filled(lab):
-    said = refusal(lab, "fill", "shared")
-    assert said.startswith("shared: the shared disk is a folder of this host, where ")
-    assert said.endswith(
-        " are free: filling it would fill the host (at most 2GiB)\n"
+    output = refusal(lab, "fill", "shared")
+    assert output.startswith("shared: the shared disk is a folder of this host with ")
+    assert output.endswith(
+        " free: filling it would fill the host (limit 2GiB)\n"
         "  try: STOKER_LAB_DIR=/a/small/disk stoker lab up     (or: --mode namespaces, and a node's disk)\n"
     )
 
 
 def test_a_drained_node_finishes_its_jobs_and_gets_no_more(lab, job):
-    said = fault(lab, "drain", "n2")
-    assert said == "n2: drained: its jobs run on, nothing starts there (stoker lab fault heal n2)"
+    output = fault(lab, "drain", "n2")
+    assert output == "n2: drained: its jobs continue, no job starts there (stoker lab fault heal n2)"
     assert "drain" in lab.run("sinfo", "-h", "-n", "n2", "-o", "%T").out
     later = submit(lab, "hostname", "--nodelist=n2")
     wait_until(lambda: "Node" in lab.run("squeue", "-h", "-j", later.id, "-o", "%r").out, "the job waits for the node")
     assert job.beats(1)
     assert refusal(lab, "drain", "n2", code=1).startswith("n2: drained since ")
-    assert fault(lab, "heal", "n2") == "n2: takes jobs again"
+    assert fault(lab, "heal", "n2") == "n2: accepts jobs again"
     later.wait("COMPLETED")
     assert later.read("log") == "n2\n"
 
 
-def test_a_step_that_takes_too_much_memory_is_killed_and_its_log_tells_why(lab, job):
-    said = fault(lab, "oom", job.id)
-    assert said == (
+def test_a_step_over_its_memory_is_killed_with_the_reason_in_its_log(lab, job):
+    output = fault(lab, "oom", job.id)
+    assert output == (
         f"{job.id}: step {job.id}.1 took 256M of its 64M and Slurm killed it;"
-        " without cgroups no state tells why, only its log (nothing to heal)"
+        " without cgroups only its log shows the reason (nothing to heal)"
     )
     assert in_force(lab) == []
     log = lab.folder / "log/slurmd-n1.log"
@@ -149,8 +149,8 @@ def test_a_step_that_takes_too_much_memory_is_killed_and_its_log_tells_why(lab, 
 
 def test_a_limit_that_is_still_ahead_can_be_given_back(lab, job):
     limit = lab.run("squeue", "-h", "-j", job.id, "-o", "%l").out.strip()
-    said = fault(lab, "expire", job.id, "--after", "10m")
-    assert said == f"{job.id}: time limit expires in 600 s (was {limit}) (stoker lab fault heal {job.id})"
+    output = fault(lab, "expire", job.id, "--after", "10m")
+    assert output == f"{job.id}: time limit expires in 600 s (was {limit}) (stoker lab fault heal {job.id})"
     end = lab.run("squeue", "-h", "-j", job.id, "-o", "%e", env={"SLURM_TIME_FORMAT": "%s"}).out
     assert time.time() + 500 < float(end) < time.time() + 601
     assert fault(lab, "heal", job.id) == f"{job.id}: time limit is {limit} again"
@@ -159,8 +159,10 @@ def test_a_limit_that_is_still_ahead_can_be_given_back(lab, job):
 
 @pytest.mark.parametrize(("verb", "done"), [("kill", "killed"), ("freeze", "frozen")])
 def test_a_node_without_its_daemon_starts_nothing_and_its_jobs_run_on(lab, job, verb, done):
-    said = fault(lab, verb, "n2")
-    assert said == (f"n2: slurmd {done}: its jobs run on until Slurm misses the node (stoker lab fault heal n2)")
+    output = fault(lab, verb, "n2")
+    assert output == (
+        f"n2: slurmd {done}: its jobs continue until Slurm marks the node down (stoker lab fault heal n2)"
+    )
     later = submit(lab, "hostname", "--nodelist=n2", "--ntasks=1")
     assert job.beats(1, 2)
     assert not later.has("log")
@@ -175,15 +177,15 @@ def test_a_node_without_its_daemon_starts_nothing_and_its_jobs_run_on(lab, job, 
 def test_without_the_controller_jobs_run_on_and_no_command_is_answered(lab, job, verb, done):
     if verb == "kill":
         wait_for_written_state(lab)
-    said = fault(lab, verb, "controller")
-    assert said == (
-        f"controller: slurmctld {done}: jobs run on, nothing starts, no command is answered"
+    output = fault(lab, verb, "controller")
+    assert output == (
+        f"controller: slurmctld {done}: jobs continue, no job starts, commands get no answer"
         " (stoker lab fault heal controller)"
     )
     assert lab.run("timeout", "1", "squeue", code=124).out == ""
     assert job.beats(0) and job.beats(1)
     assert refusal(lab, "drain", "n1", code=3) == (
-        "LAB: its controller does not answer (a fault of it is in force)\n  try: stoker lab fault heal controller\n"
+        "LAB: the controller does not answer (it has an active fault)\n  try: stoker lab fault heal controller\n"
     )
     assert fault(lab, "heal", "controller") == "controller: slurmctld answers"
     assert job.state() == "RUNNING"
@@ -201,9 +203,9 @@ def test_faults_are_listed_and_healed_by_any_other_process(lab, job):
         ("freeze", "n4", None),
         ("freeze", job.id, 0),
     ]
-    assert refusal(lab, "heal", "n1", code=1) == f"n1: nothing to heal in LAB (in force: n3, n4, {job.id})\n"
-    assert fault(lab, "heal") == f"n3: link up\nn4: slurmd answers\n{job.id}: rank 0 goes on"
-    assert fault(lab, "heal") == "LAB: no fault in force"
+    assert refusal(lab, "heal", "n1", code=1) == f"n1: nothing to heal in LAB (active: n3, n4, {job.id})\n"
+    assert fault(lab, "heal") == f"n3: link up\nn4: slurmd answers\n{job.id}: rank 0 continues"
+    assert fault(lab, "heal") == "LAB: no active faults"
 
 
 @pytest.mark.parametrize("is_submitted", [False, True], ids=["before", "after"])
@@ -229,29 +231,29 @@ def test_what_a_killed_command_left_half_done_heals(lab, tmp_path, is_submitted)
     (victim.folder / "stop").touch()
 
 
-def test_a_killed_rank_leaves_and_the_others_stay(lab):
+def test_a_killed_rank_exits_and_its_peers_stay(lab):
     job = start_probe(lab, "n3,n4")
-    assert refusal(lab, "kill", job.id) == f"{job.id}: which of its ranks? (--rank N)\n"
+    assert refusal(lab, "kill", job.id) == f"{job.id}: --rank N is required\n"
     assert refusal(lab, "kill", job.id, "--rank", "7") == f"{job.id}: has no rank 7 (ranks 0-1 run)\n"
     assert fault(lab, "kill", job.id, "--rank", "1") == f"{job.id}: rank 1 on n4 killed (signal 9) (nothing to heal)"
-    wait_until(lambda: "error: n4: task 1: Killed" in job.read("log"), "srun tells")
+    wait_until(lambda: "error: n4: task 1: Killed" in job.read("log"), "srun reports it")
     assert not job.beats(1, 0.5)
     assert job.beats(0)
 
 
-def test_what_cannot_be_done_is_said_exactly(lab, job, stoker):
-    assert refusal(lab, "cut", "n9", code=1) == "n9: no such node in LAB (there are: n1, n2, n3, n4)\n"
+def test_impossible_faults_have_exact_errors(lab, job, stoker):
+    assert refusal(lab, "cut", "n9", code=1) == "n9: no such node in LAB (available: n1, n2, n3, n4)\n"
     assert refusal(lab, "expire", "99999", code=1) == "99999: no such job in LAB\n"
-    assert refusal(lab, "preempt", "n1") == "n1: is no job id\n"
+    assert refusal(lab, "preempt", "n1") == "n1: not a job id\n"
     assert refusal(lab, "preempt", job.id) == (
-        f"{job.id}: runs in partition 'cpu', where no job is preempted\n  try: sbatch --partition low ...\n"
+        f"{job.id}: runs in partition 'cpu', which has no preemption\n  try: sbatch --partition low ...\n"
     )
-    assert refusal(lab, "oom", job.id, "--rank", "1") == f"{job.id}: oom is of a whole job (--rank 1)\n"
+    assert refusal(lab, "oom", job.id, "--rank", "1") == f"{job.id}: oom applies to a whole job (--rank 1)\n"
     assert refusal(lab, "kill", "n1", "--rank", "1") == "n1: has no ranks (--rank 1)\n"
-    assert refusal(lab, "cutt", "n1") == "no fault 'cutt'; did you mean 'cut'?\n  try: stoker lab fault\n"
-    assert refusal(lab, "cut") == "cut: of what? (NODE)\n  try: stoker lab fault\n"
-    assert refusal(lab, "cut", "n1", "--rate", "1mbit") == "lab fault cut: --rate, --delay and --loss are of slow\n"
-    assert refusal(lab, "cut", "n1", "--after", "1s") == "lab fault cut: --after is of expire\n"
+    assert refusal(lab, "cutt", "n1") == "unknown fault 'cutt'; did you mean 'cut'?\n  try: stoker lab fault\n"
+    assert refusal(lab, "cut") == "cut: needs a target (NODE)\n  try: stoker lab fault\n"
+    assert refusal(lab, "cut", "n1", "--rate", "1mbit") == "lab fault cut: --rate, --delay and --loss need slow\n"
+    assert refusal(lab, "cut", "n1", "--after", "1s") == "lab fault cut: --after needs expire\n"
     assert refusal(lab, "slow", "n1", "--rate", "fast") == (
         "lab fault: --rate: 'fast' is not a rate (as in 500kbit, 10mbit or 1gbit)\n"
     )
@@ -260,7 +262,7 @@ def test_what_cannot_be_done_is_said_exactly(lab, job, stoker):
     )
     done = submit(lab, "true", "--ntasks=1")
     done.wait("COMPLETED")
-    assert refusal(lab, "expire", done.id) == f"{done.id}: does not run (COMPLETED)\n"
+    assert refusal(lab, "expire", done.id) == f"{done.id}: not running (COMPLETED)\n"
     nowhere = stoker("lab", "fault", "cut", "n1", "--name", "nowhere", code=1).err
     assert nowhere.startswith("nowhere: no such lab") and nowhere.endswith("  try: stoker lab up --name nowhere\n")
     assert in_force(lab) == []
@@ -289,10 +291,10 @@ def test_in_processes_mode_links_stay_and_the_rest_works(small_disk, make_lab):
     fault(lab, "freeze", job.id, "--rank", "1")
     assert not job.beats(1, 0.5)
     # The shared disk is small enough to be filled.
-    said = fault(lab, "fill", "shared")
-    assert re.fullmatch(r"shared: shared disk full \(.* taken\) \(stoker lab fault heal shared\)", said)
+    output = fault(lab, "fill", "shared")
+    assert re.fullmatch(r"shared: shared disk full \(.* taken\) \(stoker lab fault heal shared\)", output)
     with pytest.raises(OSError, match="No space left"):
         (lab.shared / "file").write_bytes(bytes(1 << 20))
-    assert re.fullmatch(rf"{job.id}: rank 1 goes on\nshared: .* free", fault(lab, "heal"))
+    assert re.fullmatch(rf"{job.id}: rank 1 continues\nshared: .* free", fault(lab, "heal"))
     assert job.beats(1)
     (lab.shared / "file").write_bytes(bytes(1 << 20))

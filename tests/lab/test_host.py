@@ -138,9 +138,9 @@ def test_a_job_goes_there_runs_and_comes_back(laptop):
     assert laptop("logs", "last", "--rank", "0").out == "from the laptop\ntool\n"
     (run,) = json.loads(laptop("status", "--json").out)["runs"]
     assert (run["run"], run["state"]) == (submitted["run"], "failed")
-    told = laptop("fetch", "last").out
-    assert told.startswith(f"fetched {submitted['run']} from login: ")
-    assert f"stoker report runs/{submitted['run']}" in told
+    report = laptop("fetch", "last").out
+    assert report.startswith(f"fetched {submitted['run']} from login: ")
+    assert f"stoker report runs/{submitted['run']}" in report
     # All that is asked of it here is answered here.
     here = subprocess.run(
         [BIN / "stoker", "logs", "last", "--rank", "0"],
@@ -150,7 +150,7 @@ def test_a_job_goes_there_runs_and_comes_back(laptop):
         text=True,
     )
     assert here.stdout == "from the laptop\ntool\n"
-    assert laptop("fetch", "last").out.splitlines()[0].endswith(", in place of an older copy")
+    assert laptop("fetch", "last").out.splitlines()[0].endswith(", replacing an older copy")
     assert {entry.name for entry in (laptop.folder / "runs").iterdir()} == {submitted["run"]}
 
 
@@ -158,7 +158,7 @@ def test_a_run_that_was_not_fetched_is_not_replaced(laptop):
     laptop.job("true")
     run = json.loads(laptop("submit", "job.yaml", "--json").out)["run"]
     (laptop.folder / "runs" / run).mkdir(parents=True)
-    assert laptop("fetch", run, code=1).err == f"runs/{run}: is there already, and was not fetched\n"
+    assert laptop("fetch", run, code=1).err == f"runs/{run}: already exists, and was not fetched\n"
     assert {entry.name for entry in (laptop.folder / "runs").iterdir()} == {run}
 
 
@@ -200,7 +200,7 @@ HOSTILE = [
 ]
 
 
-def test_no_name_meets_a_shell_there(laptop):
+def test_no_name_is_interpreted_by_a_remote_shell(laptop):
     for name in HOSTILE:
         (laptop.folder / name).write_text(name)
     laptop.job('for each in *; do printf "%s\\n" "$each"; done')
@@ -209,7 +209,7 @@ def test_no_name_meets_a_shell_there(laptop):
     laptop("wait")
     there = set(laptop("logs", "last", "--rank", "0").out.splitlines())
     assert there == {*HOSTILE, "job.yaml", "runs"}
-    assert laptop("status", "$(touch pwned)", code=1).err.startswith("run '$(touch pwned)': none such in runs")
+    assert laptop("status", "$(touch pwned)", code=1).err.startswith("run '$(touch pwned)': not found in runs")
     odd = laptop.cluster.parent / "odd $(touch pwned) 'x'"
     laptop("submit", "job.yaml", host=f"login:{odd}")
     assert (odd / "job.yaml").exists()
@@ -218,7 +218,7 @@ def test_no_name_meets_a_shell_there(laptop):
         assert not (folder / "pwned").exists()
 
 
-def test_without_a_folder_one_stands_for_this_one(laptop):
+def test_without_a_folder_a_mirror_of_the_current_one_is_used(laptop):
     name = f"far-{os.getpid()}"
     moved = laptop.folder.rename(laptop.folder.parent / name)
     laptop.folder = moved
@@ -259,7 +259,7 @@ def test_logs_are_followed_and_ctrl_c_leaves_nothing_there(laptop):
                 continue
         return count
 
-    wait_until(lambda: followers() == 1, "those that nobody listens to have ended")
+    wait_until(lambda: followers() == 1, "followers without a reader have exited")
     (laptop.cluster / "go").write_text("")
     assert following.stdout.read() == "last\n"
     assert following.wait(60) == 0
@@ -283,13 +283,13 @@ def test_a_script_of_ones_own_goes_there_too(laptop):
     laptop("submit", "scripts/train.sh", "an argument")
     laptop("wait")
     assert laptop("logs", "last", "--rank", "0").out == "data\nan argument\n"
-    # Its log lies where the script wants it; fetched it is whole.
+    # The script chooses the path of its log; the fetched copy is complete.
     laptop("fetch", "last")
     (log,) = laptop.folder.glob("runs/*/attempts/1/rank-0000.log")
     assert log.read_text() == "data\nan argument\n"
 
 
-def test_what_goes_wrong_on_the_way_is_told(laptop):
+def test_connection_errors_are_reported(laptop):
     laptop.job("true")
     refused = laptop("status", code=3, host="closed").err
     assert re.fullmatch(
@@ -298,46 +298,46 @@ def test_what_goes_wrong_on_the_way_is_told(laptop):
     assert "Permission denied" in laptop("status", code=3, host="locked").err
     assert laptop("status", code=3, host="nowhere.invalid").err.startswith("nowhere.invalid: ssh: Could not resolve")
     missing = laptop("status", "--host-program", "/opt/no $stoker", code=3).err
-    assert missing.startswith("login: there is no /opt/no $stoker in the PATH that ssh gives a command (")
-    assert missing.endswith("\n  try: --host-program PATH, where it lies there\n")
+    assert missing.startswith("login: /opt/no $stoker is not in the PATH of ssh commands (")
+    assert missing.endswith("\n  try: --host-program PATH      (its path on the host)\n")
     assert laptop("status", "--host-program", "/bin/false", code=3).err.startswith(
-        "login: /bin/false there takes no calls (exit code 1)"
+        "login: /bin/false on the host does not support --host (exit code 1)"
     )
     assert laptop("status", code=2, host="-oProxyCommand=true").err == (
-        "--host -oProxyCommand=true: no host (as in login.cluster, ada@login.cluster:exp)\n"
+        "--host -oProxyCommand=true: invalid host (examples: login.cluster, ada@login.cluster:exp)\n"
     )
     assert laptop("submit", "../job.yaml", code=1).err == "../job.yaml: no such file\n"
     (laptop.folder.parent / "job.yaml").write_text("run: 'true'\n")
     assert laptop("submit", "../job.yaml", code=2).err == (
-        "../job.yaml: not named from the current folder down, which is what the host has (--host)\n"
+        "../job.yaml: must be a relative path below the current folder (--host)\n"
     )
     laptop.ssh("exit 255")
     assert laptop("status", code=3).err.startswith("login: ssh: exit code 255\n")
     (laptop.programs / "ssh").unlink()
     laptop.env["PATH"] = str(laptop.programs)
-    assert laptop("status", code=3).err == "ssh: no such program in PATH\n"
+    assert laptop("status", code=3).err == "ssh: program not found in PATH\n"
 
 
-def test_another_version_there_is_told(laptop):
+def test_a_different_remote_version_is_reported(laptop):
     other = laptop.folder.parent / "stoker"
     other.write_text('#!/bin/sh\necho "Welcome!"; echo "stoker-remote $2 99.1"; cat > /dev/null\n')
     other.chmod(0o755)
     here = subprocess.run([BIN / "stoker", "--version"], capture_output=True, text=True).stdout.split()[1]
     assert laptop("status", "--host-program", other, code=2).err == (
-        f"login: stoker 99.1 there, and {here} here\n"
-        "  try: install the same version there, or name it: --host-program PATH\n"
+        f"login: stoker 99.1 on the host, {here} here\n"
+        "  try: install the same version on the host, or: --host-program PATH\n"
     )
 
 
-def test_a_connection_that_breaks_is_told(laptop):
+def test_a_broken_connection_is_reported(laptop):
     broken = laptop.folder.parent / "stoker"
     broken.write_text(f'#!/bin/sh\n"{BIN}/stoker" "$@" &\nsleep 1; kill -9 $PPID\n')
     broken.chmod(0o755)
     laptop.job("sleep 600")
     laptop("submit", "job.yaml")
     begin = time.monotonic()
-    said = laptop("wait", "--host-program", broken, code=3).err
-    assert said.splitlines()[-1].startswith("login: the connection has broken (ssh: exit code ")
+    output = laptop("wait", "--host-program", broken, code=3).err
+    assert output.splitlines()[-1].startswith("login: connection lost (ssh: exit code ")
     assert time.monotonic() - begin < 60
 
 
@@ -345,8 +345,8 @@ def test_words_of_a_shell_and_a_closed_reader_do_no_harm(laptop):
     chatty = laptop.folder.parent / "stoker"
     chatty.write_text(f'#!/bin/sh\nprintf "motd without an end"\nexec "{BIN}/stoker" "$@"\n')
     chatty.chmod(0o755)
-    said = json.loads(laptop("status", "--json", "--host-program", chatty).out)
-    assert said["runs"] == []
+    output = json.loads(laptop("status", "--json", "--host-program", chatty).out)
+    assert output["runs"] == []
     read, write = os.pipe()
     os.close(read)
     process = laptop.start("status", "--host", laptop.host, stdout=write)

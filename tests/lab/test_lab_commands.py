@@ -1,4 +1,4 @@
-"""`stoker lab up|status|env|shell|logs`: what they say, what they refuse and why."""
+"""`stoker lab up|status|env|shell|logs`: output and errors."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def odd_lab() -> Iterator[Lab]:
     stop_lab(name)
 
 
-def test_status_tells_nodes_jobs_and_what_does_not_run(lab):
+def test_status_shows_nodes_jobs_and_stopped_daemons(lab):
     job = lab.submit("sleep 300", "-w", "n2", "-o", "log")
     lab.wait_for(job, "RUNNING")
     lab.submit("sleep 300", "--hold", "-o", "log")
@@ -44,24 +44,26 @@ def test_status_tells_nodes_jobs_and_what_does_not_run(lab):
     assert rows[6] == ["jobs: 1 running, 1 pending"]
 
     lab.stoker("lab", "fault", "kill", "n3", "--name", lab.name)
-    assert re.search(r"^n3 .* slurmd does not run$", lab.stoker("lab", "status", "--name", lab.name).out, re.MULTILINE)
-    (told,) = json.loads(lab.stoker("lab", "status", "--name", lab.name, "--json").out)["labs"]
-    assert (told["answering"], told["running"], told["pending"]) == (True, 1, 1)
-    assert [node["daemon"] for node in told["nodes"]] == [True, True, False, True]
-    assert told["nodes"][1]["jobs"] == [job]
-    assert told["daemons"] == {"munged": True, "slurmctld": True}
+    assert re.search(
+        r"^n3 .* slurmd is not running$", lab.stoker("lab", "status", "--name", lab.name).out, re.MULTILINE
+    )
+    (report,) = json.loads(lab.stoker("lab", "status", "--name", lab.name, "--json").out)["labs"]
+    assert (report["answering"], report["running"], report["pending"]) == (True, 1, 1)
+    assert [node["daemon"] for node in report["nodes"]] == [True, True, False, True]
+    assert report["nodes"][1]["jobs"] == [job]
+    assert report["daemons"] == {"munged": True, "slurmctld": True}
 
 
 def test_the_environment_is_all_that_slurm_needs(lab, stoker):
-    told = json.loads(lab.stoker("lab", "env", "--name", lab.name, "--json", env={"MODULEPATH": "/site/modules"}).out)
-    assert told == {
+    report = json.loads(lab.stoker("lab", "env", "--name", lab.name, "--json", env={"MODULEPATH": "/site/modules"}).out)
+    assert report == {
         "SLURM_CONF": f"{lab.folder}/etc/slurm.conf",
         "MODULEPATH": f"{lab.folder}/modules:/site/modules",
     }
     script = 'eval "$("$0" lab env --name "$1")" && sinfo --noheader --format=%D --partition=debug'
     bare = {"PATH": os.environ["PATH"], "STOKER_LAB_DIR": str(lab.folder.parent)}
-    said = subprocess.run(["bash", "-c", script, stoker.path, lab.name], env=bare, capture_output=True, text=True)
-    assert (said.stdout, said.stderr) == ("4\n", "")
+    output = subprocess.run(["bash", "-c", script, stoker.path, lab.name], env=bare, capture_output=True, text=True)
+    assert (output.stdout, output.stderr) == ("4\n", "")
 
 
 def test_a_shell_is_on_its_node_in_the_same_folder(lab):
@@ -77,7 +79,7 @@ def test_a_shell_is_on_its_node_in_the_same_folder(lab):
         "lab", "shell", "n1", "--name", lab.name, env={"SHELL": "/bin/sh"}, stdin=subprocess.DEVNULL, code=0
     )
     assert typed.out == ""
-    assert on("n9", "--name", lab.name, code=1).err == f"n9: no such node in {lab.name} (there are: n1, n2, n3, n4)\n"
+    assert on("n9", "--name", lab.name, code=1).err == f"n9: no such node in {lab.name} (available: n1, n2, n3, n4)\n"
 
 
 def test_logs_are_the_daemons_own(lab):
@@ -90,7 +92,7 @@ def test_logs_are_the_daemons_own(lab):
     assert {"slurmctld", "slurmd-n1", "slurmd-n4"} <= set(every)
     assert all(len(lines) <= 1 for lines in every.values())
     assert logs("n9", code=1).err == (
-        f"{lab.name}: no log of 'n9' (there are: munged, slurmctld, slurmd-n1, slurmd-n2, slurmd-n3, slurmd-n4)\n"
+        f"{lab.name}: no log of 'n9' (available: munged, slurmctld, slurmd-n1, slurmd-n2, slurmd-n3, slurmd-n4)\n"
     )
     assert logs("-n", "0", code=2).err == "lab: --lines 0: must be at least 1\n"
 
@@ -145,25 +147,25 @@ def test_tasks_of_two_pinned_nodes_have_a_core_each_and_of_one_share_it(odd_lab,
 def test_two_pinned_nodes_are_faster_than_one(odd_lab, two_cores):
     def slowest(*where: str) -> float:
         here = tempfile.mkdtemp(dir=odd_lab.shared)
-        said = odd_lab.run("srun", *where, "-n2", "python3", "-c", WORK, here).out
-        return max(float(line) for line in said.splitlines())
+        output = odd_lab.run("srun", *where, "-n2", "python3", "-c", WORK, here).out
+        return max(float(line) for line in output.splitlines())
 
     on_one, on_two = (min(slowest(*where) for _ in range(2)) for where in (["-N1"], ["-N2"]))
     assert on_two < 0.75 * on_one
 
 
 @in_mode("processes")
-def test_what_is_missing_is_named_with_the_line_that_installs_it(labs):
+def test_missing_packages_are_named_with_the_install_command(labs):
     bare = {"PATH": "/nonexistent"}
     name = labs.folder("m").name
-    told = labs("up", "--name", name, "--mode", "processes", env=bare, code=3).err
+    report = labs("up", "--name", name, "--mode", "processes", env=bare, code=3).err
     sudo = "" if os.geteuid() == 0 else "sudo "
-    assert told == (
+    assert report == (
         "lab: slurmctld, slurmd, sinfo, srun, munged, setsid: not installed\n"
         f"  try: {sudo}apt-get install -y --no-install-recommends slurm-wlm munge util-linux\n"
     )
-    told = labs("up", "--name", name, "--accounting", env=bare, code=3).err
-    assert told == (
+    report = labs("up", "--name", name, "--accounting", env=bare, code=3).err
+    assert report == (
         "lab: slurmctld, slurmd, sinfo, srun, munged, setsid, slurmdbd, mariadbd, sacctmgr: not installed\n"
         f"  try: {sudo}apt-get install -y --no-install-recommends slurm-wlm munge util-linux slurmdbd mariadb-server\n"
     )
@@ -172,23 +174,25 @@ def test_what_is_missing_is_named_with_the_line_that_installs_it(labs):
 
 @pytest.mark.needs("root")
 @pytest.mark.parametrize("labs", ["user"], indirect=True)
-def test_somebody_else_is_told_to_use_sudo(labs):
-    told = labs("up", "--name", "m", env={"PATH": "/nonexistent"}, code=3).err
-    assert told.splitlines()[1] == ("  try: sudo apt-get install -y --no-install-recommends slurm-wlm munge util-linux")
+def test_another_user_gets_a_sudo_command(labs):
+    report = labs("up", "--name", "m", env={"PATH": "/nonexistent"}, code=3).err
+    assert report.splitlines()[1] == (
+        "  try: sudo apt-get install -y --no-install-recommends slurm-wlm munge util-linux"
+    )
 
 
 @in_mode("namespaces")
 @pytest.mark.needs("namespaces")
 def test_namespaces_need_iproute(labs):
-    told = labs("up", "--name", "m", env={"PATH": "/nonexistent"}, code=3).err
-    assert told == (
+    report = labs("up", "--name", "m", env={"PATH": "/nonexistent"}, code=3).err
+    assert report == (
         "lab: slurmctld, slurmd, sinfo, srun, munged, setsid, ip, tc, nsenter: not installed\n"
         "  try: apt-get install -y --no-install-recommends slurm-wlm munge util-linux iproute2\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output"),
     [
         ("--nodes 0", "lab: --nodes 0: must be 1 to 64\n"),
         ("--nodes 65", "lab: --nodes 65: must be 1 to 64\n"),
@@ -202,9 +206,9 @@ def test_namespaces_need_iproute(labs):
         ("--mode processes --name x --owner 4194304", "x: owner 4194304: no such process (--owner)\n"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(stoker, place, options, said):
+def test_options_that_make_no_sense_are_refused(stoker, place, options, output):
     refused = stoker("lab", "up", *shlex.split(options), env={"STOKER_LAB_DIR": place / "labs"}, code=2)
-    assert refused.err == said
+    assert refused.err == output
     assert not (place / "labs").exists()
 
 
@@ -212,7 +216,7 @@ def test_a_folder_that_others_can_change_is_refused(stoker, place):
     place.chmod(0o777)
     refused = stoker("lab", "up", "--mode", "processes", env={"STOKER_LAB_DIR": place}, code=2)
     assert refused.err == (
-        f"lab: {place}: must be a folder of yours that only you can write to\n"
+        f"lab: {place}: must be your folder, writable only by you\n"
         "  try: STOKER_LAB_DIR=/path/to/another stoker lab up\n"
     )
     long = place / ("x" * 40)
@@ -238,7 +242,7 @@ def test_where_there_is_no_lab(stoker, place):
     (place / "labs/y").mkdir(parents=True)
     (place / "labs/y/lab.json").write_text("[]")
     assert stoker("lab", "env", "--name", "x", env=environment, code=1).err.startswith(
-        "x: no such lab (there are: y)\n"
+        "x: no such lab (available: y)\n"
     )
     assert stoker("lab", "env", "--name", "y", env=environment, code=1).err == (
         f"{place}/labs/y/lab.json: not a JSON object\n"
@@ -270,27 +274,26 @@ def test_namespaces_are_refused_where_the_kernel_or_the_user_may_not(stoker, pla
 @pytest.mark.needs("namespaces")
 def test_names_that_strangers_use_are_refused(labs):
     name = labs.folder("s").name
-    for make, undo, said in (
+    for make, undo, output in (
         (
             f"ip link add {name} type bridge",
             f"ip link del {name}",
-            f"{name}: a network interface has that name (--name)\n  try: stoker lab up --name other\n",
+            f"{name}: the name belongs to a network interface (--name)\n  try: stoker lab up --name other\n",
         ),
         (
             f"ip netns add {name}-n1",
             f"ip netns del {name}-n1",
-            f"{name}: the network namespace {name}-n1 is there already (--name)\n"
-            f"  try: stoker lab down --name {name}\n",
+            f"{name}: the network namespace {name}-n1 already exists (--name)\n  try: stoker lab down --name {name}\n",
         ),
     ):
         subprocess.run(shlex.split(make), check=True)
         try:
-            assert labs("up", "--name", name, code=1).err == said
+            assert labs("up", "--name", name, code=1).err == output
         finally:
             subprocess.run(shlex.split(undo), check=True)
 
 
-def test_a_daemon_that_ends_at_its_start_is_named_with_its_last_words(labs):
+def test_a_daemon_that_exits_during_start_is_named_with_its_last_log_line(labs):
     folder = labs.folder("e")
     programs = labs.place / "bin"
     programs.mkdir()
@@ -304,7 +307,7 @@ def test_a_daemon_that_ends_at_its_start_is_named_with_its_last_words(labs):
         environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
         refused = labs("up", "--name", folder.name, "--nodes", "1", env=environment, code=3)
         daemon = program if program == "slurmctld" else "slurmd-n1"
-        assert refused.err == f"{folder.name}: {daemon} ended at its start: no luck\n"
+        assert refused.err == f"{folder.name}: {daemon} exited during start: no luck\n"
         assert not folder.exists()
 
 

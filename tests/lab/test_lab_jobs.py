@@ -10,18 +10,18 @@ pytestmark = pytest.mark.needs("slurm")
 
 
 def test_every_node_runs_a_task(lab: Lab):
-    said = lab.sh("srun -N4 sh -c 'echo $SLURMD_NODENAME'").out.split()
-    assert sorted(said) == lab.nodes
+    output = lab.sh("srun -N4 sh -c 'echo $SLURMD_NODENAME'").out.split()
+    assert sorted(output) == lab.nodes
 
 
 @pytest.mark.needs("namespaces")
-def test_nodes_have_names_addresses_and_memory_of_their_own(lab: Lab):
-    said = lab.sh(
+def test_nodes_have_separate_names_addresses_and_memory(lab: Lab):
+    output = lab.sh(
         "srun -N4 sh -c 'echo $(hostname) $(ip -4 -o addr show eth0); touch /dev/shm/mark; ls /dev/shm | wc -l'"
     ).out
-    addresses = dict(re.findall(r"(n\d) .* inet (\S+)/24", said))
+    addresses = dict(re.findall(r"(n\d) .* inet (\S+)/24", output))
     assert addresses == {node["name"]: node["address"] for node in lab.description["nodes"]}
-    assert said.split("\n").count("1") == 4  # else one's mark would be another's, too
+    assert output.split("\n").count("1") == 4  # else one's mark would be another's, too
     assert lab.sh("srun -w n1 getent hosts n3").out.split() == [addresses["n3"], "n3"]
 
 
@@ -59,8 +59,8 @@ def test_the_shared_folder_is_the_same_everywhere(lab: Lab):
 
 
 def test_each_task_sees_the_gpu_it_was_given(lab: Lab):
-    said = lab.sh("srun -N1 -n2 --gpus-per-task=1 sh -c 'echo $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'").out
-    assert sorted(said.splitlines()) == ["0 0", "1 1"]
+    output = lab.sh("srun -N1 -n2 --gpus-per-task=1 sh -c 'echo $SLURM_LOCALID $CUDA_VISIBLE_DEVICES'").out
+    assert sorted(output.splitlines()) == ["0 0", "1 1"]
     assert lab.sh("srun -N1 --gres=gpu:2 printenv CUDA_VISIBLE_DEVICES").out == "0,1\n"
     assert lab.sh("srun -N1 printenv CUDA_VISIBLE_DEVICES", code=1).out == ""
 
@@ -89,8 +89,8 @@ def test_a_step_that_takes_too_much_memory_is_killed(lab: Lab):
 def test_tasks_are_bound_to_their_cores(lab: Lab):
     if "TaskPlugin=task/affinity" not in (lab.folder / "etc/slurm.conf").read_text():
         pytest.skip("needs cores2: the machine has fewer cores than a node of the lab")
-    said = lab.sh("srun -N1 -n2 -c1 --cpu-bind=cores grep Cpus_allowed_list /proc/self/status").out
-    assert len(set(said.splitlines())) == 2
+    output = lab.sh("srun -N1 -n2 -c1 --cpu-bind=cores grep Cpus_allowed_list /proc/self/status").out
+    assert len(set(output.splitlines())) == 2
 
 
 @pytest.mark.needs("lmod")
@@ -116,8 +116,8 @@ def test_reset_takes_less_than_a_second(lab: Lab):
 @pytest.mark.needs("slurmdbd")
 def test_accounting_knows_jobs_that_have_ended(accounting_lab: Lab):
     lab = accounting_lab
-    job = lab.submit("echo done", "-o", "log", "-J", "told")
+    job = lab.submit("echo done", "-o", "log", "-J", "printed")
     lab.wait_for(job, "COMPLETED")
     row = ["sacct", "--noheader", "--parsable2", "-X", "-S", "now-1hour", "--format=JobID,JobName,State,ExitCode"]
-    wait_until(lambda: lab.run(*row).out.splitlines()[-1:] == [f"{job}|told|COMPLETED|0:0"], "the job's row", 120)
+    wait_until(lambda: lab.run(*row).out.splitlines()[-1:] == [f"{job}|printed|COMPLETED|0:0"], "the job's row", 120)
     assert "echo done" in lab.run("sacct", "-B", "-j", job).out

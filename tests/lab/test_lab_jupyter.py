@@ -36,11 +36,11 @@ class Session:
         line = self.process.stdout.readline()
         if not line:
             pytest.fail(f"exit {self.process.wait()}: {(runs.folder / 'stderr').read_text()}")
-        self.told = json.loads(line)
+        self.report = json.loads(line)
 
     def ask(self, path: str, token: str | None = None) -> tuple[int, str]:
         """As a browser would through the tunnel, which ends on the login node: from this machine to the node."""
-        request = urllib.request.Request(f"http://{self.told['address']}:{self.told['port']}{path}")
+        request = urllib.request.Request(f"http://{self.report['address']}:{self.report['port']}{path}")
         if token:
             request.add_header("Authorization", f"token {token}")
         try:
@@ -68,23 +68,23 @@ def queue(runs: Runs) -> str:
 
 
 def test_it_answers_to_its_token_alone_and_ctrl_c_gives_the_allocation_back(session, runs):
-    told = session.told
-    assert told["program"] in ("jupyter-lab", "jupyter-server", "jupyter-notebook")
-    assert told["job"] == queue(runs)
-    assert told["host"] in runs.lab.nodes
+    report = session.report
+    assert report["program"] in ("jupyter-lab", "jupyter-server", "jupyter-notebook")
+    assert report["job"] == queue(runs)
+    assert report["host"] in runs.lab.nodes
     if runs.lab.mode == "namespaces":
-        assert told["address"] != "127.0.0.1"
-    assert f"-L {told['port']}:{told['address']}:{told['port']} " in told["tunnel"]
-    assert told["url"].endswith(f"?token={told['token']}")
+        assert report["address"] != "127.0.0.1"
+    assert f"-L {report['port']}:{report['address']}:{report['port']} " in report["tunnel"]
+    assert report["url"].endswith(f"?token={report['token']}")
     assert session.ask("/api/status")[0] == 403
     assert session.ask("/api/contents")[0] == 403
-    status, text = session.ask("/api/contents", told["token"])
+    status, text = session.ask("/api/contents", report["token"])
     assert status == 200
     # It works in the job's folder.
     assert "job.yaml" in {entry["name"] for entry in json.loads(text)["content"]}
     for each in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            assert told["token"].encode() not in each.read_bytes()
+            assert report["token"].encode() not in each.read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
     os.killpg(session.process.pid, signal.SIGINT)
@@ -93,7 +93,7 @@ def test_it_answers_to_its_token_alone_and_ctrl_c_gives_the_allocation_back(sess
 
 
 def test_it_ends_with_its_allocation(session, runs):
-    runs.lab.run("scancel", session.told["job"])
+    runs.lab.run("scancel", session.report["job"])
     session.process.wait()  # in order or not: Slurm may be faster
     wait_until(lambda: queue(runs) == "", "the allocation is over")
 
@@ -118,5 +118,5 @@ def test_ctrl_c_withdraws_a_job_that_still_waits(runs):
     wait_until(lambda: queue(runs), "it waits")
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait() == 130
-    assert process.stderr.read().splitlines()[-1] == "jupyter: interrupted before it was there"
+    assert process.stderr.read().splitlines()[-1] == "jupyter: interrupted before the server started"
     wait_until(lambda: queue(runs) == "", "it is withdrawn")

@@ -1,4 +1,4 @@
-"""Every way to start ranks on the nodes of a cluster: what ranks find, how they meet, who is blamed."""
+"""Every way to start ranks on the nodes of a cluster: environment, rendezvous, and the rank that is blamed for a failure."""
 
 import json
 import os
@@ -48,11 +48,11 @@ def test_every_rank_has_its_place_where_nodes_have_unequally_many(runs: Runs, la
 
 
 @pytest.mark.parametrize(("launcher", "nodes"), [("srun", 2), ("single", 1)])
-def test_a_compiled_program_meets(runs: Runs, launcher: str, nodes: int):
-    program = runs.folder / "meet"
-    source = REPOSITORY / "tests/programs/meet.cc"
+def test_a_compiled_program_joins_the_rendezvous(runs: Runs, launcher: str, nodes: int):
+    program = runs.folder / "rendezvous"
+    source = REPOSITORY / "tests/programs/rendezvous.cc"
     subprocess.run([os.environ.get("CXX", "c++"), "-O1", "-o", program, source], check=True)
-    runs.job("./meet", f"nodes: {nodes}, ranks_per_node: 2, cpus_per_rank: 1", f"launcher: {launcher}\n")
+    runs.job("./rendezvous", f"nodes: {nodes}, ranks_per_node: 2, cpus_per_rank: 1", f"launcher: {launcher}\n")
     assert run(runs) == f"run {runs.run.name}: done\n"
     size = 2 * nodes
     assert runs.log(0) == f"met {size - 1} of {size - 1}\nrank 0 of {size}, 0 of 2 on node 0, 1 threads\n"
@@ -75,8 +75,8 @@ def test_one_process_has_all_the_cores_it_asked_for(runs: Runs):
 
 def test_several_ranks_share_the_gpus_that_slurm_gives(runs: Runs):
     runs.job("echo $CUDA_VISIBLE_DEVICES", "ranks_per_node: 2, ranks_per_gpu: 2", "slurm: {partition: gpu}\n")
-    said = runs.stoker("submit", "job.yaml").out
-    assert "(1 node x 2 ranks, 1 GPU a node, partition gpu)" in said
+    output = runs.stoker("submit", "job.yaml").out
+    assert "(1 node x 2 ranks, 1 GPU a node, partition gpu)" in output
     assert runs.wait() == f"run {runs.run.name}: done\n"
     assert runs.log(0) == runs.log(1)
     assert re.fullmatch(r"\d\n", runs.log(0))
@@ -86,13 +86,13 @@ def test_below_torchrun_the_rank_that_fails_is_named_with_its_node_and_code(runs
     runs.job(
         "[ $RANK = 3 ] || sleep 300; exit 7", "nodes: 2, ranks_per_node: 2, cpus_per_rank: 1", "launcher: torchrun\n"
     )
-    said = run(runs, code=7)
-    assert re.fullmatch(rf"run {runs.run.name}: failed \(rank 3 \(n2\) left after .*: exit code 7\)\n", said)
+    output = run(runs, code=7)
+    assert re.fullmatch(rf"run {runs.run.name}: failed \(rank 3 \(n2\) exited after .*: exit code 7\)\n", output)
     assert len(runs.batch_log().splitlines()) <= 10
     assert runs.processes("sleep") == []
 
 
-def test_two_jobs_on_one_node_meet_at_ports_of_their_own_or_are_told_which_variable_decides(runs: Runs):
+def test_two_jobs_on_one_node_use_separate_ports_or_name_the_deciding_variable(runs: Runs):
     go, wish = "until test -e go; do sleep 0.1; done", "environment: {variables: {MASTER_PORT: '29411'}}\n"
     place = "slurm: {extra: [--nodelist=n1]}\n"
     runs.job(f"echo $MASTER_PORT; {go}", "nodes: 1", place)
@@ -108,9 +108,8 @@ def test_two_jobs_on_one_node_meet_at_ports_of_their_own_or_are_told_which_varia
     assert wait_until(lambda: log_of(holder), "it runs") == "29411\n"
     began = time.monotonic()
     refused = Path(json.loads(runs.stoker("submit", "job.yaml", "--json").out)["folder"])
-    assert (
-        "port 29411: taken by another program on this host (MASTER_PORT; left out, the run takes a free one)"
-        in runs.wait(refused, code=3)
+    assert "port 29411: in use by another program on this host (MASTER_PORT; unset it to use a free port)" in runs.wait(
+        refused, code=3
     )
     assert time.monotonic() - began < 30
     (runs.folder / "go").touch()
@@ -121,17 +120,17 @@ def test_an_interface_that_is_not_there_is_named_with_its_variable(runs: Runs):
     runs.job("sleep 300", "nodes: 2", "environment: {variables: {GLOO_SOCKET_IFNAME: nosuch}}\n")
     began = time.monotonic()
     runs.submit()
-    said = runs.wait(code=3)
+    output = runs.wait(code=3)
     assert time.monotonic() - began < 30
     assert re.search(
-        r"rank [01] \(n[12]\)?.*: GLOO_SOCKET_IFNAME=nosuch names no interface that is up \(there are [^;]*\blo\b[^;]*; "
+        r"rank [01] \(n[12]\)?.*: GLOO_SOCKET_IFNAME=nosuch does not name an interface that is up \(there are [^;]*\blo\b[^;]*; "
         r"left out, it is chosen for you\)",
-        said,
-    ), said
+        output,
+    ), output
     assert runs.processes("sleep") == []
 
 
-def test_ranks_meet_at_a_port_of_the_site_s_range(runs: Runs):
+def test_ranks_use_a_port_of_the_site_s_range(runs: Runs):
     sites = runs.folder / "config/stoker/sites"
     sites.mkdir(parents=True)
     (sites / "tunnel.yaml").write_text(

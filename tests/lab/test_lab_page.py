@@ -1,4 +1,4 @@
-"""Pages that are one session on a lab: every command of theirs, one after the other in one shell, says what the page says."""
+"""Pages that are one session on a lab: their commands, run in order in one shell, print the output shown on the page."""
 
 import fcntl
 import os
@@ -22,9 +22,9 @@ PAGES = [
 
 
 class Session:
-    """One bash that is given a command at a time; what it says is standard output and standard error together."""
+    """A bash that runs one command at a time; its output is standard output and standard error together."""
 
-    MARK = "-- said and done"
+    MARK = "-- command done"
 
     def __init__(self, folder: Path, environment: dict[str, str]):
         self._shell = subprocess.Popen(
@@ -38,22 +38,22 @@ class Session:
         )
         self._code = 0
 
-    def say(self, command: str, timeout: float = 180) -> tuple[str, int]:
-        """What the command says, and its exit code. In braces, because it must not read the commands after it."""
+    def run(self, command: str, timeout: float = 180) -> tuple[str, int]:
+        """Output and exit code of the command. In braces, so that it does not read later commands."""
         script = f"{{ (exit {self._code}); {command}\n}} </dev/null\nprintf '%s %d\\n' '{self.MARK}' $?\n"
         self._shell.stdin.write(script.encode())
         self._shell.stdin.flush()
-        said, deadline = b"", time.monotonic() + timeout
+        output, deadline = b"", time.monotonic() + timeout
         mark = f"{self.MARK} ".encode()
-        while not (mark in said and said.endswith(b"\n")):
+        while not (mark in output and output.endswith(b"\n")):
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._shell.stdout], [], [], left)[0]:
-                pytest.fail(f"$ {command}\nnot done after {timeout} s; it said:\n{said.decode()}")
+                pytest.fail(f"$ {command}\nnot done after {timeout} s; its output:\n{output.decode()}")
             piece = os.read(self._shell.stdout.fileno(), 65536)
             if not piece:
-                pytest.fail(f"$ {command}\nended the shell; it said:\n{said.decode()}")
-            said += piece
-        text, _, code = said.rpartition(mark)
+                pytest.fail(f"$ {command}\nended the shell; its output:\n{output.decode()}")
+            output += piece
+        text, _, code = output.rpartition(mark)
         self._code = int(code)
         return text.decode(), self._code
 
@@ -66,7 +66,7 @@ class Session:
 
 @pytest.fixture
 def session(tmp_path, example_dataset) -> Iterator[Session]:
-    """A shell in a folder with the dataset cifar10-6000, on a machine where nobody else has a lab called lab1."""
+    """A shell in a folder with the dataset cifar10-6000, on a machine without a running lab called lab1."""
     shutil.copytree(example_dataset, tmp_path / "cifar10-6000")
     labs = tempfile.mkdtemp(prefix="stoker-page-")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("STOKER_", "SLURM_", "SBATCH_"))}
@@ -82,7 +82,7 @@ def session(tmp_path, example_dataset) -> Iterator[Session]:
 
 def wait_until(session: Session, command: str) -> None:
     deadline = time.monotonic() + 120
-    while session.say(command)[1] != 0:
+    while session.run(command)[1] != 0:
         if time.monotonic() > deadline:
             pytest.fail(f"{command}: not so after 120 s")
         time.sleep(0.1)
@@ -93,7 +93,7 @@ def test_there_are_such_pages():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_page_says_what_the_commands_say(session, tmp_path, page):
+def test_the_page_shows_the_output_of_the_commands(session, tmp_path, page):
     text = blessed = page.read_text()
     wrong = []
     for example in docs_examples.examples(text):
@@ -102,13 +102,13 @@ def test_the_page_says_what_the_commands_say(session, tmp_path, page):
         elif isinstance(example, docs_examples.Until):
             wait_until(session, example.command)
         else:
-            said, _ = session.say(example.command)
-            if not docs_examples.matches(example.expected, said):
+            output, _ = session.run(example.command)
+            if not docs_examples.matches(example.expected, output):
                 wrong.append(
-                    f"docs/{page.name}:{example.line}: $ {example.command}\nthe page says:\n{example.expected}\nthe command says:\n{said}"
+                    f"docs/{page.name}:{example.line}: $ {example.command}\nthe page shows:\n{example.expected}\nthe command prints:\n{output}"
                 )
                 if os.environ.get("STOKER_BLESS") and "…" not in example.expected:
-                    blessed = docs_examples.with_output(blessed, example, said)
+                    blessed = docs_examples.with_output(blessed, example, output)
     if blessed != text:
         page.write_text(blessed)
     assert not wrong, "\n\n".join(wrong)

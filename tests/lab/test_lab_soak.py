@@ -12,7 +12,7 @@ WAYS = {
     "with accounting": lambda labs, _: once.come_and_go_with_accounting(labs),
     "two at once": lambda labs, _: once.test_two_at_once_come_and_go_at_the_same_time(labs),
     "a taken port": lambda labs, _: once.test_a_taken_port_is_stepped_over(labs),
-    "no room": lambda labs, _: once.test_a_full_disk_is_told_and_leaves_nothing(labs),
+    "full disk": lambda labs, _: once.test_a_full_disk_is_an_error_and_leaves_no_lab(labs),
     "a full disk": lambda labs, _: once.test_a_disk_that_fills_up_under_a_lab_does_not_keep_it(labs),
     "a killed owner": lambda labs, _: once.test_the_lab_ends_with_a_killed_owner(labs, "later"),
     "an owner killed at the start": lambda labs, _: once.test_the_lab_ends_with_a_killed_owner(labs, "while it starts"),

@@ -61,7 +61,7 @@ def come_and_go_with_accounting(labs: Labs) -> None:
     assert not remains.look(folder)
 
 
-def test_two_at_once_do_not_meet(labs):
+def test_two_concurrent_labs_do_not_conflict(labs):
     folders = [labs.folder("a"), labs.folder("b")]
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda folder: two_nodes(labs, folder.name), folders))
@@ -92,7 +92,7 @@ def test_a_name_in_use_is_refused(labs):
     two_nodes(labs, name)
     refused = labs("up", "--name", name, code=1)
     assert refused.err == (
-        f"{name}: there is a lab of that name ({labs.folder('u')})\n"
+        f"{name}: a lab with this name exists ({labs.folder('u')})\n"
         f"  try: stoker lab down --name {name}      (or another: stoker lab up --name other)\n"
     )
     assert is_answering(labs, name)
@@ -116,13 +116,13 @@ def test_a_taken_port_is_stepped_over(labs):
 
 
 @pytest.mark.needs("mount")
-def test_a_full_disk_is_told_and_leaves_nothing(labs):
+def test_a_full_disk_is_an_error_and_leaves_no_lab(labs):
     name = labs.folder("f").name
     with labs.disk("8m") as folder:
         refused = labs("up", "--name", name, code=1)
         assert refused.err == (
             f"{name}: 8.39 MB free in {folder}, needs 33.6 MB\n"
-            f"  try: STOKER_LAB_DIR=/path/with/room stoker lab up --name {name}\n"
+            f"  try: STOKER_LAB_DIR=/path/with/space stoker lab up --name {name}\n"
         )
         assert not list(folder.iterdir())
         assert not remains.look(folder / name).processes
@@ -175,7 +175,7 @@ def test_down_takes_away_what_a_crash_left(labs):
     assert left.files and not left.processes
     assert (len(left.namespaces), len(left.links)) == ((2, 3) if labs.mode == "namespaces" else (0, 0))
     refused = labs("up", "--name", folder.name, code=1)
-    assert refused.err.startswith(f"{folder.name}: there is a lab of that name ({folder})\n  try: stoker lab down ")
+    assert refused.err.startswith(f"{folder.name}: a lab with this name exists ({folder})\n  try: stoker lab down ")
     labs("down", "--name", folder.name, code=0)
     assert not remains.look(folder)
 
@@ -197,8 +197,8 @@ def test_up_and_down_clean_up_after_a_lab_whose_folder_is_gone(labs, has_process
         assert len(left.namespaces) == 2 and len(left.links) == 3 and bool(left.processes) == has_processes
 
     orphan()
-    told = labs("down", "--name", folder.name, "--json", env=elsewhere, code=0)
-    assert (json.loads(told.out)["namespaces"], json.loads(told.out)["folder"]) == (2, False)
+    report = labs("down", "--name", folder.name, "--json", env=elsewhere, code=0)
+    assert (json.loads(report.out)["namespaces"], json.loads(report.out)["folder"]) == (2, False)
     assert not remains.look(folder)
     orphan()
     labs("up", "--name", folder.name, "--nodes", "1", env=elsewhere, code=0)
@@ -215,10 +215,10 @@ def test_a_lab_of_that_name_in_another_folder_is_left_alone(labs):
     two_nodes(labs, folder.name)
     refused = labs("up", "--name", folder.name, env=elsewhere, code=1)
     assert refused.err == (
-        f"{folder.name}: the lab {folder} has that name (--name)\n  try: stoker lab up --name other\n"
+        f"{folder.name}: the name belongs to the lab {folder} (--name)\n  try: stoker lab up --name other\n"
     )
     nothing = labs("down", "--name", folder.name, env=elsewhere, code=0)
-    assert nothing.out == f"{folder.name}: not there; nothing to take away\n"
+    assert nothing.out == f"{folder.name}: not found; nothing to remove\n"
     assert is_answering(labs, folder.name)
 
 
@@ -256,10 +256,10 @@ def test_down_works_when_the_folder_is_partly_gone_and_twice(labs):
     (folder / "lab.json").unlink()
     shutil.rmtree(folder / "etc")
     gone = labs("down", "--name", folder.name, code=0).out
-    assert re.fullmatch(rf"{folder.name}: gone after \d+\.\d s \(\d+ processes ended\)\n", gone)
+    assert re.fullmatch(rf"{folder.name}: removed in \d+\.\d s \(\d+ processes? killed\)\n", gone)
     assert not remains.look(folder)
     again = labs("down", "--name", folder.name, code=0).out
-    assert again == f"{folder.name}: not there; nothing to take away\n"
+    assert again == f"{folder.name}: not found; nothing to remove\n"
 
 
 def test_an_interrupted_start_leaves_nothing(labs):
@@ -271,7 +271,7 @@ def test_an_interrupted_start_leaves_nothing(labs):
     if code == 0:  # it was up by then: Ctrl-C came too late
         labs("down", "--name", folder.name, code=0)
     else:
-        assert (code, starting.stderr.read()) == (130, f"{folder.name}: interrupted; nothing of it is left\n")
+        assert (code, starting.stderr.read()) == (130, f"{folder.name}: interrupted; the lab was removed\n")
     assert not remains.look(folder)
 
 

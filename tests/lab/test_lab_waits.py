@@ -1,4 +1,4 @@
-"""What takes Slurm long, told in tests/lab_stories.py while other tests run."""
+"""Slow behaviour of Slurm: tests/lab_stories.py runs it while other tests run."""
 
 import lab_stories
 import pytest
@@ -11,11 +11,11 @@ def named(stories):
 
 
 @named(lab_stories.STORIES)
-def test_slurm_takes_jobs_away_and_gives_them_back(told, story):
-    told(story)
+def test_slurm_takes_jobs_away_and_gives_them_back(end_story, story):
+    end_story(story)
 
 
 @pytest.mark.needs("namespaces")
 @named(lab_stories.CABLE_STORIES)
-def test_slurm_misses_nodes(told, story):
-    told(story)
+def test_slurm_misses_nodes(end_story, story):
+    end_story(story)

@@ -1,4 +1,4 @@
-"""Batch scripts of people's own through `stoker submit SCRIPT`: they find what `sbatch SCRIPT` gives them, and a run is
+"""User scripts through `stoker submit SCRIPT`: they get the environment of `sbatch SCRIPT`, and a run is
 recorded around them."""
 
 import json
@@ -27,12 +27,12 @@ def submit(runs: Runs, *words: str, **options) -> str:
 
 def test_a_script_is_submitted_followed_and_recorded(runs: Runs):
     write(runs, "#!/bin/bash\n#SBATCH --time=00:15:00\necho Hello, $1\necho Bye >&2\n", "hello.sh")
-    said = runs.stoker("submit", "hello.sh", "World").out
+    output = runs.stoker("submit", "hello.sh", "World").out
     assert re.fullmatch(
         r"submitted (\d+) \(hello\.sh\)\n"
         r"  run   (runs/\S+_hello_\w{4})\n"
         r"  next  stoker status last, stoker logs -f last, stoker wait last, stoker cancel last\n",
-        said,
+        output,
     )
     assert runs.wait() == f"run {runs.run.name}: done\n"
     assert runs.stoker("logs", "last").out == "[0] Hello, World\n[0] Bye\n"
@@ -73,13 +73,13 @@ def test_a_script_finds_what_sbatch_alone_gives_it(runs: Runs):
     assert runs.wait(code=3).endswith("(the script ended: exit code 3)\n")
 
 
-def test_missing_log_folders_are_made_and_said(runs: Runs):
+def test_missing_log_folders_are_created_with_a_note(runs: Runs):
     write(runs, "#!/bin/bash\n#SBATCH -o logs/%x-%j.out\n#SBATCH -e errors/%j.err\necho out\necho err >&2\n")
     shown = runs.stoker("submit", "train.sh", "--dry-run")
-    assert "would make logs: without it the job would end at once, with no log\n" in shown.err
+    assert "would create logs: without it Slurm would kill the job silently\n" in shown.err
     assert not (runs.folder / "logs").exists()
-    said = runs.stoker("submit", "train.sh").out
-    assert "  made  logs: without it the job would have ended at once, with no log\n" in said
+    output = runs.stoker("submit", "train.sh").out
+    assert "  made  logs: without it Slurm would kill the job silently\n" in output
     runs.wait()
     (out,) = (runs.folder / "logs").iterdir()
     assert out.read_text() == "out\n"
@@ -90,12 +90,12 @@ def test_missing_log_folders_are_made_and_said(runs: Runs):
 def test_a_log_folder_that_cannot_be_made_is_refused_with_its_line(runs: Runs):
     script = write(runs, "#!/bin/bash\n\n#SBATCH --output=train.sh/logs/%j.out\necho out\n")
     assert runs.stoker("submit", "train.sh", code=2).err == (
-        f"--output: the log's folder train.sh/logs is not there and cannot be made in {script} (train.sh:3)\n"
+        f"--output: the log folder train.sh/logs does not exist and cannot be created in {script} (train.sh:3)\n"
         "  try: stoker submit train.sh --sbatch=--output=FILE\n"
     )
 
 
-def test_what_sbatch_refuses_is_told_with_the_line(runs: Runs):
+def test_sbatch_errors_name_the_line(runs: Runs):
     write(runs, "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntaks-per-node=4\ntrue\n")
     refused = runs.stoker("submit", "train.sh", code=2).err
     assert "unrecognized option '--ntaks-per-node=4'" in refused
@@ -105,30 +105,30 @@ def test_what_sbatch_refuses_is_told_with_the_line(runs: Runs):
     assert runs.status()["state"] == "failed"
 
 
-def test_slurm_says_beforehand_whether_it_would_take_a_script_or_a_job(runs: Runs):
+def test_slurm_reports_in_advance_whether_it_accepts_a_script_or_a_job(runs: Runs):
     write(runs, "#!/bin/bash\n#SBATCH --nodes=2 --time=1:00\ntrue\n")
-    said = runs.stoker("submit", "--check", "train.sh").out
+    output = runs.stoker("submit", "--check", "train.sh").out
     assert re.fullmatch(
-        r"would be taken: to start at \S+ using \d+ processors on nodes n\[?\S+ in partition \w+\n", said
+        r"would be accepted: to start at \S+ using \d+ processors on nodes n\[?\S+ in partition \w+\n", output
     )
     refused = runs.stoker("submit", "--check", "train.sh", "--sbatch=--nodes=400", code=2).err
     assert refused.startswith("sbatch: ")
     runs.job("true", "nodes: 400")
     assert runs.stoker("submit", "--check", "job.yaml", code=2).err.startswith("sbatch: ")
     runs.job("true", "nodes: 2")
-    assert runs.stoker("submit", "--check", "job.yaml").out.startswith("would be taken: ")
+    assert runs.stoker("submit", "--check", "job.yaml").out.startswith("would be accepted: ")
     assert not (runs.folder / "runs").exists()
 
 
-def test_a_script_goes_on_as_the_next_attempt_of_its_run(runs: Runs):
+def test_a_script_resumes_as_the_next_attempt_of_its_run(runs: Runs):
     write(runs, "#!/bin/bash\n#SBATCH --nodes=1\necho $1 in $(basename $STOKER_ATTEMPT_DIR)\n[ -e ready ]\n")
     submit(runs, "train.sh", "World", "--sbatch=--time=5:00")
     assert runs.wait(code=1).endswith("(the script ended: exit code 1)\n")
     (runs.folder / "ready").touch()
     shown = runs.stoker("resume", "last", "--dry-run").out
     assert shown.endswith(f"run {runs.run}/attempts/2\n") and "#SBATCH --time=5:00\n" in shown
-    said = runs.stoker("resume", "last").out
-    assert re.fullmatch(r"submitted \d+ \(train\.sh\)\n  run   \S+\n  attempt 2\n  next  .*\n", said)
+    output = runs.stoker("resume", "last").out
+    assert re.fullmatch(r"submitted \d+ \(train\.sh\)\n  run   \S+\n  attempt 2\n  next  .*\n", output)
     assert runs.wait() == f"run {runs.run.name}: done\n"
     assert runs.stoker("logs", "last").out == "[0] World in 2\n"
     assert [run.name for run in (runs.folder / "runs").iterdir()] == [runs.run.name]
@@ -147,7 +147,7 @@ def test_what_is_not_done_of_a_scripts_array_has_a_command(runs: Runs):
     runs.wait(code=1)
     refused = runs.stoker("resume", "last", code=2).err
     assert refused == (
-        f"run {runs.run.name}: is an array, 1 of whose 3 tasks are not done: they are a run of their own\n"
+        f"run {runs.run.name}: is an array, 1 of 3 tasks unfinished: submit them as a new run\n"
         "  try: stoker submit --sbatch=--array=2 train.sh\n"
     )
     (runs.folder / "ready").touch()
@@ -173,7 +173,7 @@ def test_a_warning_before_the_end_reaches_the_script_and_only_it(runs: Runs):
     assert log.read_text() == "ready\nwarned\n"
 
 
-def test_a_cancelled_script_runs_its_trap_once_and_is_told(runs: Runs):
+def test_a_cancelled_script_runs_its_trap_once_and_is_reported(runs: Runs):
     script = """\
         #!/bin/bash
         trap 'echo cleaning; exit 0' TERM
@@ -220,9 +220,9 @@ def test_any_interpreter_and_an_environment_that_is_not_exported(runs: Runs):
 
 def test_an_array_of_tasks_is_one_run(runs: Runs):
     write(runs, "#!/bin/bash\n#SBATCH --array=1-3%1\necho task $SLURM_ARRAY_TASK_ID\n[ $SLURM_ARRAY_TASK_ID != 2 ]\n")
-    said = runs.stoker("submit", "train.sh").out
-    assert said.startswith("submitted ")
-    assert "(train.sh, 3 tasks)" in said
+    output = runs.stoker("submit", "train.sh").out
+    assert output.startswith("submitted ")
+    assert "(train.sh, 3 tasks)" in output
     failed = runs.wait(code=1)
     assert failed == f"run {runs.run.name}: failed (the script ended: exit code 1)\n"
     assert [runs.log(task) for task in (1, 2, 3)] == ["task 1\n", "task 2\n", "task 3\n"]

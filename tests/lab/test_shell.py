@@ -17,11 +17,11 @@ pytestmark = pytest.mark.needs("slurm")
 
 
 class Typist:
-    """A command on a terminal of its own, at which somebody types."""
+    """A command on a pseudo-terminal with typed input."""
 
     def __init__(self, runs: Runs, *words: str):
         self.master, slave = pty.openpty()
-        self.said = ""
+        self.output = ""
         self.process = Process(
             [BIN / "stoker", *words],
             cwd=runs.folder,
@@ -36,12 +36,12 @@ class Typist:
 
     def wait_for(self, text: str, seconds: float = 60) -> None:
         end = time.monotonic() + seconds
-        while text not in self.said:
+        while text not in self.output:
             if time.monotonic() > end:
-                pytest.fail(f"not within {seconds:g} s: {text!r} in {self.said!r}")
+                pytest.fail(f"not within {seconds:g} s: {text!r} in {self.output!r}")
             if select.select([self.master], [], [], 0.1)[0]:
                 try:
-                    self.said += os.read(self.master, 4096).decode(errors="replace")
+                    self.output += os.read(self.master, 4096).decode(errors="replace")
                 except OSError:  # the other end is closed
                     time.sleep(0.1)
 
@@ -58,7 +58,7 @@ def test_what_is_typed_in_an_allocation_becomes_a_job(runs: Runs):
     more = "environment: {variables: {GREETING: hello}}\n"
     runs.job("true", "nodes: 2", more)
     shell = Typist(runs, "shell", "job.yaml", "--record", "worked.yaml")
-    shell.type('echo "$GREETING $SLURM_JOB_NUM_NODES $SLURMD_NODENAME" | tee said')
+    shell.type('echo "$GREETING $SLURM_JOB_NUM_NODES $SLURMD_NODENAME" | tee printed')
     shell.wait_for("hello 2 n1\r\n")
     shell.type("false # never again")
     shell.type("srun --ntasks-per-node=1 --overlap true; echo srun gave $?")
@@ -67,7 +67,7 @@ def test_what_is_typed_in_an_allocation_becomes_a_job(runs: Runs):
     shell.wait_for("lines that worked")
     assert shell.end() == 3
     text = (runs.folder / "worked.yaml").read_text()
-    assert "tee said" in text
+    assert "tee printed" in text
     assert "never again" not in text
     assert (
         runs.stoker("run", "worked.yaml", "--set", "resources.nodes=1", code=0).out.splitlines()[0].strip() == "hello"
@@ -79,7 +79,7 @@ def test_a_shell_in_a_shell_is_refused(runs: Runs):
     runs.job("true", "nodes: 1")
     env = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1", "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1"}
     refused = runs.stoker("shell", "job.yaml", code=2, env=env).err
-    assert refused == "shell: this is an allocation already (SLURM_JOB_ID)\n  try: stoker run job.yaml\n"
+    assert refused == "shell: already in an allocation (SLURM_JOB_ID)\n  try: stoker run job.yaml\n"
     (runs.folder / "there.yaml").write_text("")
     refused = runs.stoker("shell", "job.yaml", "--record", "there.yaml", code=1).err
-    assert refused == "there.yaml: is there already (--record)\n"
+    assert refused == "there.yaml: already exists (--record)\n"

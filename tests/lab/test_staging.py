@@ -53,7 +53,7 @@ def test_each_node_gets_everything_once_and_gives_results_back(runs: Runs, archi
     assert [log[:2] for log in logs] == [["stoked", "more"]] * 4
     nodes = [log[2].split() for log in logs]
     assert [node for node, _ in nodes] == ["0", "0", "1", "1"]
-    # The lab's nodes share one disk, yet each has a folder of its own, which its ranks share.
+    # The lab's nodes share one disk, but each has a separate folder, shared by its ranks.
     assert nodes[0] == nodes[1] and nodes[2] == nodes[3] and nodes[0][1] != nodes[2][1]
     back = runs.run / "attempts/1/back"
     assert {str(file.relative_to(back)) for file in back.rglob("*") if file.is_file()} == {
@@ -80,15 +80,15 @@ def test_a_node_that_cannot_ends_the_run_before_its_ranks(runs: Runs, archive: P
     archive.write_bytes(archive.read_bytes()[:600])
     runs.job("touch begun", "nodes: 2", stage(runs, "unpack: [words.tar]"))
     runs.submit()
-    said = runs.wait(code=1)
-    assert re.search(r"n[12]: words\.tar: ", said)
+    output = runs.wait(code=1)
+    assert re.search(r"n[12]: words\.tar: ", output)
     assert not (runs.folder / "begun").exists()
     wait_until(lambda: left(runs) == [], "the nodes are cleared")
 
 
 @pytest.fixture
 def own(runs: Runs) -> Iterator[Path]:
-    """A path that each node has on a disk of its own, and the login node, too."""
+    """A path on node-local disks, and on the login node."""
     path = Path(f"/dev/shm/stoker-test-{os.getpid()}")
     path.mkdir()
     on(runs, "n1", f"mkdir {path}")
@@ -107,7 +107,7 @@ def on(runs: Runs, node: str, script: str) -> None:
 
 
 def cannot(runs: Runs, is_cleared: Callable[[str], None]) -> list[str]:
-    """What a run says that could not begin; no rank may have, and no node may keep anything."""
+    """The error of a run that could not start; no rank may have started, and no node may keep files."""
     runs.submit()
     runs.wait(code=1)
     assert not (runs.folder / "begun").exists()
@@ -122,14 +122,14 @@ def test_nodes_that_see_different_files_are_named(runs: Runs, own: Path):
         on(runs, node, f"echo {text} > {own}/words")
     (own / "words").write_text("here\n")
     runs.job("touch begun", "nodes: 2", f"stage: {{copy: [{own}/words], directory: {own}/local}}\n")
-    said = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
-    at = said.index("staging: n2 got other files than n1: 1 with 5 bytes, there 1 with 4 (stage)")
-    assert said[at + 1] == "  try: stoker resume, once nothing changes what `stage` names and all nodes see the same"
+    output = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
+    at = output.index("staging: n2 and n1 got different files: 1 with 5 bytes, and 1 with 4 (stage)")
+    assert output[at + 1] == "  try: stoker resume      (after the files of `stage` are stable on all nodes)"
     # The same number of bytes does not hide it.
     on(runs, "n2", f"echo 2 > {own}/words")
     on(runs, "n1", f"echo 1 > {own}/words")
-    said = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
-    assert "staging: n2 got other files than n1: 1 with 2 bytes, there 1 with 2 (stage)" in said
+    output = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
+    assert "staging: n2 and n1 got different files: 1 with 2 bytes, and 1 with 2 (stage)" in output
 
 
 @pytest.mark.needs("namespaces")
@@ -137,9 +137,9 @@ def test_the_one_node_that_has_not_got_it_is_named(runs: Runs, own: Path):
     on(runs, "n1", f"echo one > {own}/words")
     (own / "words").write_text("here\n")
     runs.job("touch begun", "nodes: 2", f"stage: {{copy: [{own}/words], directory: {own}/local}}\n")
-    said = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
-    assert any(line.startswith(f"n2: {own}/words: ") for line in said)
-    assert not any(line.startswith("n1: ") for line in said)
+    output = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {own}/local)"'))
+    assert any(line.startswith(f"n2: {own}/words: ") for line in output)
+    assert not any(line.startswith("n1: ") for line in output)
 
 
 @pytest.mark.needs("namespaces")
@@ -154,10 +154,10 @@ def test_a_node_whose_disk_has_no_inodes_left_is_named_with_a_cure(runs: Runs, o
         tar.add(runs.folder / "many", "many")
     for keys, what in (("unpack: [many.tar]", "many.tar"), ("copy: [many]", "many")):
         runs.job("touch begun", "nodes: 2", f"stage: {{{keys}, directory: {small}}}\n")
-        said = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {small})"'))
+        output = cannot(runs, lambda node: on(runs, node, f'test -z "$(ls -A {small})"'))
         (at,) = (
             number
-            for number, line in enumerate(said)
+            for number, line in enumerate(output)
             if re.fullmatch(rf"n2: .*{what}: takes 4\d inodes, 2\d are free in {small}/\S+", line)
         )
-        assert said[at + 1] == "  try: stage: {directory: DIR}, a folder of a disk that has room on every node"
+        assert output[at + 1] == "  try: stage: {directory: DIR}, a folder on a disk with enough space on every node"

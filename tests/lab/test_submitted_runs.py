@@ -22,7 +22,7 @@ PLACE = "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE node $NODE_RANK $S
 
 def test_every_rank_has_its_place_on_two_nodes(runs: Runs):
     runs.job(PLACE, "nodes: 2, ranks_per_node: 2, cpus_per_rank: 1, time: 5m")
-    said = runs.stoker("submit", "job.yaml").out
+    output = runs.stoker("submit", "job.yaml").out
     assert re.fullmatch(
         textwrap.dedent("""\
         submitted (\\d+) \\(2 nodes x 2 ranks, 5m\\)
@@ -30,7 +30,7 @@ def test_every_rank_has_its_place_on_two_nodes(runs: Runs):
           logs  \\2/attempts/1/rank-0000.log         stoker logs -f last
           next  stoker status last, stoker wait last, stoker cancel last
         """),
-        said,
+        output,
     )
     assert runs.stoker("wait", "last").out == f"run {runs.run.name}: done\n"
     assert [runs.log(rank) for rank in range(4)] == [
@@ -42,8 +42,8 @@ def test_every_rank_has_its_place_on_two_nodes(runs: Runs):
 
 
 @pytest.mark.parametrize("nodes", [1, 4])
-def test_ranks_meet_at_the_address_of_rank_0(runs: Runs, nodes: int):
-    meet = """
+def test_ranks_connect_to_the_address_of_rank_0(runs: Runs, nodes: int):
+    rendezvous = """
 import os, socket
 rank, world, address = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["MASTER_ADDR"]
 port = int(os.environ["MASTER_PORT"])
@@ -57,8 +57,8 @@ else:
         try: socket.create_connection((address, port)).sendall(str(rank).encode()); break
         except OSError: time.sleep(0.05)
 """
-    (runs.folder / "meet.py").write_text(meet)
-    runs.job("python3 meet.py", f"nodes: {nodes}, ranks_per_node: 2, cpus_per_rank: 1")
+    (runs.folder / "rendezvous.py").write_text(rendezvous)
+    runs.job("python3 rendezvous.py", f"nodes: {nodes}, ranks_per_node: 2, cpus_per_rank: 1")
     runs.submit()
     runs.stoker("wait", "last")
     assert runs.log(0) == f"met {list(range(1, 2 * nodes))}\n"
@@ -79,19 +79,19 @@ def test_a_run_is_named_by_its_job_too(runs: Runs):
     assert runs.status(job)["job"] == job
 
 
-def test_a_queued_run_says_what_it_waits_for_and_can_be_cancelled(runs: Runs):
+def test_a_queued_run_shows_its_pending_reason_and_can_be_cancelled(runs: Runs):
     runs.job("true", "nodes: 1", "slurm: {extra: [--hold]}")
     job = runs.submit()
     now = runs.status()
     assert (now["state"], now["job"]) == ("queued", job)
-    assert now["reason"] == "JobHeldUser: it is held: scontrol release lets it go"
+    assert now["reason"] == "JobHeldUser: it is held; use scontrol release to release it"
     refused = runs.stoker("resume", "last", code=2).err
-    assert refused == f"run {runs.run.name}: waits in the queue as job {job}\n  try: stoker status {runs.run.name}\n"
-    assert runs.stoker("cancel", "--dry-run").out == f"would end job {job} (queued), run {runs.run.name}\n"
+    assert refused == f"run {runs.run.name}: is queued as job {job}\n  try: stoker status {runs.run.name}\n"
+    assert runs.stoker("cancel", "--dry-run").out == f"would cancel job {job} (queued), run {runs.run.name}\n"
     assert runs.status()["state"] == "queued"
-    assert runs.stoker("cancel").out == f"asked to end: job {job} (queued), run {runs.run.name}\n"
+    assert runs.stoker("cancel").out == f"cancelling job {job} (queued), run {runs.run.name}\n"
     assert runs.stoker("wait", code=130).out == f"run {runs.run.name}: cancelled\n"
-    assert runs.stoker("cancel").out == f"run {runs.run.name}: is over already (cancelled)\n"
+    assert runs.stoker("cancel").out == f"run {runs.run.name}: has already ended (cancelled)\n"
 
 
 def test_cancelling_a_running_job_leaves_no_process(runs: Runs):
@@ -107,7 +107,7 @@ def test_cancelling_a_running_job_leaves_no_process(runs: Runs):
     assert runs.status()["state"] == "cancelled"
 
 
-def test_scancel_by_hand_is_told_from_an_end_of_its_own(runs: Runs):
+def test_manual_scancel_is_distinguished_from_a_normal_end(runs: Runs):
     runs.job("sleep 300")
     job = runs.submit()
     runs.wait_for("running")
@@ -140,13 +140,13 @@ def test_the_rank_that_fails_is_named_with_its_node_and_the_run_resumed(runs: Ru
     )
     first = runs.submit()
     failed = runs.stoker("wait", code=7).out
-    assert re.fullmatch(rf"run {runs.run.name}: failed \(rank 1 \(n2\) left after .*: exit code 7\)\n", failed)
-    said = json.loads(runs.stoker("resume", "last", "--json").out)
-    assert said["attempt"] == 2
-    assert said["job"] != first
+    assert re.fullmatch(rf"run {runs.run.name}: failed \(rank 1 \(n2\) exited after .*: exit code 7\)\n", failed)
+    output = json.loads(runs.stoker("resume", "last", "--json").out)
+    assert output["attempt"] == 2
+    assert output["job"] != first
     runs.stoker("wait")
     assert runs.log(1, attempt=2) == "attempt 2\n"
-    now = runs.status(said["job"])
+    now = runs.status(output["job"])
     assert (now["state"], now["attempts"]) == ("done", 2)
 
 
@@ -157,7 +157,7 @@ def test_a_killed_process_on_the_second_node_is_named(runs: Runs):
     wait_until(lambda: runs.processes("sleep", node="n1"), "the rank on n1 sleeps")
     os.kill(victim, signal.SIGKILL)
     failed = runs.stoker("wait", code=137).out
-    assert "rank 1 (n2) left after" in failed
+    assert "rank 1 (n2) exited after" in failed
     assert "killed by signal 9 (SIGKILL)" in failed
     wait_until(lambda: runs.processes("sleep") == [], "no process is left")
 
@@ -176,7 +176,7 @@ def test_a_killed_supervisor_of_a_rank_is_named_and_leaves_nothing(runs: Runs):
 
 
 @pytest.mark.soak
-def test_a_node_whose_processes_stand_still_is_named_within_ten_seconds_and_may_go_on(runs: Runs):
+def test_a_frozen_node_is_named_within_ten_seconds_and_may_continue(runs: Runs):
     runs.job("sleep 300")
     runs.submit()
     wait_until(lambda: len(runs.processes("sleep")) == 2, "all ranks sleep")
@@ -185,7 +185,7 @@ def test_a_node_whose_processes_stand_still_is_named_within_ten_seconds_and_may_
         os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
     try:
-        wait_until(lambda: "rank 1 (n2) gives no sign since" in runs.batch_log(), "the rank is named", 30)
+        wait_until(lambda: "rank 1 (n2) has sent no heartbeat for" in runs.batch_log(), "the rank is named", 30)
         named = time.monotonic() - began
     finally:
         for pid in frozen:
@@ -193,7 +193,7 @@ def test_a_node_whose_processes_stand_still_is_named_within_ten_seconds_and_may_
                 os.kill(pid, signal.SIGCONT)
     assert named < 11
     # A disk that hangs for a while stops our own process, not the training: that alone ends no run.
-    assert "its host answers, its `stoker rank` stands still; the run ends after 10 min 00 s (timeouts.stall)" in (
+    assert "its host answers, but its `stoker rank` hangs; the run ends after 10 min 00 s (timeouts.stall)" in (
         runs.batch_log()
     )
     time.sleep(3)
@@ -224,7 +224,7 @@ def test_before_its_time_is_over_a_run_stops_after_a_checkpoint(runs: Runs):
 
 
 @pytest.mark.soak
-def test_a_run_whose_time_is_over_says_so(runs: Runs):
+def test_a_run_reports_its_time_limit(runs: Runs):
     runs.job("trap '' TERM USR1; while :; do sleep 1; done", "nodes: 2, time: 1m", "timeouts: {grace: 3s}\n")
     runs.submit()
     assert runs.wait(code=124).startswith(f"run {runs.run.name}: timeout (")
@@ -243,11 +243,11 @@ def test_a_requeued_job_is_the_next_attempt_of_its_run(runs: Runs):
     assert (now["job"], now["attempts"]) == (job, 2)
 
 
-def test_what_sbatch_refuses_is_told_with_its_key_and_recorded(runs: Runs):
+def test_sbatch_errors_name_the_job_file_key_and_are_recorded(runs: Runs):
     runs.job("true", "nodes: 1", "slurm: {partition: fast}")
     refused = runs.stoker("submit", "job.yaml", code=2).err
-    said = "invalid partition specified: fast; Invalid partition name specified (slurm.partition, job.yaml:4:20)"
-    assert refused == f"sbatch: {said}\n"
+    output = "invalid partition specified: fast; Invalid partition name specified (slurm.partition, job.yaml:4:20)"
+    assert refused == f"sbatch: {output}\n"
     now = runs.status()
     assert (now["state"], now["reason"]) == ("failed", refused.strip())
     runs.stoker("resume", "--set", "slurm.partition=cpu")
@@ -282,10 +282,10 @@ def test_a_refusal_names_what_the_job_asked_for(runs: Runs, resources: str, slur
     assert runs.lab.run("squeue", "--noheader").out == ""
 
 
-def test_what_can_never_start_is_told(runs: Runs):
+def test_a_job_that_can_never_start_is_reported(runs: Runs):
     runs.job("true", "nodes: 40")
     runs.submit()
-    why = "PartitionConfig: its partition does not allow what it asks for: it will never start"
+    why = "PartitionConfig: its partition does not allow its request: it will never start"
     wait_until(lambda: runs.status()["reason"] == why, "the reason is known")
     given_up = runs.stoker("wait", "--timeout", "1s", code=1)
     assert given_up.err == f"queued ({why})\nrun {runs.run.name}: still queued ({why})\n"
@@ -308,10 +308,10 @@ def test_a_job_that_ends_before_its_ranks_points_to_its_log(runs: Runs):
     job = runs.submit()
     (runs.folder / "work").rmdir()
     runs.lab.run("scontrol", "release", job)
-    said = runs.stoker("wait", code=1).out
-    assert said == (
+    output = runs.stoker("wait", code=1).out
+    assert output == (
         f"run {runs.run.name}: failed (job {job} ended before a rank started: its log is slurm.log in the attempt's folder)\n"
-    ) or re.fullmatch(rf"run {runs.run.name}: failed \(job {job} ended with exit code 1 before .*\)\n", said)
+    ) or re.fullmatch(rf"run {runs.run.name}: failed \(job {job} ended with exit code 1 before .*\)\n", output)
     assert "working_directory: " in runs.batch_log()
     assert "working_directory: " in runs.stoker("logs").out
 
@@ -362,7 +362,7 @@ def controller_of(lab: Lab) -> int:
 
 
 @pytest.mark.soak
-def test_a_frozen_controller_is_told_and_waited_for_no_longer_than_promised(runs: Runs):
+def test_a_frozen_controller_is_reported_within_the_timeout(runs: Runs):
     runs.job("true", "nodes: 1", "slurm: {extra: [--hold]}")
     job = runs.submit()
     controller = controller_of(runs.lab)

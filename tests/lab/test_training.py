@@ -25,7 +25,7 @@ train: {{model: cifar-resnet20, epochs: {epochs}, batch: 16, seed: 3, optimizer:
 data:
   train: {{source: small, split: train}}
 resources: {{nodes: {nodes}, ranks_per_node: 1, cpus_per_rank: 1, time: 10m}}
-checkpoint: {{every: {every} steps, keep: 3}}
+checkpoint: {{every: {every} steps, keep_last: 3}}
 """
 
 
@@ -79,9 +79,9 @@ def kill_rank_1_and_resume(project: Runs, undisturbed: Path, epochs: int, every:
     wait_until(lambda: list(run.glob("checkpoints/step-*")), "the first checkpoint", 120)
     (victim,) = wait_until(lambda: project.processes("stoker-train", node="n2"), "rank 1")
     os.kill(victim, signal.SIGKILL)
-    said = project.wait(run, code=137)
-    assert "failed (rank 1 (n2) left at epoch" in said
-    assert "killed by signal 9 (SIGKILL)" in said
+    output = project.wait(run, code=137)
+    assert "failed (rank 1 (n2) exited at epoch" in output
+    assert "killed by signal 9 (SIGKILL)" in output
     assert "attempt 2, from the last valid checkpoint" in project.stoker("resume", run).out
     assert project.wait(run) == f"run {run.name}: done\n"
     assert weights(run) == weights(undisturbed)
@@ -101,7 +101,7 @@ def test_ten_kills_on_the_second_node_leave_no_trace_in_the_weights(project: Run
         kill_rank_1_and_resume(project, undisturbed, epochs=8, every=5)
 
 
-def test_a_warning_of_the_end_is_a_checkpoint_from_which_the_run_goes_on(project: Runs):
+def test_a_time_limit_warning_saves_a_checkpoint_for_resume(project: Runs):
     run = submit(project, 2, epochs=40)
     job = project.status(str(run))["job"]
     wait_until(lambda: list(run.glob("checkpoints/step-*")), "the first checkpoint", 120)
@@ -129,7 +129,7 @@ def test_a_script_of_one_s_own_trains_on_several_nodes(project: Runs, nodes: int
 
 
 def wait_for_steps(run: Path, ranks: int) -> float:
-    """Waits until every rank has told two steps; the time."""
+    """Waits until every rank has reported two steps; returns the time."""
     metrics = [run / f"attempts/1/metrics-{rank:04}.csv" for rank in range(ranks)]
     wait_until(
         lambda: all(file.exists() and file.read_text().count("\n") > 2 for file in metrics), "all ranks train", 180
@@ -153,7 +153,7 @@ def test_a_link_cut_under_a_training_is_named_with_its_step_within_ten_seconds(p
     began = time.monotonic()
     log_with(
         project,
-        rf"^rank [12] \(n[23]\) waits since \d\.\d s {PLACE}: rank [12] \(n[23]\) acknowledges no packet of it, the link "
+        rf"^rank [12] \(n[23]\) has been blocked for \d\.\d s {PLACE}: rank [12] \(n[23]\) acknowledges none of its packets, the link "
         r"between them is cut or blocked$",
     )
     assert time.monotonic() - began < 10
@@ -166,12 +166,14 @@ def test_a_link_cut_under_a_training_is_named_with_its_step_within_ten_seconds(p
 @pytest.mark.needs("namespaces")
 def test_a_node_cut_off_under_a_training_ends_it_with_its_step(project: Runs):
     run = submit(project, 2, epochs=400, every=1000, more="restart: {node_failed: 0}\n")
-    told = wait_for_steps(run, 2)
-    # Each rank says once a second where it is, and nothing any more when it is cut off.
-    wait_until(lambda: time.monotonic() - told > 2.5, "the run has heard where rank 1 is")
+    report = wait_for_steps(run, 2)
+    # Each rank reports its position once a second, until it is disconnected.
+    wait_until(lambda: time.monotonic() - report > 2.5, "the run knows the position of rank 1")
     fault(project.lab, "cut", "n2")
-    said = project.wait(run, code=1)
-    assert re.search(rf"rank 1 \(n2\) gave no sign for [\d.]+ s {PLACE}, and its host acknowledges no packet", said)
+    output = project.wait(run, code=1)
+    assert re.search(
+        rf"rank 1 \(n2\) sent no heartbeat for [\d.]+ s {PLACE}, and its host acknowledges no packets", output
+    )
 
 
 @pytest.mark.soak
@@ -180,7 +182,9 @@ def test_a_frozen_rank_on_the_second_node_is_named_with_its_step_within_ten_seco
     wait_for_steps(run, 2)
     fault(project.lab, "freeze", project.status(str(run))["job"], "--rank", "1")
     began = time.monotonic()
-    log_with(project, rf"^rank 1 \(n2\) is stopped by a signal \(state T\) since [\d.]+ s {PLACE}; the run ends after")
+    log_with(
+        project, rf"^rank 1 \(n2\) has been stopped by a signal (state T) for [\d.]+ s {PLACE}; the run ends after"
+    )
     assert time.monotonic() - began < 10
     assert re.search(
         rf"rank 1 \(n2\) was stopped by a signal \(state T\) for [\d.]+ s {PLACE}", project.wait(run, code=1)

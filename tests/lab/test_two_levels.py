@@ -27,7 +27,7 @@ train:
 data:
   train: {source: small, split: train}
 resources: {nodes: 2, ranks_per_node: 2, cpus_per_rank: 1, time: 10m}
-checkpoint: {every: 1 steps, keep: 1000}
+checkpoint: {every: 1 steps, keep_last: 1000}
 """
 
 
@@ -37,7 +37,7 @@ def project(runs: Runs, example_images: Path) -> Runs:
 
 
 def shared_memory(pid: int) -> set[str]:
-    """Inodes of the memory in which this rank meets others."""
+    """Inodes of the memory that this rank shares with peers."""
     try:
         maps = Path(f"/proc/{pid}/maps").read_text()
     except OSError:
@@ -45,7 +45,7 @@ def shared_memory(pid: int) -> set[str]:
     return set(re.findall(r" (\d+) +/memfd:stoker-ranks", maps))
 
 
-def meetings(project: Runs) -> list[set[str]] | None:
+def shared_regions(project: Runs) -> list[set[str]] | None:
     """By node, once both of its ranks share memory."""
     found = []
     for node in ("n1", "n2"):
@@ -81,7 +81,7 @@ def farthest(ours: dict[str, array], theirs: dict[str, array], kind: str) -> flo
 def test_two_ranks_on_each_of_two_nodes_train_the_model_of_four_ranks_on_one(project: Runs):
     (project.folder / "job.yaml").write_text(JOB)
     project.submit()
-    on_n1, on_n2 = wait_until(lambda: meetings(project), "both nodes' ranks share memory", 120)
+    on_n1, on_n2 = wait_until(lambda: shared_regions(project), "both nodes' ranks share memory", 120)
     assert on_n1.isdisjoint(on_n2)
     spread = project.run
     wait_until(lambda: (spread / f"checkpoints/step-{STEPS}").exists(), f"step {STEPS}", 120)

@@ -1,16 +1,18 @@
-// What tests/test_parquet_tables.py drives: tables FILE prints a Parquet file's columns and values as JSON,
-// through the library. Numbers and texts are hexadecimal, so that every bit is seen.
+// For tests/test_parquet_tables.py: tables FILE prints a Parquet file's columns and values as JSON, through
+// the library. Numbers and texts are hexadecimal, so that every bit is visible.
 #include <iostream>
 #include <string>
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "format/parquet/parquet.h"
+#include "parquet/parquet.h"
 
 namespace {
 
 using namespace stoker;
-using namespace stoker::formats;
+using namespace stoker::archive;
+using namespace stoker::codec;
+using namespace stoker::parquet;
 using nlohmann::json;
 
 std::string hex(std::span<const std::byte> bytes) {
@@ -34,21 +36,17 @@ json shown(const ParquetValues& values) {
 
 json shown(const ParquetRange& range) {
   json found = json::object();
-  if (range.least) found["least"] = hex(*range.least);
-  if (range.most) found["most"] = hex(*range.most);
-  if (range.missing) found["missing"] = *range.missing;
+  if (range.min) found["least"] = hex(*range.min);
+  if (range.max) found["most"] = hex(*range.max);
+  if (range.null_count) found["missing"] = *range.null_count;
   return found;
 }
 
-// A column's error stands in place of its values.
+// On an error, the message replaces the column's values.
 json shown(const ParquetFile& file, std::size_t leaf) {
   const ParquetLeaf& is = file.leaves()[leaf];
-  json found = {{"name", is.name},
-                {"type", to_text(is.type)},
-                {"logical", is.logical},
-                {"lists", is.lists},
-                {"may_be_missing", is.may_be_missing},
-                {"groups", json::array()}};
+  json found = {{"name", is.name},   {"type", to_text(is.type)},         {"logical", is.logical},
+                {"lists", is.lists}, {"may_be_missing", is.is_nullable}, {"groups", json::array()}};
   for (std::size_t group = 0; group < file.groups(); ++group) {
     const auto values = file.read_leaf(group, leaf);
     json& of = found["groups"].emplace_back(values.ok() ? shown(*values) : json::object());
@@ -59,12 +57,12 @@ json shown(const ParquetFile& file, std::size_t leaf) {
 }
 
 Status run(const std::string& path) {
-  OK_OR_RETURN(opened, File::open_read(path));
-  OK_OR_RETURN(size, opened.size());
+  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(path));
+  STOKER_ASSIGN_OR_RETURN(size, opened.size());
   const ReadAt read = [&opened = opened](std::uint64_t at, std::span<std::byte> out) {
     return opened.read_at(at, out);
   };
-  OK_OR_RETURN(file, ParquetFile::open(read, size, "file"));
+  STOKER_ASSIGN_OR_RETURN(file, ParquetFile::open(read, size, "file"));
   json leaves = json::array();
   for (std::size_t leaf = 0; leaf < file.leaves().size(); ++leaf) leaves.push_back(shown(file, leaf));
   std::cout << leaves << "\n";

@@ -16,7 +16,7 @@
 //
 //   torch-steps allreduce BYTES REPEATS OUT
 //
-//                      writes the median of microseconds of a sum of so many bytes of float32
+//                      writes the median of microseconds of an all-reduce of BYTES of float32
 //
 // TRANSPORT=gloo or shm in the environment: what the ranks talk through; else as they choose. PLACE: which
 // host this shall be. BATCHES: little-endian int64 steps, batch, size; then for each step float32 images and
@@ -38,17 +38,17 @@
 #include <ATen/ops/ones.h>
 #include <c10/core/GradMode.h>
 
-#include "base/text.h"
-#include "torch/data_parallel.h"
-#include "torch/loss/objective.h"
-#include "torch/models/model.h"
-#include "torch/optim/adaptive.h"
-#include "torch/optim/ema.h"
-#include "torch/optim/gradients.h"
-#include "torch/optim/sgd.h"
-#include "torch/trainer/learn/numerics.h"
+#include "stoker/adaptive.h"
+#include "stoker/data_parallel.h"
+#include "stoker/ema.h"
+#include "stoker/gradients.h"
+#include "stoker/model.h"
+#include "stoker/sgd.h"
+#include "stoker/text.h"
+#include "train/loss/objective.h"
+#include "train/trainer/learn/numerics.h"
 
-namespace stoker::torch {
+namespace stoker::train {
 namespace {
 
 struct Batches {
@@ -69,18 +69,18 @@ struct Batches {
   std::int64_t image_bytes() const { return batch * 3 * size * size * 4; }
   at::Tensor images(std::int64_t step) { return at::from_blob(at(step), {batch, 3, size, size}, at::kFloat); }
   // What the model takes of the same numbers.
-  at::Tensor input(std::int64_t step, const ModelSpec& spec, Input kind) {
+  at::Tensor input(std::int64_t step, const train::ModelSpec& spec, train::Input kind) {
     const at::Tensor flat = images(step).flatten(1);
-    if (kind == Input::images) return images(step);
-    if (kind == Input::numbers) return flat;
+    if (kind == train::Input::images) return images(step);
+    if (kind == train::Input::numbers) return flat;
     return flat.slice(1, 0, spec.gpt.length).abs().mul(1000).to(at::kLong).remainder(spec.classes);
   }
   at::Tensor labels(std::int64_t step) { return at::from_blob(at(step) + image_bytes(), {batch}, at::kLong); }
   char* at(std::int64_t step) { return bytes.data() + step * (image_bytes() + batch * 8); }
 };
 
-void write(std::ofstream& out, const char* section, const NamedTensors& tensors) {
-  for (const NamedTensor& item : tensors) {
+void write(std::ofstream& out, const char* section, const train::NamedTensors& tensors) {
+  for (const train::NamedTensor& item : tensors) {
     const at::Tensor tensor = item.tensor.contiguous();
     out << section << ' ' << item.name << ' ' << tensor.nbytes() << '\n';
     out.write(static_cast<const char*>(tensor.const_data_ptr()),
@@ -88,24 +88,25 @@ void write(std::ofstream& out, const char* section, const NamedTensors& tensors)
   }
 }
 
-NamedTensors gradients(const NamedTensors& parameters) {
-  NamedTensors gradients;
-  for (const NamedTensor& item : parameters) gradients.push_back({item.name, item.tensor.grad()});
+train::NamedTensors gradients(const train::NamedTensors& parameters) {
+  train::NamedTensors gradients;
+  for (const train::NamedTensor& item : parameters) gradients.push_back({item.name, item.tensor.grad()});
   return gradients;
 }
 
-Rendezvous meeting_from_environment() {
-  Rendezvous meeting;
-  meeting.rank = Rank(std::atoi(std::getenv("RANK")));
-  meeting.world_size = WorldSize(std::atoi(std::getenv("WORLD_SIZE")));
-  meeting.address = std::getenv("MASTER_ADDR");
-  meeting.port = static_cast<std::uint16_t>(std::atoi(std::getenv("MASTER_PORT")));
+train::RendezvousOptions rendezvous_from_environment() {
+  train::RendezvousOptions rendezvous;
+  rendezvous.rank = Rank(std::atoi(std::getenv("RANK")));
+  rendezvous.world_size = WorldSize(std::atoi(std::getenv("WORLD_SIZE")));
+  rendezvous.address = std::getenv("MASTER_ADDR");
+  rendezvous.port = static_cast<std::uint16_t>(std::atoi(std::getenv("MASTER_PORT")));
   const char* transport = std::getenv("TRANSPORT");
-  if (transport != nullptr && std::string_view(transport) == "gloo") meeting.transport = Transport::gloo;
+  if (transport != nullptr && std::string_view(transport) == "gloo")
+    rendezvous.transport = train::Transport::gloo;
   if (transport != nullptr && std::string_view(transport) == "shm")
-    meeting.transport = Transport::shared_memory;
-  if (const char* place = std::getenv("PLACE")) meeting.place = place;
-  return meeting;
+    rendezvous.transport = train::Transport::shared_memory;
+  if (const char* place = std::getenv("PLACE")) rendezvous.place = place;
+  return rendezvous;
 }
 
 double seconds(clockid_t clock) {
@@ -116,39 +117,40 @@ double seconds(clockid_t clock) {
 
 // Seconds of `clock` per step. Between turns the ranks wait for each other: on the clock on the wall a turn
 // lasts until the slower one is done.
-Status cost(Model& model, Batches batches, std::ofstream& out, int steps, clockid_t clock) {
-  OK_OR_RETURN(group, ProcessGroup::connect(meeting_from_environment()));
-  const ModelState& state = model.state();
-  OK_OR_RETURN(parallel, DataParallel::wrap(*group, state.parameters, state.buffers,
-                                            {.gradients = Gradients::bucketed}));
+Status cost(train::Model& model, Batches batches, std::ofstream& out, int steps, clockid_t clock) {
+  STOKER_ASSIGN_OR_RETURN(group, train::ProcessGroup::connect(rendezvous_from_environment()));
+  const train::ModelState& state = model.state();
+  STOKER_ASSIGN_OR_RETURN(
+      parallel, train::DataParallel::wrap(*group, state.parameters, state.buffers,
+                                          {.gradient_storage = train::GradientStorage::bucket_view}));
   const auto five_steps = [&]() -> Result<double> {
     const double started = seconds(clock);
     for (int i = 0; i < 5; ++i) {
       parallel->zero_grad();
-      OK_OR_RETURN(logits, parallel->forward([&] { return model.forward(batches.images(0)); }));
-      RETURN_IF_ERROR(parallel->backward(at::cross_entropy_loss(logits, batches.labels(0))));
+      STOKER_ASSIGN_OR_RETURN(logits, parallel->forward([&] { return model.forward(batches.images(0)); }));
+      STOKER_RETURN_IF_ERROR(parallel->backward(at::cross_entropy_loss(logits, batches.labels(0))));
     }
-    if (clock == CLOCK_MONOTONIC) RETURN_IF_ERROR(group->barrier());
+    if (clock == CLOCK_MONOTONIC) STOKER_RETURN_IF_ERROR(group->barrier());
     return seconds(clock) - started;
   };
-  RETURN_IF_ERROR(five_steps().status());
+  STOKER_RETURN_IF_ERROR(five_steps().status());
   for (int turn = 0; turn < steps / 5; ++turn) {
-    OK_OR_RETURN(with, five_steps());
-    const DataParallel::NoSync no_sync(*parallel);
-    OK_OR_RETURN(without, five_steps());
+    STOKER_ASSIGN_OR_RETURN(with, five_steps());
+    const train::DataParallel::NoSync no_sync(*parallel);
+    STOKER_ASSIGN_OR_RETURN(without, five_steps());
     out << with / 5 << ' ' << without / 5 << '\n';
   }
   return group->barrier();
 }
 
 Status allreduce(char** arguments) {
-  OK_OR_RETURN(group, ProcessGroup::connect(meeting_from_environment()));
+  STOKER_ASSIGN_OR_RETURN(group, train::ProcessGroup::connect(rendezvous_from_environment()));
   const at::Tensor tensor = at::ones({std::atoll(arguments[0]) / 4}, at::kFloat);
   std::vector<double> microseconds(static_cast<std::size_t>(std::atoi(arguments[1])));
-  RETURN_IF_ERROR(group->sum(tensor));
+  STOKER_RETURN_IF_ERROR(group->all_reduce_sum(tensor));
   for (double& measured : microseconds) {
     const double started = seconds(CLOCK_MONOTONIC);
-    RETURN_IF_ERROR(group->sum(tensor));
+    STOKER_RETURN_IF_ERROR(group->all_reduce_sum(tensor));
     measured = 1e6 * (seconds(CLOCK_MONOTONIC) - started);
   }
   const auto middle = microseconds.begin() + static_cast<std::ptrdiff_t>(microseconds.size() / 2);
@@ -159,46 +161,48 @@ Status allreduce(char** arguments) {
 
 // How to train: words behind OUT.
 struct Way {
-  DataParallelOptions options;
+  train::DataParallelOptions options;
   bool accumulates = false;  ///< a step is two halves of a batch, the first without sync
 
   static Way read(int count, char** words) {
     Way way;
     for (int i = 0; i < count; ++i) {
       const std::string_view word = words[i];
-      if (word == "bucketed") way.options.gradients = Gradients::bucketed;
-      if (word == "search") way.options.unused = Unused::search;
-      if (word == "fixed") way.options.graph = Graph::fixed;
-      if (word == "float16") way.options.compression = Compression::float16;
-      if (word == "bfloat16") way.options.compression = Compression::bfloat16;
-      if (word == "synchronized") way.options.statistics = Statistics::of_all_ranks;
+      if (word == "bucketed") way.options.gradient_storage = train::GradientStorage::bucket_view;
+      if (word == "search") way.options.unused_parameters = train::UnusedParameters::find;
+      if (word == "fixed") way.options.graph = train::Graph::static_graph;
+      if (word == "float16") way.options.compression = train::Compression::float16;
+      if (word == "bfloat16") way.options.compression = train::Compression::bfloat16;
+      if (word == "synchronized") way.options.batch_norm_sync = train::BatchNormSync::all_ranks;
       if (word == "accumulate") way.accumulates = true;
     }
     return way;
   }
 };
 
-Status learn(DataParallel& parallel, Model& model, const at::Tensor& images, const at::Tensor& labels) {
-  OK_OR_RETURN(logits, parallel.forward([&] { return model.forward(images); }));
+Status learn(train::DataParallel& parallel, train::Model& model, const at::Tensor& images,
+             const at::Tensor& labels) {
+  STOKER_ASSIGN_OR_RETURN(logits, parallel.forward([&] { return model.forward(images); }));
   return parallel.backward(at::cross_entropy_loss(logits, labels));
 }
 
-Status train(Model& model, Batches batches, std::ofstream& out, const Way& way) {
-  OK_OR_RETURN(group, ProcessGroup::connect(meeting_from_environment()));
-  const ModelState& state = model.state();
-  OK_OR_RETURN(parallel, DataParallel::wrap(*group, state.parameters, state.buffers, way.options));
-  Sgd sgd(state.parameters, {.kind = Momentum::nesterov, .weight_decay = 5e-4});
+Status train(train::Model& model, Batches batches, std::ofstream& out, const Way& way) {
+  STOKER_ASSIGN_OR_RETURN(group, train::ProcessGroup::connect(rendezvous_from_environment()));
+  const train::ModelState& state = model.state();
+  STOKER_ASSIGN_OR_RETURN(parallel,
+                          train::DataParallel::wrap(*group, state.parameters, state.buffers, way.options));
+  train::Sgd sgd(state.parameters, {.kind = train::Momentum::nesterov, .weight_decay = 5e-4});
   for (std::int64_t step = 0; step < batches.steps; ++step) {
     parallel->zero_grad();
     at::Tensor images = batches.images(step), labels = batches.labels(step);
     if (way.accumulates) {
       const std::int64_t half = batches.batch / 2;
-      const DataParallel::NoSync no_sync(*parallel);
-      RETURN_IF_ERROR(learn(*parallel, model, images.slice(0, 0, half), labels.slice(0, 0, half)));
+      const train::DataParallel::NoSync no_sync(*parallel);
+      STOKER_RETURN_IF_ERROR(learn(*parallel, model, images.slice(0, 0, half), labels.slice(0, 0, half)));
       images = images.slice(0, half);
       labels = labels.slice(0, half);
     }
-    RETURN_IF_ERROR(learn(*parallel, model, images, labels));
+    STOKER_RETURN_IF_ERROR(learn(*parallel, model, images, labels));
     write(out, std::to_string(step).c_str(), gradients(state.parameters));
     sgd.step({.lr = 0.1, .momentum = 0.9});
   }
@@ -213,45 +217,45 @@ Status train(Model& model, Batches batches, std::ofstream& out, const Way& way) 
 
 struct Recipe {
   job::Precision precision = job::Precision::fp32;
-  Unused unused = Unused::never;
+  train::UnusedParameters unused = train::UnusedParameters::never;
   Rank rank{0};
 };
 
-// Two passes a step, of which only the second averages. Chance is as reference.py has it.
-Status recipe_step(DataParallel& parallel, Model& model, Batches& batches, std::int64_t step,
+// Two passes per step; only the second averages. Random numbers as in reference.py.
+Status recipe_step(train::DataParallel& parallel, train::Model& model, Batches& batches, std::int64_t step,
                    const Recipe& recipe) {
   for (std::int64_t i = 0; i < 2; ++i) {
-    std::optional<DataParallel::NoSync> no_sync;
+    std::optional<train::DataParallel::NoSync> no_sync;
     if (i == 0) no_sync.emplace(parallel);
     const std::int64_t own = 1000 * step + 10 * i + recipe.rank.value;
-    model.draw({static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(own)});
-    OK_OR_RETURN(logits, parallel.forward([&] {
-      const Autocast autocast(recipe.precision);
+    model.reseed({static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(own)});
+    STOKER_ASSIGN_OR_RETURN(logits, parallel.forward([&] {
+      const train::Autocast autocast(recipe.precision);
       return model.forward(batches.images(2 * step + i));
     }));
-    const Targets targets{.labels = batches.labels(2 * step + i)};
-    RETURN_IF_ERROR(parallel.backward(training_loss(logits.to(at::kFloat), targets, 0.1).div(2)));
+    const MixedTargets targets{.labels = batches.labels(2 * step + i)};
+    STOKER_RETURN_IF_ERROR(parallel.backward(training_loss(logits.to(at::kFloat), targets, 0.1).div(2)));
   }
   return {};
 }
 
-NamedTensors defined(NamedTensors tensors) {
-  std::erase_if(tensors, [](const NamedTensor& item) { return !item.tensor.defined(); });
+train::NamedTensors defined(train::NamedTensors tensors) {
+  std::erase_if(tensors, [](const train::NamedTensor& item) { return !item.tensor.defined(); });
   return tensors;
 }
 
-Status train_recipe(Model& model, Batches batches, std::ofstream& out, Recipe recipe) {
-  OK_OR_RETURN(group, ProcessGroup::connect(meeting_from_environment()));
+Status train_recipe(train::Model& model, Batches batches, std::ofstream& out, Recipe recipe) {
+  STOKER_ASSIGN_OR_RETURN(group, train::ProcessGroup::connect(rendezvous_from_environment()));
   recipe.rank = group->rank();
-  const ModelState& state = model.state();
-  OK_OR_RETURN(parallel,
-               DataParallel::wrap(*group, state.parameters, state.buffers, {.unused = recipe.unused}));
-  AdamW optimizer(state.parameters, {.weight_decay = 0.05});
-  Ema ema(state.parameters, 0.9);
+  const train::ModelState& state = model.state();
+  STOKER_ASSIGN_OR_RETURN(parallel, train::DataParallel::wrap(*group, state.parameters, state.buffers,
+                                                              {.unused_parameters = recipe.unused}));
+  train::AdamW optimizer(state.parameters, {.weight_decay = 0.05});
+  train::Ema ema(state.parameters, 0.9);
   for (std::int64_t step = 0; step < batches.steps / 2; ++step) {
     parallel->zero_grad();
-    RETURN_IF_ERROR(recipe_step(*parallel, model, batches, step, recipe));
-    const double norm = clip_gradients(state.parameters, 1);
+    STOKER_RETURN_IF_ERROR(recipe_step(*parallel, model, batches, step, recipe));
+    const double norm = clip_grad_norm(state.parameters, 1);
     if (norm <= 1) return internal("nothing was clipped: the norm is {}", norm);
     write(out, std::to_string(step).c_str(), defined(gradients(state.parameters)));
     optimizer.step({.lr = 0.01, .momentum = 0.9});
@@ -264,8 +268,8 @@ Status train_recipe(Model& model, Batches batches, std::ofstream& out, Recipe re
 }
 
 // Without other ranks.
-Status first_step(Model& model, Batches batches, std::ofstream& out) {
-  Sgd sgd(model.state().parameters, {.kind = Momentum::nesterov, .weight_decay = 5e-4});
+Status first_step(train::Model& model, Batches batches, std::ofstream& out) {
+  train::Sgd sgd(model.state().parameters, {.kind = train::Momentum::nesterov, .weight_decay = 5e-4});
   at::cross_entropy_loss(model.forward(batches.images(0)), batches.labels(0)).backward();
   sgd.step({.lr = 0.1, .momentum = 0.9});
   out << format("{:.6f}\n", seconds(CLOCK_REALTIME));
@@ -273,19 +277,19 @@ Status first_step(Model& model, Batches batches, std::ofstream& out) {
 }
 
 // Moves the weights once: a head of zeros would give logits of zeros.
-void train_once(Model& model, const at::Tensor& input, const at::Tensor& labels) {
+void train_once(train::Model& model, const at::Tensor& input, const at::Tensor& labels) {
   const at::Tensor logits = model.forward(input);
   const at::Tensor targets = logits.dim() == 3 ? input.flatten() : labels;
   at::cross_entropy_loss(logits.flatten(0, -2), targets).backward();
   const ::c10::AutoGradMode no_grad(false);
-  for (const NamedTensor& item : model.state().parameters) item.tensor.sub_(item.tensor.grad(), 1e-3);
+  for (const train::NamedTensor& item : model.state().parameters) item.tensor.sub_(item.tensor.grad(), 1e-3);
 }
 
 Status run(int argc, char** argv) {
   const std::string mode = argv[1];
   if (mode == "allreduce") return allreduce(argv + 2);
   Batches batches = Batches::read(argv[5]);
-  ModelSpec spec{argv[2], std::atoll(argv[3]), static_cast<std::uint64_t>(std::atoll(argv[4]))};
+  train::ModelSpec spec{argv[2], std::atoll(argv[3]), static_cast<std::uint64_t>(std::atoll(argv[4]))};
   const std::string how = argc > 7 ? argv[7] : "";
   if (how == "variants") {
     spec.heads = 2;
@@ -294,37 +298,38 @@ Status run(int argc, char** argv) {
   spec.image_size = batches.size;
   spec.gpt = {.layers = 2, .heads = 2, .width = 16, .length = 12};
   spec.mlp = {3 * spec.image_size * spec.image_size, 24, 16};
-  OK_OR_RETURN(model, make_model(spec));
+  STOKER_ASSIGN_OR_RETURN(model, make_model(spec));
   std::ofstream out(argv[6], std::ios::binary);
   if (mode == "logits") {
     write(out, "initial", model->state().all);
     const at::Tensor input = batches.input(0, spec, model->input());
     train_once(*model, input, batches.labels(0));
-    model->set_mode(Mode::evaluate);
+    model->set_mode(train::Mode::evaluate);
     const ::c10::AutoGradMode no_grad(false);
     write(out, "state", model->state().all);
     write(out, "logits", {{"logits", model->forward(input)}});
   } else if (mode == "cost" || mode == "pace") {
-    RETURN_IF_ERROR(cost(*model, std::move(batches), out, argc > 7 ? std::atoi(argv[7]) : 50,
-                         mode == "cost" ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC));
+    STOKER_RETURN_IF_ERROR(cost(*model, std::move(batches), out, argc > 7 ? std::atoi(argv[7]) : 50,
+                                mode == "cost" ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC));
   } else if (mode == "first-step") {
-    RETURN_IF_ERROR(first_step(*model, std::move(batches), out));
+    STOKER_RETURN_IF_ERROR(first_step(*model, std::move(batches), out));
   } else if (mode == "recipe") {
-    const Recipe recipe{.precision = how == "bf16" ? job::Precision::bf16 : job::Precision::fp32,
-                        .unused = how == "variants" ? Unused::search : Unused::never};
-    RETURN_IF_ERROR(train_recipe(*model, std::move(batches), out, recipe));
+    const Recipe recipe{
+        .precision = how == "bf16" ? job::Precision::bf16 : job::Precision::fp32,
+        .unused = how == "variants" ? train::UnusedParameters::find : train::UnusedParameters::never};
+    STOKER_RETURN_IF_ERROR(train_recipe(*model, std::move(batches), out, recipe));
   } else {
-    RETURN_IF_ERROR(train(*model, std::move(batches), out, Way::read(argc - 7, argv + 7)));
+    STOKER_RETURN_IF_ERROR(train(*model, std::move(batches), out, Way::read(argc - 7, argv + 7)));
   }
   return out.flush() ? Status() : internal("could not write");
 }
 
 }  // namespace
-}  // namespace stoker::torch
+}  // namespace stoker::train
 
 int main(int argc, char** argv) {
   if (argc < 5) return 2;
-  const stoker::Status status = stoker::torch::run(argc, argv);
+  const stoker::Status status = stoker::train::run(argc, argv);
   if (!status.ok()) std::cerr << status.to_string() << '\n';
   return status.ok() ? 0 : 1;
 }

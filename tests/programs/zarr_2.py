@@ -1,4 +1,4 @@
-"""zarr-python 2 at work, in an environment of its own: `write FOLDER` makes stores of many kinds, each with the elements that it
+"""zarr-python 2 in a separate environment: `write FOLDER` makes stores of many kinds, each with the elements that it
 must be read as beside it (NAME.elements: C order, little-endian); `read ARRAY...` prints the SHA-256 of the same of each array;
 `samples SHARD...` prints how many samples shards have and the SHA-256 of all of their files, in the order of keys."""
 

@@ -33,7 +33,7 @@ class Random(Numbers):
 
 
 class Fails(Numbers):
-    """Some samples cannot be had."""
+    """Some samples raise an error."""
 
     def __init__(self, count=100, missing=(3, 9)):
         super().__init__(count)

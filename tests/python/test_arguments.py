@@ -1,4 +1,4 @@
-"""Arguments of stoker.Loader and stoker.DataLoader: what may be given for what, and what is said of a mistake."""
+"""Arguments of stoker.Loader and stoker.DataLoader: accepted values and error messages."""
 
 import multiprocessing
 
@@ -27,7 +27,7 @@ def data_loader(dataset, **options):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"transform": "cifar-trian"}, "transform: no recipe is called 'cifar-trian'; did you mean 'cifar-train'?"),
+        ({"transform": "cifar-trian"}, "transform: unknown recipe 'cifar-trian'; did you mean 'cifar-train'?"),
         (
             {"transform": [3]},
             "transform: 3 is not an operation ('random_horizontal_flip' or ('resize', {'size': 256}))",
@@ -36,7 +36,7 @@ def data_loader(dataset, **options):
             {"fields": ["images"]},
             "loader: fields: unknown field 'images' (one of: image, label, key, index)",
         ),
-        ({"fields": ["data"]}, "loader: fields: 'data' needs transform=None"),
+        ({"fields": ["data"]}, "loader: fields: 'data' requires transform=None"),
         ({"batch_size": 0}, "loader: batch_size: 0 is not at least 1"),
         ({"num_workers": -1}, "loader: num_workers: -1 is not at least 0"),
         ({"num_workers": 1025}, "loader: num_workers: 1025 is not at most 1024"),
@@ -45,7 +45,7 @@ def data_loader(dataset, **options):
             "loader: prefetch_factor: 2049 is more than 4096 batches for 2 threads",
         ),
         ({"dtype": "float64"}, "loader: dtype: unknown type 'float64' (one of: float32, float16, bfloat16, uint8)"),
-        ({"rank": 2}, "loader: rank and world_size: give both or none"),
+        ({"rank": 2}, "loader: rank and world_size: set both or neither"),
         ({"rank": 2, "world_size": 2}, "order: rank 2 is not in a world of 2"),
         ({"errors": "ignore"}, "loader: errors: unknown value 'ignore' (one of: raise, skip)"),
         ({"tensors": "numppy"}, "loader: tensors: unknown value 'numppy' (one of: auto, torch, numpy, dlpack)"),
@@ -54,40 +54,40 @@ def data_loader(dataset, **options):
             "loader: tensors: numpy has no bfloat16 (dtype)\n  try: tensors='torch', or dtype='float16' or 'float32'",
         ),
         ({"dtype": float}, "loader: dtype: unknown type 'float' (one of: float32, float16, bfloat16, uint8)"),
-        ({"batch_size": 160 / 9}, "loader: batch_size: 17.77777777777778 is no whole number"),
+        ({"batch_size": 160 / 9}, "loader: batch_size: 17.77777777777778 is not a whole number"),
         ({"batch_size": 2**32}, "loader: batch_size: 4294967296 is not at most 4294967295"),
         ({"seed": -1}, "loader: seed: -1 is not at least 0"),
-        ({"seed": None}, "loader: seed: None is no whole number"),
-        ({"cache": "1GB"}, "loader: cache: '1GB' is no whole number of bytes (256 << 20)"),
+        ({"seed": None}, "loader: seed: None is not a whole number"),
+        ({"cache": "1GB"}, "loader: cache: '1GB' is not a whole number of bytes (256 << 20)"),
         ({"resident": -1}, "loader: resident: -1 is not at least 0"),
         ({"drop_last": "no"}, "loader: drop_last: 'no' is neither True nor False"),
         ({"check": None}, "loader: check: None is neither True nor False"),
-        ({"max_skipped": None}, "loader: max_skipped: None is no whole number"),
-        ({"rank": "0", "world_size": 1}, "loader: rank: '0' is no whole number"),
-        ({"mixup": "much"}, "loader: mixup: 'much' is no number"),
-        ({"component": 3}, "loader: component: 3 is no text"),
-        ({"split": 1}, "loader: split: 1 is no text"),
+        ({"max_skipped": None}, "loader: max_skipped: None is not a whole number"),
+        ({"rank": "0", "world_size": 1}, "loader: rank: '0' is not a whole number"),
+        ({"mixup": "much"}, "loader: mixup: 'much' is not a number"),
+        ({"component": 3}, "loader: component: 3 is not a string"),
+        ({"split": 1}, "loader: split: 1 is not a string"),
         ({"split": "caf\udce9"}, "loader: split: 'caf\\udce9' is not UTF-8"),
-        ({"prefetch_factor": 1.5}, "loader: prefetch_factor: 1.5 is no whole number"),
+        ({"prefetch_factor": 1.5}, "loader: prefetch_factor: 1.5 is not a whole number"),
         ({"prefetch_factor": 0}, "loader: prefetch_factor: 0 is not at least 1"),
-        ({"timeout": "a"}, "loader: timeout: 'a' is no number of seconds (0: waits for ever)"),
-        ({"timeout": -1}, "loader: timeout: -1 is no number of seconds (0: waits for ever)"),
+        ({"timeout": "a"}, "loader: timeout: 'a' is not a number of seconds (0: no timeout)"),
+        ({"timeout": -1}, "loader: timeout: -1 is not a number of seconds (0: no timeout)"),
         (
             {"weights": [1] * 5000, "shuffle": "by_shard"},
-            "loader: shuffle: 'by_shard' is an order, and weights are another\n  try: leave one of them out",
+            "loader: shuffle: 'by_shard' cannot be combined with weights\n  try: omit one of them",
         ),
         (
             {"columns": {"key": str}},
-            "loader: columns: 'key' is a field of every batch\n"
+            "loader: columns: 'key' is already a field of the batch\n"
             "  try: another name: columns={'my_name': ('json', 'name in the file', float)}",
         ),
         (
             {"transform": [("Resize", {"siz": 16})]},
-            "transform: resize: no parameter is called 'siz'; did you mean 'size'?",
+            "transform: resize: unknown parameter 'siz'; did you mean 'size'?",
         ),
     ],
 )
-def test_arguments_that_cannot_be_are_refused(example_dataset, options, text):
+def test_invalid_arguments_are_rejected(example_dataset, options, text):
     with pytest.raises(stoker.InvalidError) as refusal:
         cifar(example_dataset, **options)
     assert str(refusal.value) == text
@@ -95,7 +95,7 @@ def test_arguments_that_cannot_be_are_refused(example_dataset, options, text):
 
 
 @pytest.mark.parametrize("path", [None, 3, b"cifar", [], [3], "caf\udce9"])
-def test_what_is_no_path_is_refused(path):
+def test_an_invalid_path_is_rejected(path):
     with pytest.raises(stoker.InvalidError, match=r"^loader: path: "):
         stoker.Loader(path)
 
@@ -109,13 +109,13 @@ def test_what_is_no_path_is_refused(path):
         {"batch_size": 16, "component": None, "mixup": None, "split": "train", "array": None},
     ],
 )
-def test_numbers_and_switches_may_be_of_other_types(example_dataset, options):
+def test_numbers_and_booleans_may_have_numpy_and_torch_types(example_dataset, options):
     with cifar(example_dataset, batch_size=16) as plain, cifar(example_dataset, **options) as loader:
         assert loader.batch_size == 16 and type(loader.batch_size) is int
         assert (next(iter(loader))["image"] == next(iter(plain))["image"]).all()
 
 
-def test_element_types_may_be_torchs_and_numpys_own(example_dataset):
+def test_dtypes_of_torch_and_numpy_are_accepted(example_dataset):
     own = {torch.bfloat16: torch.bfloat16, numpy.float16: torch.float16, numpy.dtype("uint8"): torch.uint8}
     for given, expected in own.items():
         options = {"transform": [("CenterCrop", {"size": 32})], "tensors": "torch"}
@@ -123,7 +123,7 @@ def test_element_types_may_be_torchs_and_numpys_own(example_dataset):
             assert next(iter(loader))["image"].dtype == expected
 
 
-def test_bfloat16_does_not_come_as_numpys_objects(example_dataset, python):
+def test_bfloat16_is_not_returned_as_numpy_objects(example_dataset, python):
     code = """
 import sys, numpy, stoker
 try:
@@ -144,22 +144,22 @@ except stoker.InvalidError as error:
         ({"num_workers": 10**6}, "loader: num_workers: 1000000 is not at most 1024"),
         (
             {"multiprocessing_context": "spawn"},
-            "loader: multiprocessing_context: batches come back in memory that only a fork shares",
+            "loader: multiprocessing_context: only 'fork' is supported: workers share memory with the caller",
         ),
         (
             {"multiprocessing_context": multiprocessing.get_context("spawn")},
-            "loader: multiprocessing_context: batches come back in memory that only a fork shares",
+            "loader: multiprocessing_context: only 'fork' is supported: workers share memory with the caller",
         ),
         ({"prefetch_factor": 0}, "loader: prefetch_factor: 0 is not at least 1"),
         ({"prefetch_factor": -1}, "loader: prefetch_factor: -1 is not at least 1"),
-        ({"prefetch_factor": "2"}, "loader: prefetch_factor: '2' is no whole number"),
-        ({"timeout": -1}, "loader: timeout: -1 is no number of seconds (0: waits for ever)"),
-        ({"timeout": None}, "loader: timeout: None is no number of seconds (0: waits for ever)"),
-        ({"worker_init_fn": 3}, "loader: worker_init_fn: 3 is no function"),
-        ({"dataset": iter([])}, "loader: list_iterator is no map-style dataset (it needs __getitem__ and __len__)"),
+        ({"prefetch_factor": "2"}, "loader: prefetch_factor: '2' is not a whole number"),
+        ({"timeout": -1}, "loader: timeout: -1 is not a number of seconds (0: no timeout)"),
+        ({"timeout": None}, "loader: timeout: None is not a number of seconds (0: no timeout)"),
+        ({"worker_init_fn": 3}, "loader: worker_init_fn: 3 is not a function"),
+        ({"dataset": iter([])}, "loader: list_iterator is not a map-style dataset (it needs __getitem__ and __len__)"),
     ],
 )
-def test_arguments_of_a_data_loader_that_cannot_be_are_refused(options, text):
+def test_invalid_arguments_of_a_data_loader_are_rejected(options, text):
     with pytest.raises(stoker.InvalidError) as refusal:
         data_loader(options.pop("dataset", Numbers()), **options)
     assert str(refusal.value) == text
@@ -174,14 +174,14 @@ def test_arguments_of_a_data_loader_that_cannot_be_are_refused(options, text):
         {"timeout": numpy.float32(60), "multiprocessing_context": multiprocessing.get_context("fork")},
     ],
 )
-def test_what_torch_takes_is_taken(mode, options):
+def test_arguments_accepted_by_torch_are_accepted(mode, options):
     assert len(list(data_loader(Numbers(), mode=mode, **options))) == 13
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:999"])
-def test_a_device_that_is_not_there_is_named_before_the_first_batch(example_dataset, device):
+def test_an_unavailable_device_is_reported_before_the_first_batch(example_dataset, device):
     loader = cifar(example_dataset, tensors="auto", device=device)
     with pytest.raises(stoker.InvalidError) as caught:
         next(iter(loader))
-    assert str(caught.value).startswith(f"loader: device: {device!r} is no device here: ")
+    assert str(caught.value).startswith(f"loader: device: {device!r} is not available: ")
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""stoker.checkpoint: what is saved comes back as it was, checked; nothing is pickled."""
+"""stoker.checkpoint: states round trip, verified and without pickle."""
 
 import collections
 import json
@@ -23,7 +23,7 @@ def closed():
     checkpoint.close()
 
 
-def test_a_training_goes_on_from_it_as_if_it_had_not_been_interrupted(tmp_path):
+def test_a_training_resumes_exactly(tmp_path):
     first, second = training(), training(steps=0)
     folder = checkpoint.save(state_of(*first, epoch=2, rng=torch.get_rng_state()), tmp_path, step=3)
     assert folder == tmp_path / "step-3"
@@ -80,7 +80,7 @@ def everything():
     }
 
 
-def test_all_that_a_state_may_hold_comes_back_as_it_was(tmp_path):
+def test_every_supported_value_round_trips(tmp_path):
     state = everything()
     checkpoint.save(state, tmp_path, step=0)
     loaded = checkpoint.load(tmp_path)
@@ -90,7 +90,7 @@ def test_all_that_a_state_may_hold_comes_back_as_it_was(tmp_path):
     assert all((file.suffix, b"pickle" in file.read_bytes()) != (".json", True) for file in tmp_path.rglob("*.*"))
 
 
-def test_others_read_the_files_without_stoker(tmp_path):
+def test_the_files_can_be_read_without_stoker(tmp_path):
     import torch.distributed.checkpoint as dcp
     from safetensors.torch import load_file
 
@@ -107,7 +107,7 @@ def test_others_read_the_files_without_stoker(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (lambda: {"model": {"f": print}}, "'model.f' is a builtin_function_or_method"),
         (lambda: {"a": [1, {2, 3}]}, "'a.1' is a set"),
@@ -115,24 +115,24 @@ def test_others_read_the_files_without_stoker(tmp_path):
         (lambda: {"a": {object(): 1}}, "'a' has a key of type object"),
         (lambda: {"model": {"w": torch.eye(2).to_sparse()}}, "tensor 'model.w': is sparse"),
         (lambda: {"model": {"w": torch.empty(2, device="meta")}}, "tensor 'model.w': is on the device 'meta'"),
-        (lambda: {"w": numpy.array(["text"])}, "tensor 'w': is of numpy's type str"),
+        (lambda: {"w": numpy.array(["text"])}, "tensor 'w': has numpy type str"),
         (lambda: [torch.ones(1)], "state is list, expected a dict"),
     ],
 )
-def test_what_no_checkpoint_holds_is_refused_by_its_name(tmp_path, value, said):
-    with pytest.raises(stoker.InvalidError, match=f"^checkpoint: {re.escape(said)}"):
+def test_unsupported_values_are_rejected_with_their_path(tmp_path, value, message):
+    with pytest.raises(stoker.InvalidError, match=f"^checkpoint: {re.escape(message)}"):
         checkpoint.save(value(), tmp_path, step=1)
     assert not list(tmp_path.glob("*"))
 
 
-def test_a_state_that_contains_itself_is_refused(tmp_path):
+def test_a_recursive_state_is_rejected(tmp_path):
     state = {"model": {}}
     state["model"]["again"] = state
     with pytest.raises(stoker.InvalidError, match=r"^checkpoint: 'model\.again' contains itself$"):
         checkpoint.save(state, tmp_path, step=1)
 
 
-def test_tensors_that_are_there_are_filled_in_place(tmp_path):
+def test_existing_tensors_are_filled_in_place(tmp_path):
     model, optimizer, schedule = training()
     checkpoint.save(state_of(model, optimizer, schedule), tmp_path, step=3)
     other, *_ = training(steps=0)
@@ -149,7 +149,7 @@ def test_tensors_that_are_there_are_filled_in_place(tmp_path):
         assert numpy.array_equal(numpy.asarray(target), model[0].weight.detach().numpy())
 
 
-def test_a_model_that_differs_is_told_by_name_or_filled_where_it_fits(tmp_path):
+def test_differences_to_a_model_are_listed_or_skipped(tmp_path):
     model, *_ = training()
     checkpoint.save({"model": model.state_dict()}, tmp_path, step=1)
     other = {name: torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}
@@ -159,8 +159,8 @@ def test_a_model_that_differs_is_told_by_name_or_filled_where_it_fits(tmp_path):
     with pytest.raises(stoker.InvalidError) as raised:
         checkpoint.load(tmp_path, into={"model": other})
     expected = [
-        "'model.0.bias' is in the checkpoint only",
-        "'model.2.weight' is F32 [5, 400], in the checkpoint F32 [3, 400]",
+        "'model.0.bias' is only in the checkpoint",
+        "'model.2.weight' is F32 [5, 400], but F32 [3, 400] in the checkpoint",
         "'model.head' is not in the checkpoint",
     ]
     assert str(raised.value).startswith(f"{tmp_path}/step-1: does not fit: {'; '.join(expected)}\n")
@@ -169,7 +169,7 @@ def test_a_model_that_differs_is_told_by_name_or_filled_where_it_fits(tmp_path):
     assert torch.equal(other["0.weight"], model[0].weight) and not other["2.weight"].any()
 
 
-def test_only_what_is_asked_for_is_read(tmp_path):
+def test_only_requested_parts_are_read(tmp_path):
     model, optimizer, schedule = training()
     checkpoint.save(state_of(model, optimizer, schedule, epoch=4), tmp_path, step=3)
     (file,) = (tmp_path / "step-3/optimizer").iterdir()
@@ -177,13 +177,13 @@ def test_only_what_is_asked_for_is_read(tmp_path):
     assert list(checkpoint.load(tmp_path, only=["model", "epoch"])) == ["model", "epoch"]
     biases = checkpoint.load(tmp_path, only="model.*bias")
     assert list(biases["model"]) == ["0.bias", "1.bias", "2.bias"]
-    with pytest.raises(stoker.InvalidError, match=r"has nothing that is named 'head' \(only\)$"):
+    with pytest.raises(stoker.InvalidError, match=r"has no values named 'head' \(only\)$"):
         checkpoint.load(tmp_path, step=3, only="head")
     with pytest.raises(stoker.CorruptError, match="optimizer/shard-00001"):
         checkpoint.load(tmp_path, step=3)
 
 
-def test_tensors_come_as_what_they_were_or_as_what_is_asked_for(tmp_path, python):
+def test_tensors_have_their_original_or_the_requested_library(tmp_path, python):
     checkpoint.save(
         {"t": torch.ones(3), "n": numpy.ones(3), "b": torch.ones(2, dtype=torch.bfloat16)}, tmp_path, step=1
     )
@@ -203,7 +203,7 @@ print(memoryview(state["t"]).tolist(), hasattr(state["b"], "__dlpack__"), {"torc
 
 
 class Dlpack:
-    """Somebody else's tensors."""
+    """Tensors of an unknown library."""
 
     def __init__(self, array):
         self._array = array
@@ -215,16 +215,18 @@ class Dlpack:
         return self._array.__dlpack_device__()
 
 
-def test_whatever_speaks_dlpack_is_saved(tmp_path):
+def test_dlpack_objects_are_saved(tmp_path):
     state = {"w": Dlpack(torch.arange(6, dtype=torch.bfloat16).reshape(2, 3)), "n": Dlpack(numpy.arange(4.0))}
     checkpoint.save(state, tmp_path, step=1)
     loaded = checkpoint.load(tmp_path)
     assert loaded["w"].tolist() == [[0, 1, 2], [3, 4, 5]] and loaded["n"].tolist() == [0, 1, 2, 3]
-    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: tensor 'w': .* strided"):
+    with pytest.raises(
+        stoker.InvalidError, match=r"^checkpoint: tensor 'w': has a type or strides that are not supported$"
+    ):
         checkpoint.save({"w": Dlpack(torch.ones(3, 2).T)}, tmp_path, step=2)
 
 
-def test_the_checkpoint_of_the_trainer_in_cpp_is_read_too(tmp_path):
+def test_checkpoints_of_the_built_in_trainer_are_read(tmp_path):
     from conftest import BIN
 
     environment = dict(os.environ, STOKER_EXPORT=str(tmp_path))

@@ -1,5 +1,5 @@
-"""stoker.checkpoint on several ranks: data parallel shares replicated tensors, FSDP2 saves the rows that each rank holds,
-and any number of ranks loads either."""
+"""stoker.checkpoint on several ranks: with data parallelism ranks share replicated tensors, with FSDP2 each rank saves its
+rows, and any number of ranks loads either."""
 
 import json
 import os
@@ -24,8 +24,8 @@ def model():
     torch.manual_seed(1)
     return torch.nn.Sequential(torch.nn.Linear(64, 301), torch.nn.BatchNorm1d(301), torch.nn.Linear(301, 130))
 """
-# Without it a thread of gloo that is about to give back a tensor may meet an interpreter that is on its way out, and the
-# process is aborted (pytorch/pytorch#179291).
+# Without it a gloo thread may free a tensor while the interpreter exits, and the process is aborted
+# (pytorch/pytorch#179291).
 EPILOGUE = """
 dist.barrier()
 dist.destroy_process_group()
@@ -34,7 +34,7 @@ dist.destroy_process_group()
 
 @pytest.fixture
 def ranks(tmp_path, module_environment):
-    """ranks(world, code) runs `code` between prologue and epilogue on so many ranks; what each printed."""
+    """ranks(world, code) runs `code` between prologue and epilogue on `world` ranks; returns their outputs."""
 
     def run(world, code):
         with socket.socket() as probe:
@@ -48,26 +48,26 @@ def ranks(tmp_path, module_environment):
             command = [sys.executable, "-c", PROLOGUE + code + EPILOGUE, tmp_path / "ckpt"]
             pipe = subprocess.PIPE
             processes.append(Process(command, env=environment, stdout=pipe, stderr=pipe, text=True))
-        told = [process.communicate() for process in processes]
+        results = [process.communicate() for process in processes]
         codes = [process.returncode for process in processes]
-        assert codes == [0] * world, "\n".join(err for _, err in told)
-        return [out for out, _ in told]
+        assert codes == [0] * world, "\n".join(err for _, err in results)
+        return [out for out, _ in results]
 
     return run
 
 
-def test_ranks_share_what_is_the_same_and_rank_zero_says_what_is_not(ranks, tmp_path):
+def test_ranks_share_replicated_tensors_and_rank_0_saves_the_rest(ranks, tmp_path):
     ranks(
         3,
         """
 ddp = torch.nn.parallel.DistributedDataParallel(model(), broadcast_buffers=False)
 optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
 for step in range(2):
-    torch.manual_seed(100 * step + rank)  # other data, so other batch-norm statistics
+    torch.manual_seed(100 * step + rank)  # different data gives different batch-norm statistics
     optimizer.zero_grad()
     ddp(torch.randn(8, 64)).square().mean().backward()
     optimizer.step()
-    saving = checkpoint.save_async(
+    saving = checkpoint.async_save(
         {"model": ddp.module.state_dict(), "optimizer": optimizer.state_dict(), "rank": rank}, folder, step=step,
         rank_state={"rng": torch.get_rng_state().numpy().tobytes(), "rank": rank})
 saving.wait()
@@ -112,7 +112,7 @@ assert any(isinstance(tensor, DTensor) for tensor in sharded.state_dict().values
 """
 
 
-def test_sharded_rows_are_saved_by_who_holds_them_and_loaded_on_any_number_of_ranks(ranks, tmp_path):
+def test_sharded_rows_are_saved_by_their_rank_and_loaded_on_any_number_of_ranks(ranks, tmp_path):
     ranks(
         2,
         FSDP
@@ -144,8 +144,8 @@ assert state.differences == [], state.differences
     )
 
 
-def test_what_cannot_be_saved_is_told_by_its_name_and_the_next_step_is_saved(ranks, tmp_path):
-    said = ranks(
+def test_an_unsupported_value_is_named_and_the_next_step_is_saved(ranks, tmp_path):
+    outputs = ranks(
         2,
         """
 from torch.distributed.device_mesh import init_device_mesh
@@ -169,19 +169,19 @@ if rank == 0:
 dist.barrier()
 """,
     )
-    for rank, lines in enumerate(text.splitlines() for text in said):
+    for rank, lines in enumerate(text.splitlines() for text in outputs):
         for line in lines[:2]:
             assert line.startswith("checkpoint: tensor 'model.w': is distributed as (")
-            assert line.endswith("checkpoints hold rows of one mesh axis: Shard(0), others replicated")
-        why = "tensor 'w': rank 1 holds other values than rank 0, and each would save a share of it"
+            assert line.endswith("; only Shard(0) on one mesh axis is supported, with the rest replicated")
+        why = "tensor 'w': values on rank 1 differ from rank 0"
         assert lines[2] == f"checkpoint step 1: {'rank 0: ' if rank else ''}{why}"
-    assert said[0].splitlines()[3:] == ["checkpoint step 3: rank 1 did not write its share within 1.0 s", "step-3"]
+    assert outputs[0].splitlines()[3:] == ["checkpoint step 3: rank 1 did not write its share within 1.0 s", "step-3"]
     state = checkpoint.load(tmp_path / "ckpt")
     assert state.step == 2 and torch.equal(state["model"]["w"], torch.arange(12.0).reshape(4, 3))
 
 
-def test_a_save_that_fails_on_one_rank_costs_that_step_alone(ranks, tmp_path):
-    said = ranks(
+def test_a_failure_on_one_rank_affects_only_that_step(ranks, tmp_path):
+    outputs = ranks(
         2,
         """
 for step in (10, 20, 30, 40):
@@ -195,19 +195,19 @@ for step in (10, 20, 30, 40):
     dist.barrier()
 """,
     )
-    assert said[0] == "checkpoint step 20: rank 1 did not write its share within 5.0 s\n"
-    assert said[1] == "checkpoint: 'of this rank alone' is an object, which a checkpoint does not hold\n"
+    assert outputs[0] == "checkpoint step 20: rank 1 did not write its share within 5.0 s\n"
+    assert outputs[1] == "checkpoint: 'of this rank alone' is an object, which is not supported\n"
     assert sorted(os.listdir(tmp_path / "ckpt")) == ["step-10", "step-30", "step-40"]
     assert (checkpoint.load(tmp_path / "ckpt")["model"]["w"] == 40).all()
 
 
-def test_ranks_without_a_common_name_are_told_what_to_do(tmp_path, monkeypatch):
+def test_ranks_without_a_common_writer_get_a_cure(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     for name in ("STOKER_ATTEMPT_DIR", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(stoker.InvalidError, match=r"^checkpoint: the ranks have no common name .* \(writer\)"):
         checkpoint.save({"a": 1}, tmp_path, step=1)
-    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: rank 5 of 2 does not exist"):
+    with pytest.raises(stoker.InvalidError, match=r"^checkpoint: rank 5 is outside a world of 2"):
         checkpoint.save({"a": 1}, tmp_path, step=1, rank=5, world_size=2)
     assert os.listdir(tmp_path) == []

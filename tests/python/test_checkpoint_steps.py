@@ -1,4 +1,4 @@
-"""stoker.checkpoint: the steps in a folder: which are kept, which is loaded, and what a save that fails leaves behind."""
+"""stoker.checkpoint: the steps in a folder: retention, the choice of the loaded one, and failed saves."""
 
 import math
 import os
@@ -21,12 +21,12 @@ def closed():
 
 
 @pytest.mark.parametrize("step", [-1, 1.5, True, "3"])
-def test_a_step_is_a_whole_number(tmp_path, step):
-    with pytest.raises(stoker.InvalidError, match="is not a whole number from 0 on"):
+def test_a_step_must_be_a_whole_number(tmp_path, step):
+    with pytest.raises(stoker.InvalidError, match="is not a whole number of at least 0"):
         checkpoint.save({}, tmp_path, step=step)
 
 
-def test_the_newest_whole_step_is_loaded_and_the_others_are_named(tmp_path):
+def test_the_newest_valid_step_is_loaded_and_skipped_ones_are_named(tmp_path):
     for step in (1, 2, 3):
         checkpoint.save({"model": {"w": torch.full((40,), step)}}, tmp_path, step=step)
     file = next((tmp_path / "step-3/model").iterdir())
@@ -52,78 +52,81 @@ def test_the_newest_whole_step_is_loaded_and_the_others_are_named(tmp_path):
         checkpoint.load(tmp_path / "nothing")
 
 
-def test_old_steps_go_when_keep_says_so(tmp_path):
+def test_keep_last_removes_old_steps(tmp_path):
     for step in range(5):
-        checkpoint.save({"a": step}, tmp_path, step=step, keep=2)
+        checkpoint.save({"a": step}, tmp_path, step=step, keep_last=2)
     assert sorted(os.listdir(tmp_path)) == ["step-3", "step-4"]
-    checkpoint.save({"a": 5}, tmp_path, step=5)  # other options: another writer, which keeps all
+    checkpoint.save({"a": 5}, tmp_path, step=5)  # different options start a new writer, which keeps all
     assert sorted(os.listdir(tmp_path)) == ["step-3", "step-4", "step-5"]
 
 
-def test_a_step_saved_below_a_damaged_one_stays(tmp_path):
+def test_a_step_saved_below_a_damaged_one_is_kept(tmp_path):
     for step in (200, 300):
-        checkpoint.save({"model": {"w": torch.full((1000, 100), float(step))}}, tmp_path, step=step, keep=2)
+        checkpoint.save({"model": {"w": torch.full((1000, 100), float(step))}}, tmp_path, step=step, keep_last=2)
     file = next((tmp_path / "step-300/model").iterdir())
     content = bytearray(file.read_bytes())
     content[5000] ^= 1
     file.write_bytes(content)
     assert checkpoint.load(tmp_path).step == 200
-    checkpoint.save({"model": {"w": torch.full((1000, 100), 250.0)}}, tmp_path, step=250, keep=1)
+    checkpoint.save({"model": {"w": torch.full((1000, 100), 250.0)}}, tmp_path, step=250, keep_last=1)
     assert sorted(os.listdir(tmp_path)) == ["step-250", "step-300"]
     assert checkpoint.load(tmp_path).step == 250
 
 
-def test_the_best_steps_stay_too(tmp_path):
+def test_the_best_steps_are_kept(tmp_path):
     for step, loss in enumerate([0.9, 0.2, 0.5, math.nan, 0.4]):
-        options = {"keep": 1, "keep_best": 2, "metric": "val_loss"}
+        options = {"keep_last": 1, "keep_best": 2, "metric": "val_loss"}
         checkpoint.save({"val_loss": loss, "w": torch.ones(2)}, tmp_path, step=step, **options)
-    assert sorted(os.listdir(tmp_path)) == ["step-1", "step-4"]  # of the two best the second is the newest
-    for options, said in [
-        ({"keep_best": 1, "metric": "a"}, "checkpoint: keep_every and keep_best: without keep all steps stay"),
-        ({"keep": 1, "keep_best": 1}, "checkpoint: keep_best and metric: give both or none"),
-        ({"keep": -1}, "checkpoint: keep: -1 is less than 0"),
+    assert sorted(os.listdir(tmp_path)) == ["step-1", "step-4"]  # the second of the two best is the newest
+    for options, message in [
+        (
+            {"keep_best": 1, "metric": "a"},
+            "checkpoint: keep_every and keep_best require keep_last: without it all steps are kept",
+        ),
+        ({"keep_last": 1, "keep_best": 1}, "checkpoint: keep_best and metric: set both or neither"),
+        ({"keep_last": -1}, "checkpoint: keep_last: -1 is negative"),
     ]:
-        with pytest.raises(stoker.InvalidError, match=f"^{re.escape(said)}$"):
+        with pytest.raises(stoker.InvalidError, match=f"^{re.escape(message)}$"):
             checkpoint.save({}, tmp_path, step=9, **options)
 
 
-def test_a_step_that_is_there_is_replaced(tmp_path):
+def test_an_existing_step_is_replaced(tmp_path):
     for value in (1, 2):
         checkpoint.save({"a": value}, tmp_path, step=7)
     assert checkpoint.load(tmp_path)["a"] == 2 and os.listdir(tmp_path) == ["step-7"]
 
 
-def test_saving_in_the_background_takes_the_values_of_the_call(tmp_path):
+def test_a_background_save_uses_the_values_at_the_call(tmp_path):
     tensor = torch.zeros(1 << 20)
     checkpoint.reserve({"model": {"w": tensor}}, tmp_path)
     savings = []
     for step in (1, 2, 3):
         tensor.fill_(step)
-        savings.append(checkpoint.save_async({"model": {"w": tensor}}, tmp_path, step=step))
+        savings.append(checkpoint.async_save({"model": {"w": tensor}}, tmp_path, step=step))
     tensor.fill_(9)
     for step, saving in enumerate(savings, 1):
         assert saving.wait() == tmp_path / f"step-{step}" and saving.done()
         assert (checkpoint.load(tmp_path, step=step)["model"]["w"] == step).all()
 
 
-def test_a_save_in_the_background_is_not_lost_at_the_end_of_the_program(python, tmp_path):
+def test_a_background_save_is_completed_at_exit(python, tmp_path):
     code = """
 import sys, torch
 from stoker import checkpoint
-checkpoint.save_async({"model": {"w": torch.ones(1 << 22)}}, sys.argv[1], step=1)
+checkpoint.async_save({"model": {"w": torch.ones(1 << 22)}}, sys.argv[1], step=1)
 """
     python(code, tmp_path / "ckpt")
     assert checkpoint.load(tmp_path / "ckpt")["model"]["w"].sum() == 1 << 22
 
 
 @pytest.mark.needs("mount")
-def test_a_full_disk_is_an_error_of_that_save_alone(tmpfs):
+def test_a_full_disk_fails_only_that_save(tmpfs):
     disk = tmpfs("12M")
     big, small = {"model": {"w": torch.ones(5 << 20)}}, {"model": {"w": torch.ones(1 << 18)}}
     checkpoint.save(small, disk / "ckpt", step=1)
     with pytest.raises(stoker.NoSpaceError, match=r"^checkpoint step 2: .*no space left on device"):
         checkpoint.save(big, disk / "ckpt", step=2)
-    saving = checkpoint.save_async(big, disk / "ckpt", step=3)
+    saving = checkpoint.async_save(big, disk / "ckpt", step=3)
     while not saving.done():
         time.sleep(0.01)
     with pytest.warns(RuntimeWarning, match="step-3: not saved: checkpoint step 3: .*no space left"):
@@ -132,15 +135,15 @@ def test_a_full_disk_is_an_error_of_that_save_alone(tmpfs):
     assert sorted(os.listdir(disk / "ckpt")) == ["step-1", "step-4"]
 
 
-def test_a_folder_of_another_run_is_refused_when_a_run_is_given(tmp_path):
+def test_a_folder_of_a_different_run_is_rejected(tmp_path):
     checkpoint.save({"a": 1}, tmp_path, step=1, run="one")
-    with pytest.raises(stoker.ExistsError, match="holds checkpoints of run 'one', not of 'two'"):
+    with pytest.raises(stoker.ExistsError, match="contains checkpoints of run 'one', not of 'two'"):
         checkpoint.save({"a": 1}, tmp_path, step=2, run="two")
     checkpoint.save({"a": 1}, tmp_path, step=2)
     assert checkpoint.load(tmp_path).run == "one"
 
 
-def test_a_forked_child_saves_for_itself(tmp_path):
+def test_a_forked_child_can_save(tmp_path):
     checkpoint.save({"a": 1}, tmp_path, step=1)
     child = os.fork()
     if child == 0:
@@ -154,14 +157,14 @@ def test_a_forked_child_saves_for_itself(tmp_path):
     checkpoint.save({"a": 3}, tmp_path, step=3)
 
 
-def test_a_killed_program_leaves_the_step_before(tmp_path, module_environment):
+def test_a_killed_program_keeps_the_previous_step(tmp_path, module_environment):
     code = """
 import sys, torch
 from stoker import checkpoint
 state = {"model": {"w": torch.zeros(1 << 21)}}
 for step in range(1, 10**6):
     state["model"]["w"].fill_(step)
-    checkpoint.save_async(state, sys.argv[1], step=step, keep=2)
+    checkpoint.async_save(state, sys.argv[1], step=step, keep_last=2)
     print(step, flush=True)
 """
     for turn in range(4):

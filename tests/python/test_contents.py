@@ -1,4 +1,4 @@
-"""stoker.Loader over other things than images, in other orders, and over several datasets."""
+"""stoker.Loader with data other than images, with each order, and over several datasets."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def loader(path, **options):
     return stoker_module.Loader(path, **({"tensors": "numpy", "batch_size": 8} | options))
 
 
-def test_arrays_and_columns_come_with_their_samples(measurements):
+def test_arrays_and_columns_match_their_samples(measurements):
     columns = {"age": float, "count": int, "tall": ("json", "camera.height", int), "caption": str}
     with loader(measurements, array=True, columns=columns) as it:
         seen = []
@@ -54,7 +54,7 @@ def test_stored_bytes_of_a_named_file(measurements):
     assert [json.loads(part)["count"] for part in parts] == list(range(8))
 
 
-def test_images_are_of_the_named_file(stoker, tmp_path):
+def test_images_come_from_the_given_component(stoker, tmp_path):
     files = [(f"s{i}.jpg", packing.jpeg(i)) for i in range(6)]
     files += [(f"s{i}.seg.png", packing.jpeg(100 + i, kind="PNG")) for i in range(6)]
     dataset = packing.indexed_files(stoker, tmp_path, sorted(files))
@@ -66,18 +66,18 @@ def test_images_are_of_the_named_file(stoker, tmp_path):
         assert (image == numpy.asarray(expected)).all()
     with pytest.raises(stoker_module.InvalidError) as refusal:
         loader(dataset, component="sge.png", **options)
-    said = "loader: split 'train' has no component 'sge.png'; did you mean 'seg.png'?"
-    assert str(refusal.value) == said
+    message = "loader: split 'train' has no component 'sge.png'; did you mean 'seg.png'?"
+    assert str(refusal.value) == message
 
 
-def test_what_is_no_image_is_not_kept_decoded(measurements):
+def test_resident_data_other_than_images_is_not_decoded(measurements):
     for options in ({"array": True}, {"transform": None}, {"tokens": {"length": 4, "stored": "uint8"}}):
         with pytest.raises(stoker_module.InvalidError) as refusal:
             loader(measurements, cache=100_000, component="npy", **options)
-        assert str(refusal.value) == "loader: only decoded images are kept (cache)"
+        assert str(refusal.value) == "loader: only decoded images can be cached (cache)"
 
 
-def test_tokens_are_cut_into_sequences_with_what_comes_next(stoker, tmp_path):
+def test_tokens_are_split_into_sequences_with_lookahead(stoker, tmp_path):
     tokens = numpy.arange(1000, dtype=numpy.uint16)
     documents = [(f"d{i}.bin", part.tobytes()) for i, part in enumerate(numpy.split(tokens, [7, 300, 301, 820]))]
     dataset = packing.indexed_files(stoker, tmp_path, documents)
@@ -91,7 +91,7 @@ def test_tokens_are_cut_into_sequences_with_what_comes_next(stoker, tmp_path):
 
 
 @pytest.mark.parametrize("shuffle", ["full", "by_shard"])
-def test_other_shuffles_give_every_sample_once_and_resume(example_dataset, shuffle):
+def test_every_shuffle_returns_each_sample_once_and_resumes(example_dataset, shuffle):
     def indices(it):
         return [int(i) for batch in it for i in batch["index"]]
 
@@ -108,7 +108,7 @@ def test_other_shuffles_give_every_sample_once_and_resume(example_dataset, shuff
         assert begun + indices(resumed) == first
 
 
-def test_weights_of_samples_say_how_often_each_comes(example_dataset):
+def test_sample_weights_determine_frequencies(example_dataset):
     weights = [0.0] * 5000
     weights[7], weights[4321] = 1.0, 3.0
     with loader(example_dataset, weights=weights, fields=["index"], transform="cifar-eval") as it:
@@ -117,7 +117,7 @@ def test_weights_of_samples_say_how_often_each_comes(example_dataset):
     assert 0.70 < (drawn == 4321).mean() < 0.80
 
 
-def test_several_datasets_are_mixed_in_fixed_shares(example_dataset, stoker, example_images, tmp_path):
+def test_several_datasets_are_mixed_by_weight(example_dataset, stoker, example_images, tmp_path):
     other = tmp_path / "other"
     stoker("data", "pack", example_images, other, "--order", "source", code=0)
     with loader([example_dataset, other], weights=[3, 1], fields=["index"], transform="cifar-eval") as it:
@@ -132,29 +132,29 @@ def test_several_datasets_are_mixed_in_fixed_shares(example_dataset, stoker, exa
     ("options", "text"),
     [
         ({"shuffle": "some"}, "loader: shuffle: unknown value 'some' (one of: True, False, full, by_shard, by_chunk)"),
-        ({"array": True, "tokens": 5}, "loader: array and tokens: a batch holds one of them"),
+        ({"array": True, "tokens": 5}, "loader: array and tokens: set only one of them"),
         ({"tokens": {"size": 5}}, "loader: tokens: unknown key 'size' (one of: length, ahead, stored, dtype)"),
         (
             {"columns": {"age": bytes}},
             "loader: columns: 'age' is <class 'bytes'>, expected float, int, str, or (file, name, one of these)",
         ),
-        ({"array": ("float31", (2, 3))}, "loader: 'float31' is no type of numbers (float32, int64, ...)"),
-        ({"fields": ["tokens"]}, "loader: fields: 'tokens' needs tokens="),
-        ({"fields": "label"}, "loader: fields: 'label' is no list of fields"),
+        ({"array": ("float31", (2, 3))}, "loader: 'float31' is not a numeric type (float32, int64, ...)"),
+        ({"fields": ["tokens"]}, "loader: fields: 'tokens' requires tokens="),
+        ({"fields": "label"}, "loader: fields: 'label' is not a list of fields"),
         ({"tokens": -5}, "loader: tokens: length: -5 is not at least 1"),
-        ({"tokens": {"length": 4, "ahead": 1.5}}, "loader: tokens: ahead: 1.5 is no whole number"),
+        ({"tokens": {"length": 4, "ahead": 1.5}}, "loader: tokens: ahead: 1.5 is not a whole number"),
         ({"array": 3}, "loader: array: 3 is neither True nor False"),
         (
             {"array": ("float32", 3)},
             "loader: array: ('float32', 3) is neither True nor (type, shape): ('float32', (3, 2))",
         ),
-        ({"array": ("float32", (2, "a"))}, "loader: array: shape: 'a' is no whole number"),
-        ({"columns": ["age"]}, "loader: columns: ['age'] is no dict: {'age': float}"),
-        ({"weights": 3}, "loader: weights: 3 is no list of numbers"),
+        ({"array": ("float32", (2, "a"))}, "loader: array: shape: 'a' is not a whole number"),
+        ({"columns": ["age"]}, "loader: columns: ['age'] is not a dict: {'age': float}"),
+        ({"weights": 3}, "loader: weights: 3 is not a list of numbers"),
         ({"window": 0}, "loader: window: 0 is not at least 1"),
     ],
 )
-def test_arguments_that_cannot_be_are_refused(example_dataset, options, text):
+def test_invalid_arguments_are_rejected(example_dataset, options, text):
     with pytest.raises(stoker_module.InvalidError) as refusal:
         loader(example_dataset, **options)
     assert str(refusal.value) == text

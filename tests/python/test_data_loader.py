@@ -1,4 +1,4 @@
-"""stoker.DataLoader: what torch's DataLoader gives, over people's own datasets, with threads or processes."""
+"""stoker.DataLoader returns the batches of torch's DataLoader over custom datasets, with threads or processes."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ from running import Process
 
 
 @pytest.mark.parametrize("mode", [*MODES, "none"])
-def test_batches_are_those_of_torchs_data_loader(mode):
+def test_batches_match_torchs_data_loader(mode):
     options = {"batch_size": 8, "shuffle": True, "drop_last": True}
     workers = {"num_workers": 0} if mode == "none" else {"mode": mode}
     ours = loader(Squares(), generator=torch.Generator().manual_seed(3), **options, **workers)
@@ -43,7 +43,7 @@ def test_samplers_collations_and_nested_batches_work(mode):
 
 @pytest.mark.parametrize("mode", [*MODES, "none"])
 @pytest.mark.parametrize("collate", [None, lambda sample: {"x": sample[0], "name": f"n{sample[1]}"}])
-def test_without_a_batch_size_samples_come_one_by_one(mode, collate):
+def test_without_a_batch_size_samples_are_returned_singly(mode, collate):
     workers = {"num_workers": 0} if mode == "none" else {"mode": mode}
     ours = loader(Squares(), batch_size=None, sampler=range(40, 20, -1), collate_fn=collate, **workers)
     theirs = torch.utils.data.DataLoader(Squares(), batch_size=None, sampler=range(40, 20, -1), collate_fn=collate)
@@ -55,7 +55,7 @@ def test_without_a_batch_size_samples_come_one_by_one(mode, collate):
 
 
 @pytest.mark.parametrize("mode", ["threads", "processes"])
-def test_a_sample_without_a_batch_that_does_not_come_is_named(mode):
+def test_a_slow_single_sample_is_named_after_the_timeout(mode):
     class Sleeps(Squares):
         def __getitem__(self, index):
             time.sleep(0 if index < 2 else 30 if mode == "processes" else 3)
@@ -66,14 +66,14 @@ def test_a_sample_without_a_batch_that_does_not_come_is_named(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_batches_that_are_kept_stay_what_they_were(mode):
+def test_kept_batches_do_not_change(mode):
     kept = list(loader(Squares(200), mode=mode))
     assert [batch[1].tolist() for batch in kept] == [list(range(i, i + 8)) for i in range(0, 200, 8)]
     assert all((batch[0][:, 0, 0] == batch[1].square()).all() for batch in kept)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_error_of_the_dataset_comes_in_its_batchs_place(mode):
+def test_a_dataset_error_is_raised_in_place_of_its_batch(mode):
     batches = iter(loader(Fails(missing=[42]), mode=mode))
     assert [next(batches)[0].item() for _ in range(5)] == [0, 8, 16, 24, 32]
     with pytest.raises(KeyError, match="no sample 42") as error:
@@ -85,7 +85,7 @@ def test_an_error_of_the_dataset_comes_in_its_batchs_place(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_wait_that_is_too_long_is_an_error(mode):
+def test_a_timeout_is_an_error(mode):
     class Sleeps(Squares):
         def __getitem__(self, index):
             time.sleep(0.2)
@@ -97,7 +97,7 @@ def test_a_wait_that_is_too_long_is_an_error(mode):
 
 
 class Numbered(Squares):
-    """Sample i is what `begin` last set for the thread or process that makes it."""
+    """Sample i is the number that `begin` set in the thread or process that loads it."""
 
     def __init__(self):
         super().__init__()
@@ -113,18 +113,18 @@ class Numbered(Squares):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_worker_begins_with_its_own_number(mode):
+def test_each_worker_starts_with_its_number(mode):
     dataset = Numbered()
     batches = list(loader(dataset, mode=mode, num_workers=3, worker_init_fn=dataset.begin))
     assert all(len(set(batch.tolist())) == 1 for batch in batches)
     seen = {batch[0].item() for batch in batches}
     if mode == "processes":
         assert (seen, dataset.begun) == ({0, 1, 2}, [])
-    else:  # where one may be done before another begins
+    else:  # one may be finished before the next starts
         assert seen <= {0, 1, 2} and sorted(dataset.begun) == [0, 1, 2]
 
 
-def test_a_thread_that_cannot_begin_is_an_error():
+def test_a_failing_worker_init_fn_of_a_thread_is_an_error():
     def begin(number):
         raise OSError(f"no device {number}")
 
@@ -133,7 +133,7 @@ def test_a_thread_that_cannot_begin_is_an_error():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_ctrl_c_ends_a_wait_at_once(mode, module_environment):
+def test_ctrl_c_ends_a_wait_immediately(mode, module_environment):
     code = """
 import sys, time, torch, stoker
 class Slow(torch.utils.data.Dataset):
@@ -154,14 +154,14 @@ next(iter(loader))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_iteration_within_another_has_all_its_batches(mode):
+def test_a_nested_iteration_has_all_batches(mode):
     ours = loader(Squares(40), mode=mode)
     pairs = [(a[1].tolist()[0], b[1].tolist()[0]) for a in ours for b in ours]
     assert pairs == [(a, b) for a in range(0, 40, 8) for b in range(0, 40, 8)]
 
 
 @pytest.mark.parametrize("options", [{"num_workers": 0}, {"mode": "threads"}, {"mode": "processes"}])
-def test_an_iteration_goes_on_after_an_error_of_the_dataset(options):
+def test_an_iteration_continues_after_a_dataset_error(options):
     batches, came, missing = iter(loader(Fails(20), batch_size=2, **options)), [], []
     assert len(batches) == 10
     while True:
@@ -175,7 +175,7 @@ def test_an_iteration_goes_on_after_an_error_of_the_dataset(options):
     assert missing == ["no sample 3", "no sample 9"]
 
 
-def test_an_error_that_was_handled_keeps_no_threads(python):
+def test_a_handled_error_leaves_no_threads(python):
     code = """
 import gc, threading, time, torch, stoker
 class Fails(torch.utils.data.Dataset):
@@ -197,7 +197,7 @@ print(threading.active_count())
     assert python(code) == "1\n"
 
 
-def test_batches_are_pinned_where_there_is_a_gpu(monkeypatch):
+def test_batches_are_pinned_with_a_gpu(monkeypatch):
     from torch.utils.data._utils import pin_memory
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -206,7 +206,7 @@ def test_batches_are_pinned_where_there_is_a_gpu(monkeypatch):
     assert pinned == [("pinned", None, list(range(8))), ("pinned", None, list(range(8, 16)))]
 
 
-def test_an_iteration_that_ended_early_does_not_look_like_the_end_of_an_epoch():
+def test_an_iteration_that_ended_early_raises_again():
     class Sleeps(Numbers):
         def __getitem__(self, index):
             time.sleep(index)
@@ -219,8 +219,8 @@ def test_an_iteration_that_ended_early_does_not_look_like_the_end_of_an_epoch():
     for _ in range(2):
         with pytest.raises(stoker.CancelledError) as error:
             next(batches)
-        said = "loader: this iteration has ended early (WaitTimeoutError)\n  try: iterate over the loader anew"
-        assert str(error.value) == said
+        message = "loader: this iteration ended early (WaitTimeoutError)\n  try: start a new iteration over the loader"
+        assert str(error.value) == message
 
 
 @pytest.mark.parametrize("options", [{"num_workers": 0}, {"mode": "threads"}, {"mode": "processes"}])
@@ -234,14 +234,14 @@ def test_a_dataset_that_raises_stop_iteration_does_not_end_the_epoch(options):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_error_of_a_dataset_that_makes_whole_batches_names_the_samples(mode):
+def test_an_error_of_getitems_names_the_samples(mode):
     part = torch.utils.data.Subset(Fails(), range(100))
     with pytest.raises(KeyError) as error:
         list(loader(part, mode=mode))
     assert error.value.__notes__[0] == "in one of the samples 0, 1, 2, 3, ... of Subset"
 
 
-def test_a_dataset_may_have_no_whole_batches_and_no_length():
+def test_a_dataset_needs_neither_getitems_nor_a_length():
     class Bare:
         __getitems__ = None
 
@@ -249,12 +249,12 @@ def test_a_dataset_may_have_no_whole_batches_and_no_length():
             return index
 
     ours = loader(Bare(), sampler=range(20))
-    assert ours.plan() == "2 processes: Bare has no length, by which samples could be measured"
+    assert ours.plan() == "2 processes: Bare has no length, so that threads cannot be measured"
     assert [i for batch in ours for i in batch.tolist()] == list(range(20))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_torchs_newest_arguments_are_taken(mode):
+def test_torchs_newest_arguments_are_accepted(mode):
     options = {"shuffle": None, "pin_memory_device": "", "in_order": False, "timeout": 1e300}
     ours = loader(Numbers(), mode=mode, **options)
     assert [i for batch in ours for i in batch.tolist()] == list(range(100))

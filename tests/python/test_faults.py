@@ -1,4 +1,4 @@
-"""stoker.Loader under faults: damaged data is named or skipped, an interrupt ends a wait at once, nothing is left behind."""
+"""stoker.Loader under faults: damaged data is named or skipped, an interrupt ends a wait immediately, nothing is left behind."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def test_one_flipped_bit_is_named_with_sample_and_shard(own_dataset):
     with cifar(own_dataset) as loader:
         batches = iter(loader)
         for _ in range(43):
-            next(batches)  # what comes before it comes
+            next(batches)  # batches before the damage are returned
         with pytest.raises(stoker.CorruptError) as error:
             next(batches)
         assert str(error.value).startswith(f"{shard}: sample '{key}' (jpg): CRC-32C expected ")
@@ -50,7 +50,7 @@ def test_one_flipped_bit_is_named_with_sample_and_shard(own_dataset):
             next(iter(loader))
 
 
-def test_an_iteration_that_damage_ended_does_not_look_like_the_end_of_an_epoch(own_dataset):
+def test_an_iteration_ended_by_damage_raises_again(own_dataset):
     flip_a_bit(own_dataset, keys_of(own_dataset)[150])
     with cifar(own_dataset) as loader:
         batches = iter(loader)
@@ -59,11 +59,11 @@ def test_an_iteration_that_damage_ended_does_not_look_like_the_end_of_an_epoch(o
             next(batches)
         with pytest.raises(stoker.CancelledError) as error:
             next(batches)
-        said = "loader: this iteration has ended early (CorruptError)\n  try: iterate over the loader anew"
-        assert str(error.value) == said
+        message = "loader: this iteration ended early (CorruptError)\n  try: start a new iteration over the loader"
+        assert str(error.value) == message
 
 
-def test_without_the_check_a_flipped_bit_may_pass(own_dataset):
+def test_without_check_a_flipped_bit_may_pass(own_dataset):
     flip_a_bit(own_dataset, keys_of(own_dataset)[4321])
     with cifar(own_dataset, check=False, transform=None) as loader:
         assert sum(len(batch["key"]) for batch in loader) == 5000
@@ -82,7 +82,7 @@ def test_damaged_samples_are_skipped_and_listed(own_dataset):
         assert loader.stats()["skipped"] == 2
 
 
-def test_skipped_samples_stay_listed_when_the_threads_end_with_the_epoch(own_dataset):
+def test_skipped_samples_are_listed_after_the_threads_have_ended(own_dataset):
     key = keys_of(own_dataset)[7]
     flip_a_bit(own_dataset, key)
     loader = cifar(own_dataset, errors="skip", persistent_workers=False)
@@ -92,7 +92,7 @@ def test_skipped_samples_stay_listed_when_the_threads_end_with_the_epoch(own_dat
     assert loader.stats()["skipped"] == 2
 
 
-def test_an_iteration_over_a_loader_that_was_closed_ends_without_a_word(example_dataset, python):
+def test_an_iteration_over_a_closed_loader_ends_silently(example_dataset, python):
     code = """
 import sys, stoker
 sys.unraisablehook = lambda what: print("unheard:", what.exc_value)
@@ -105,13 +105,13 @@ print("over")
     assert python(code, example_dataset) == "over\n"
 
 
-def test_more_damage_than_may_be_skipped_is_an_error(own_dataset):
+def test_more_damage_than_max_skipped_is_an_error(own_dataset):
     keys = keys_of(own_dataset)
     for number in (1, 2, 3):
         flip_a_bit(own_dataset, keys[number])
     with cifar(own_dataset, errors="skip", max_skipped=2) as loader, pytest.raises(stoker.CorruptError) as error:
         next(iter(loader))
-    text = "loader: 3 damaged samples, more than the 2 that may be skipped; the last one: "
+    text = "loader: 3 damaged samples exceed the limit of 2 (max_skipped); the last one: "
     assert str(error.value).startswith(text) and keys[3] in str(error.value)
 
 
@@ -125,19 +125,19 @@ def test_a_truncated_shard_is_named(own_dataset, resident):
 
 
 @pytest.mark.parametrize("resident", [0, None])
-def test_a_torn_shard_is_an_error_even_when_damage_is_skipped(own_dataset, resident):
+def test_a_torn_shard_is_an_error_even_with_skip(own_dataset, resident):
     shard = sorted(own_dataset.glob("train-*.tar"))[-1]
     os.truncate(shard, shard.stat().st_size - 512)
     for options in ({}, {"transform": None}):
         with cifar(own_dataset, resident=resident, errors="skip", max_skipped=10**6, **options) as loader:
-            with pytest.raises(stoker.CorruptError, match=rf"{shard.name}: has \d+ bytes, the manifest says \d+$"):
+            with pytest.raises(stoker.CorruptError, match=rf"{shard.name}: has \d+ bytes, the manifest lists \d+$"):
                 list(loader)
             assert loader.skipped == []
 
 
 @pytest.fixture
 def packed_rows(request, tmp_path):
-    """300 arrays in chunks of 16, in an HDF5 file that lies where it was."""
+    """300 arrays in chunks of 16, in an HDF5 file read in place."""
     (tmp_path / "hub").mkdir()
     with h5py.File(tmp_path / "hub/train.h5", "w") as file:
         rows = numpy.random.default_rng(3).integers(0, 40, (300, 60)).astype("u1")
@@ -147,7 +147,7 @@ def packed_rows(request, tmp_path):
 
 
 @pytest.mark.parametrize("resident", [0, None])
-def test_of_a_damaged_chunk_no_more_than_its_own_samples_are_skipped(packed_rows, resident):
+def test_only_the_samples_of_a_damaged_chunk_are_skipped(packed_rows, resident):
     with h5py.File(packed_rows / "train.h5") as file:
         chunk = file["x"].id.get_chunk_info(5)
     with open(packed_rows / "train.h5", "r+b") as file:
@@ -163,15 +163,15 @@ def test_of_a_damaged_chunk_no_more_than_its_own_samples_are_skipped(packed_rows
         list(loader)
 
 
-def test_a_torn_packed_shard_is_an_error_even_when_damage_is_skipped(packed_rows):
+def test_a_torn_packed_shard_is_an_error_even_with_skip(packed_rows):
     os.truncate(packed_rows / "train.h5", (packed_rows / "train.h5").stat().st_size - 512)
     with stoker.Loader(packed_rows, transform=None, errors="skip") as loader:
-        with pytest.raises(stoker.CorruptError, match=r"train.h5: has \d+ bytes, the manifest says \d+"):
+        with pytest.raises(stoker.CorruptError, match=r"train.h5: has \d+ bytes, the manifest lists \d+"):
             list(loader)
         assert loader.skipped == []
 
 
-def test_a_batch_of_which_nothing_is_left_is_passed_over(own_dataset):
+def test_a_batch_without_intact_samples_is_dropped(own_dataset):
     keys = keys_of(own_dataset)
     for number in (0, 1, 7):
         flip_a_bit(own_dataset, keys[number])
@@ -185,12 +185,12 @@ def test_a_batch_of_which_nothing_is_left_is_passed_over(own_dataset):
         assert next(iter(loader))["index"].tolist() == [8]
 
 
-def test_ranks_in_step_are_told_of_a_batch_of_which_nothing_is_left(own_dataset):
+def test_ranks_in_lockstep_get_a_warning_and_an_empty_batch(own_dataset):
     keys = keys_of(own_dataset)
     for number in (2, 4):
         flip_a_bit(own_dataset, keys[number])
     options = {"errors": "skip", "batch_size": 2, "world_size": 2, "rank": 0, "fields": ["index"], "tensors": "numpy"}
-    text = r"^loader: an empty batch: all of its samples are damaged, and without it the ranks would take different "
+    text = r"^loader: empty batch: all of its samples are damaged; it keeps the number of steps equal "
     with cifar(own_dataset, **options) as loader:
         batches = iter(loader)
         assert next(batches)["index"].tolist() == [0]
@@ -198,7 +198,7 @@ def test_ranks_in_step_are_told_of_a_batch_of_which_nothing_is_left(own_dataset)
             warnings.simplefilter("error")
             assert next(batches)["index"].tolist() == [6]
         loader.load_state_dict(loader.state_dict() | {"position": 2})
-        with pytest.warns(RuntimeWarning, match=text + r"numbers of steps \(errors='skip', rank 0\)$"):
+        with pytest.warns(RuntimeWarning, match=text + r"on all ranks \(errors='skip', rank 0\)$"):
             assert next(iter(loader))["index"].tolist() == []
     with cifar(own_dataset, remainder="exact", **options) as loader:
         loader.load_state_dict(loader.state_dict() | {"position": 2})
@@ -206,7 +206,7 @@ def test_ranks_in_step_are_told_of_a_batch_of_which_nothing_is_left(own_dataset)
 
 
 @pytest.mark.parametrize("resident", [0, None])
-def test_a_shard_cut_short_while_it_is_read_is_an_error_not_a_crash(own_dataset, resident):
+def test_a_shard_truncated_during_reads_is_an_error(own_dataset, resident):
     with cifar(own_dataset, resident=resident, errors="skip", max_skipped=10, num_workers=1) as loader:
         batches = iter(loader)
         next(batches)
@@ -216,7 +216,7 @@ def test_a_shard_cut_short_while_it_is_read_is_an_error_not_a_crash(own_dataset,
             list(batches)
 
 
-def test_an_index_of_another_version_is_refused(own_dataset, example_images, request, tmp_path):
+def test_an_index_of_a_different_version_is_rejected(own_dataset, example_images, request, tmp_path):
     command = request.getfixturevalue("stoker")
     command("data", "pack", example_images, tmp_path / "other", "--order", "source", code=0)
     (own_dataset / "index.bin").write_bytes((tmp_path / "other/index.bin").read_bytes())
@@ -224,8 +224,8 @@ def test_an_index_of_another_version_is_refused(own_dataset, example_images, req
         cifar(own_dataset)
 
 
-def test_ctrl_c_ends_a_wait_at_once(example_dataset, module_environment):
-    # One batch of 5000 photographs' size takes seconds: the interrupt comes while the loop waits for it.
+def test_ctrl_c_ends_a_wait_immediately(example_dataset, module_environment):
+    # One batch of the size of 5000 photographs takes seconds: the interrupt arrives during the wait.
     code = """
 import sys, stoker
 loader = stoker.Loader(sys.argv[1], batch_size=5000, transform="imagenet-eval", prefetch_factor=1, num_workers=1)
@@ -241,19 +241,19 @@ print("not interrupted", flush=True)
         text=True,
     )
     assert process.stdout.readline() == "waiting\n"
-    time.sleep(0.2)  # into the wait; earlier would be interrupted as well
+    time.sleep(0.2)  # during the wait; an earlier interrupt works too
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert out == "" and "KeyboardInterrupt" in err
-    assert time.monotonic() - started < 20  # a batch that was waited for would say so
+    assert time.monotonic() - started < 20  # waiting for the batch would take longer
 
 
 def threads_now():
     return len(os.listdir("/proc/self/task"))
 
 
-def test_loaders_that_are_left_early_leave_no_thread(example_dataset):
+def test_unfinished_loaders_leave_no_thread(example_dataset):
     before = threads_now()
     for batch in cifar(example_dataset):
         del batch
@@ -269,7 +269,7 @@ def test_loaders_that_are_left_early_leave_no_thread(example_dataset):
     loader.close()
 
 
-def test_another_thread_may_close_a_loader_that_is_waited_for(example_dataset):
+def test_a_second_thread_may_close_a_waiting_loader(example_dataset):
     loader = stoker.Loader(example_dataset, batch_size=5000, transform="imagenet-eval", num_workers=1)
     closer = threading.Timer(0.3, loader.close)
     closer.start()
@@ -278,7 +278,7 @@ def test_another_thread_may_close_a_loader_that_is_waited_for(example_dataset):
     closer.join()
 
 
-def test_a_wait_that_is_too_long_names_the_sample(example_dataset):
+def test_a_timeout_names_the_sample(example_dataset):
     with (
         stoker.Loader(
             example_dataset, batch_size=5000, transform="imagenet-eval", num_workers=1, timeout=0.05
@@ -288,7 +288,7 @@ def test_a_wait_that_is_too_long_names_the_sample(example_dataset):
         next(iter(loader))
 
 
-def test_a_fork_is_told_to_make_its_own_loader(example_dataset, python):
+def test_a_forked_child_must_create_its_loader(example_dataset, python):
     code = """
 import os, sys, stoker
 loader = stoker.Loader(sys.argv[1], transform="cifar-train")
@@ -307,17 +307,15 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 print(len(next(iter(loader))["key"]))
 """
-    said, cure, of_child, of_parent = python(code, example_dataset).splitlines()
-    assert said.startswith("loader: it was made before a fork, which copies no threads (made by process ")
-    assert cure == "  try: make the loader in the process that iterates over it"
+    message, cure, of_child, of_parent = python(code, example_dataset).splitlines()
+    assert message.startswith("loader: created before a fork, which does not copy threads (created by process ")
+    assert cure == "  try: create the loader in the process that iterates over it"
     assert of_child == of_parent == "64"
 
 
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("end", ["sys.exit()", "del batches, batch, loader", "loader.close()", "with loader: pass"])
-def test_a_forks_child_that_ends_says_nothing_of_its_parents_loader(
-    example_dataset, module_environment, end, persistent
-):
+def test_a_forked_child_exits_silently(example_dataset, module_environment, end, persistent):
     code = f"""
 import os, sys, stoker
 loader = stoker.Loader(sys.argv[1], transform="cifar-train", persistent_workers={persistent})
@@ -342,7 +340,7 @@ def test_a_killed_reader_leaves_nothing_behind(example_dataset, module_environme
     )
     process.stdout.readline()
     with open(f"/proc/{process.pid}/maps") as maps:
-        assert "/dev/shm/" not in maps.read()  # what a killed process would leave
+        assert "/dev/shm/" not in maps.read()  # would be left by a killed process
     process.kill()
     process.wait()
     process.stdout.close()
@@ -351,6 +349,6 @@ def test_a_killed_reader_leaves_nothing_behind(example_dataset, module_environme
         assert sum(len(batch["key"]) for batch in loader) == 5000
 
 
-def test_an_interpreter_may_end_while_loaders_are_open(example_dataset, python):
+def test_the_interpreter_may_exit_with_open_loaders(example_dataset, python):
     code = "import sys, stoker\nl = stoker.Loader(sys.argv[1], transform='cifar-train')\nb = iter(l)\nfirst = next(b)\nprint('end')"
     assert python(code, example_dataset) == "end\n"

@@ -1,5 +1,5 @@
-"""stoker.Loader in other people's training loops, as docs/python-frameworks.md shows it: trained through, and interrupted in the
-middle of an epoch and resumed. The frameworks come with what the benches compare with (script/bootstrap --for peers)."""
+"""stoker.Loader in training frameworks, with the programs of docs/python-frameworks.md: complete, and interrupted within an
+epoch and resumed. The frameworks are installed by script/bootstrap --for peers."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ for name in ("nms", "qnms"):
 """
 
 LIGHTNING = """
-class Tells(Model):
+class Recording(Model):
     def __init__(self, stops_after=None):
         super().__init__()
         self.seen, self.validated, self.stops_after = [], [], stops_after
@@ -46,11 +46,11 @@ class Tells(Model):
 
 def seen(stops_after=None, **how):
     global model, trainer, validation
-    model = Tells(stops_after)
+    model = Recording(stops_after)
     trainer, validation = fit(model, **how)
     return model.seen
 
-def tell_of_validation():
+def print_validation():
     # 2 x 500 before the training, 2 x 500 after each epoch
     print("validated", len(model.validated), len(set(model.validated[1000:2000])), model.validated[1000:] == model.validated[:1000] * 2)
     for ask in (trainer.validate, trainer.test):
@@ -61,7 +61,7 @@ def tell_of_validation():
     print("predict", len(predicted), len(set(predicted)))
 
 seen()
-tell_of_validation()
+print_validation()
 whole, begun = seen(), seen(stops_after=13)
 rest = seen(ckpt_path="stopped.ckpt", weights_only=False)
 """
@@ -85,7 +85,7 @@ whole, begun = seen("whole"), seen("begun", max_steps=13)
 rest = seen("begun", resume="begun/checkpoint-13")
 """
 
-TELL = """
+PRINT_RESULTS = """
 print("samples", len(whole), len(set(whole)), len(set(whole[:5000])))
 print("interrupted", len(begun), begun + rest == whole)
 """
@@ -101,10 +101,10 @@ VALIDATED = ["validated 3000 1000 True", "validate 1000 1000", "test 1000 1000",
         pytest.param("Trainer", TRAINER, [], marks=pytest.mark.needs("transformers")),
     ],
 )
-def test_the_pages_program_trains_and_resumes_exactly(heading, code, validated, example_dataset, python, tmp_path):
+def test_the_page_program_trains_and_resumes_exactly(heading, code, validated, example_dataset, python, tmp_path):
     shutil.copytree(example_dataset, tmp_path / "cifar10-6000")
     section = PAGE.read_text().partition(f"## {heading}\n")[2]
     shown = re.search(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
-    out = python(IMPORT_TORCHVISION + shown + code + TELL, timeout=500)
+    out = python(IMPORT_TORCHVISION + shown + code + PRINT_RESULTS, timeout=500)
     assert set(validated) <= set(out.splitlines())
     assert out.splitlines()[-2:] == ["samples 10000 5000 5000", "interrupted 6500 True"]

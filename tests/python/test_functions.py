@@ -1,4 +1,4 @@
-"""stoker.submit: functions in the queue of a real cluster, their results, exceptions, logs and ends."""
+"""stoker.submit on a real cluster: results, exceptions, logs and failures."""
 
 import json
 import os
@@ -53,7 +53,7 @@ if __name__ == "__main__":
 
 
 def program(lab: Lab, body: str, **options) -> str:
-    """What a script with the functions above and this body prints; it lives in the lab's shared folder."""
+    """Output of a script with the functions above and this body, in the lab's shared folder."""
     folder = lab.shared / "project"
     folder.mkdir(exist_ok=True)
     lines = body.strip().splitlines()
@@ -68,7 +68,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(autouse=True)
 def without_cloudpickle(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For this process and those it starts, as most people's environments are; but for the test that is about it."""
+    """Hides cloudpickle from this process and its children, except in its own test."""
     if "cloudpickle" in request.node.name:
         return
     (tmp_path / "without").mkdir()
@@ -78,8 +78,8 @@ def without_cloudpickle(request: pytest.FixtureRequest, tmp_path: Path, monkeypa
 
 
 @pytest.mark.needs("slurm")
-def test_a_function_of_a_script_gives_its_result_and_its_log(lab: Lab):
-    told = program(
+def test_a_function_of_a_script_returns_result_and_log(lab: Lab):
+    output = program(
         lab,
         """
 future = stoker.submit(add, 2, 3, kwargs={"scale": 10}, nodes=1, time="5m")
@@ -88,7 +88,7 @@ print(future.log(), end="")
 print(sorted(os.listdir(future.folder)))
 """,
     )
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "50 None True False",
         "adding 2 3",
         "['attempts', 'call.pkl', 'capsule', 'job.yaml', 'result-0000.pkl', 'run.json']",
@@ -99,8 +99,8 @@ print(sorted(os.listdir(future.folder)))
 
 
 @pytest.mark.needs("slurm")
-def test_every_rank_calls_it_and_gives_a_result(lab: Lab):
-    told = program(
+def test_every_rank_returns_a_result(lab: Lab):
+    output = program(
         lab,
         """
 future = stoker.submit(place, nodes=2, ranks_per_node=2, cpus_per_rank=1)
@@ -108,12 +108,12 @@ print(future.results(timeout=120), future.result())
 """,
     )
     places = [(str(rank), "4", f"n{1 + rank // 2}") for rank in range(4)]
-    assert told == f"{places} {places[0]}\n"
+    assert output == f"{places} {places[0]}\n"
 
 
 @pytest.mark.needs("slurm")
-def test_an_exception_comes_back_with_its_traceback(lab: Lab):
-    told = program(
+def test_an_exception_is_raised_with_its_traceback(lab: Lab):
+    output = program(
         lab,
         """
 future = stoker.submit(fail, 1, nodes=2, cpus_per_rank=1)
@@ -126,16 +126,16 @@ other = stoker.submit(unpicklable)
 print(type(other.exception(timeout=120)).__name__)
 """,
     )
-    assert told.splitlines()[:2] == [
+    assert output.splitlines()[:2] == [
         "Mistake('no such class: 11', 1)",
         "Traceback (most recent call last): True",
     ]
-    assert told.splitlines()[2] in ("AttributeError", "PicklingError", "RemoteError")
+    assert output.splitlines()[2] in ("AttributeError", "PicklingError", "RemoteError")
 
 
 @pytest.mark.needs("slurm")
-def test_ends_without_a_result_say_which(lab: Lab):
-    told = program(
+def test_a_call_without_result_reports_its_end(lab: Lab):
+    output = program(
         lab,
         """
 killed = stoker.submit(die)
@@ -152,16 +152,16 @@ except stoker.InvalidError as error:
     print(error)
 """,
     ).splitlines()
-    assert told[0].endswith(": no result within 0.2 s (submitted)")
-    assert told[1] == "False True CancelledError True False"
-    assert "failed (rank 0 (n1) left after " in told[2] and "killed by signal 9 (SIGKILL))" in told[2]
-    assert told[3].startswith("  try: stoker logs ")
-    assert "invalid partition specified: fast" in told[4]
+    assert output[0].endswith(": no result within 0.2 s (submitted)")
+    assert output[1] == "False True CancelledError True False"
+    assert "failed (rank 0 (n1) exited after " in output[2] and "killed by signal 9 (SIGKILL))" in output[2]
+    assert output[3].startswith("  try: stoker logs ")
+    assert "invalid partition specified: fast" in output[4]
 
 
 @pytest.mark.needs("slurm")
-def test_an_array_gives_a_future_for_each_item(lab: Lab):
-    told = program(
+def test_an_array_returns_a_future_for_each_item(lab: Lab):
+    output = program(
         lab,
         """
 futures = stoker.map_array(third, range(6), at_once=3, time="10m")
@@ -174,7 +174,7 @@ print(len(tasks) <= 2 * len(futures))
 print(stoker.map_array(third, []))
 """,
     )
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "['NoneType', 'NoneType', 'NoneType', 'Mistake', 'NoneType', 'NoneType']",
         "[0, 10, 20, 40, 50]",
         "item 2",
@@ -185,33 +185,33 @@ print(stoker.map_array(third, []))
 
 
 @pytest.mark.needs("slurm")
-def test_a_task_that_dies_says_how_and_others_have_their_answers(lab: Lab):
-    told = program(
+def test_a_killed_task_is_reported_and_its_peers_succeed(lab: Lab):
+    output = program(
         lab,
         """
 futures = stoker.map_array(die_at_one, [0, 1], time="10m")
 print(futures[0].result(timeout=120), futures[1].exception(timeout=120))
 """,
     )
-    assert told.startswith("0 run ")
-    assert ": task 2: failed (" in told and "killed by signal 9 (SIGKILL)" in told
+    assert output.startswith("0 run ")
+    assert ": task 2: failed (" in output and "killed by signal 9 (SIGKILL)" in output
 
 
-def test_a_call_is_read_back_where_its_modules_are_found(tmp_path: Path):
+def test_a_call_is_read_with_its_module_path(tmp_path: Path):
     file = tmp_path / "call.pkl"
     call.write_call(file, json.dumps, [(([1],), {}), (([2],), {"indent": 1})])
     function, arguments, keywords = call.read_call(file.read_bytes(), 1)
     assert function(*arguments, **keywords) == json.dumps([2], indent=1)
 
 
-def test_what_cannot_be_sent_says_what_would_help(tmp_path: Path):
+def test_an_unpicklable_function_gets_a_cure(tmp_path: Path):
     with pytest.raises(call.InvalidError) as error:
         call.write_call(tmp_path / "call.pkl", lambda: 0, [((), {})])
     assert str(error.value).startswith("submit: ")
     assert str(error.value).endswith("\n  try: pip install cloudpickle")
 
 
-def test_cloudpickle_sends_what_has_no_name(tmp_path: Path):
+def test_cloudpickle_sends_lambdas(tmp_path: Path):
     scale = 7
     call.write_call(tmp_path / "call.pkl", lambda item: scale * item, [((6,), {})])
     environment = os.environ | {"PYTHONPATH": str(MODULE), "STOKER_RUN_DIR": str(tmp_path), "RANK": "0"}
@@ -219,7 +219,7 @@ def test_cloudpickle_sends_what_has_no_name(tmp_path: Path):
     assert call.read_answer((tmp_path / "result-0000.pkl").read_bytes()) == 42
 
 
-def test_a_script_without_a_guard_is_told_in_place_of_submitting_itself_again(tmp_path: Path):
+def test_a_script_without_a_main_guard_does_not_submit_itself_again(tmp_path: Path):
     script = tmp_path / "script.py"
     script.write_text(
         "import stoker\nfrom stoker import call\nfrom pathlib import Path\ndef f(): pass\n"
@@ -235,13 +235,13 @@ def test_a_script_without_a_guard_is_told_in_place_of_submitting_itself_again(tm
         text=True,
     )
     assert ran.returncode == 1
-    assert 'try: put what the script does below if __name__ == "__main__":' in ran.stderr
+    assert 'try: move the call below if __name__ == "__main__":' in ran.stderr
     with pytest.raises(call.InvalidError):
         call.read_answer((tmp_path / "result-0000.pkl").read_bytes())
 
 
-def test_an_unknown_keyword_is_told_with_those_there_are():
+def test_an_unknown_keyword_is_rejected_with_the_known_ones():
     import stoker
 
-    with pytest.raises(stoker.InvalidError, match=r"there is no keyword 'node' \(of: name, working_directory, nodes"):
+    with pytest.raises(stoker.InvalidError, match=r"unknown keyword 'node' \(one of: name, working_directory, nodes"):
         stoker.submit(print, node=2)

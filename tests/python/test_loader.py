@@ -1,4 +1,4 @@
-"""stoker.Loader: what it gives depends on seed, epoch and sample alone, and resumes exactly."""
+"""stoker.Loader: batches depend only on seed, epoch and sample, and resume exactly."""
 
 import json
 import os
@@ -14,7 +14,7 @@ def cifar(dataset, **options):
 
 
 def epoch_of(loader):
-    """An epoch's batches, copied: the loader's memory is used again."""
+    """Copies of an epoch's batches: the loader reuses its memory."""
     return [{name: numpy.array(value) for name, value in batch.items()} for batch in loader]
 
 
@@ -37,7 +37,7 @@ def test_a_batch_is_a_dict_of_image_label_and_key(example_dataset):
         assert [loader.classes[label] for label in first["label"]] == [key.split("/")[0] for key in first["key"]]
 
 
-def test_images_without_labels_have_minus_one(example_images, request, tmp_path):
+def test_images_without_labels_have_label_minus_one(example_images, request, tmp_path):
     command = request.getfixturevalue("stoker")
     command("data", "pack", example_images / "train/cat", tmp_path / "unlabelled", code=0)
     batch = next(iter(cifar(tmp_path / "unlabelled")))
@@ -45,7 +45,7 @@ def test_images_without_labels_have_minus_one(example_images, request, tmp_path)
     assert set(batch["label"].tolist()) == {-1}
 
 
-def test_every_sample_comes_once_in_an_epoch_and_in_another_order_in_the_next(example_dataset):
+def test_each_epoch_has_every_sample_once_in_a_new_order(example_dataset):
     with cifar(example_dataset, fields=["index"]) as loader:
         first, second = (numpy.concatenate([batch["index"] for batch in epoch_of(loader)]) for _ in range(2))
     assert sorted(first) == sorted(second) == list(range(5000))
@@ -58,7 +58,7 @@ def test_batches_are_the_same_for_any_number_of_threads(example_dataset, threads
         assert same(epoch_of(one) + epoch_of(one), epoch_of(many) + epoch_of(many))
 
 
-def test_batches_are_the_same_whether_shards_stay_in_memory_or_not(example_dataset):
+def test_batches_do_not_depend_on_residency(example_dataset):
     with cifar(example_dataset, resident=0) as without, cifar(example_dataset, cache=1 << 30) as decoded:
         expected = epoch_of(without)
         assert same(expected, epoch_of(decoded))
@@ -81,7 +81,7 @@ def test_resumes_in_the_middle_of_an_epoch_exactly(example_dataset):
         assert same(begun + epoch_of(resumed) + epoch_of(resumed), expected)
 
 
-def test_resumes_on_another_world_size_with_no_sample_twice_or_missing(example_dataset):
+def test_resumes_on_a_different_world_size_without_repeats_or_gaps(example_dataset):
     def indices(loader, batches=None):
         taken = []
         for number, batch in enumerate(loader):
@@ -111,15 +111,15 @@ def test_rank_and_world_size_come_from_the_environment(example_dataset, monkeypa
         assert "rank 1 of 4" in repr(loader)
 
 
-def test_a_rank_that_no_world_has_is_refused(example_dataset, monkeypatch):
+def test_an_invalid_rank_is_rejected(example_dataset, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "99999999999")
     with pytest.raises(stoker.InvalidError) as refusal:
         cifar(example_dataset)
-    assert str(refusal.value) == "loader: numbers of 32 bits at most are expected (RANK=0, WORLD_SIZE=99999999999)"
+    assert str(refusal.value) == "loader: expected 32-bit numbers (RANK=0, WORLD_SIZE=99999999999)"
 
 
-def test_set_epoch_chooses_the_order_as_with_a_distributed_sampler(example_dataset):
+def test_set_epoch_works_like_distributed_sampler(example_dataset):
     import torch
 
     data = range(5000)
@@ -131,7 +131,7 @@ def test_set_epoch_chooses_the_order_as_with_a_distributed_sampler(example_datas
             assert numpy.concatenate([batch["index"] for batch in epoch_of(loader)]).tolist() == list(sampler)
 
 
-def test_an_epoch_left_early_is_followed_by_the_next(example_dataset):
+def test_an_unfinished_epoch_is_followed_by_the_next(example_dataset):
     with cifar(example_dataset) as left, cifar(example_dataset) as whole:
         next(iter(left))
         epoch_of(whole)
@@ -139,20 +139,20 @@ def test_an_epoch_left_early_is_followed_by_the_next(example_dataset):
         assert left.epoch == 2
 
 
-def test_a_newer_iterator_ends_the_older(example_dataset):
+def test_a_newer_iterator_invalidates_the_older(example_dataset):
     with cifar(example_dataset) as loader:
         older = iter(loader)
         next(older)
         next(iter(loader))
         with pytest.raises(
-            RuntimeError, match=r"^this iterator ended when another one over the same stoker.Loader began$"
+            RuntimeError, match=r"^iterator is invalid: a newer iterator over the same stoker.Loader was started$"
         ):
             next(older)
 
 
-def test_an_iterator_made_before_set_epoch_gives_that_epoch(example_dataset):
+def test_an_iterator_created_before_set_epoch_uses_that_epoch(example_dataset):
     with cifar(example_dataset) as late, cifar(example_dataset) as loader:
-        made = [iter(late), iter(late)]  # as Lightning does: iter(), then set_epoch, then the first batch
+        made = [iter(late), iter(late)]  # like Lightning: iter(), then set_epoch, then the first batch
         late.set_epoch(0)
         expected = epoch_of(loader)
         assert same(epoch_of(made[0]), expected)
@@ -164,7 +164,7 @@ def test_an_iterator_made_before_set_epoch_gives_that_epoch(example_dataset):
         assert same(epoch_of(later), epoch_of(loader))
 
 
-def test_the_arrays_are_the_loaders_memory_and_stay_valid(example_dataset):
+def test_arrays_use_the_loaders_memory_and_stay_valid(example_dataset):
     import torch
 
     loader = cifar(example_dataset, tensors="torch")
@@ -176,10 +176,10 @@ def test_the_arrays_are_the_loaders_memory_and_stay_valid(example_dataset):
         pass
     loader.close()
     assert torch.equal(image, copy)
-    image += 1  # is ours to change
+    image += 1  # batches are writable
 
 
-def test_numpy_and_torch_see_the_same_memory_without_a_copy(example_dataset):
+def test_numpy_and_torch_share_memory_without_a_copy(example_dataset):
     import torch
 
     with cifar(example_dataset, tensors="dlpack") as loader:
@@ -190,7 +190,7 @@ def test_numpy_and_torch_see_the_same_memory_without_a_copy(example_dataset):
     assert as_numpy[0, 0, 0, 0] == memoryview(image)[0, 0, 0, 0] == 5
 
 
-def test_without_a_gpu_pinning_changes_nothing_and_a_device_is_where_batches_go(example_dataset):
+def test_without_a_gpu_pinning_has_no_effect_and_device_is_used(example_dataset):
     import torch
 
     options = {"tensors": "torch", "fields": ["image", "label"], "shuffle": False, "non_blocking": True}
@@ -204,7 +204,7 @@ def test_without_a_gpu_pinning_changes_nothing_and_a_device_is_where_batches_go(
 
 
 @pytest.mark.needs("gpu")
-def test_batches_go_to_the_gpu_through_pinned_memory(example_dataset):
+def test_batches_are_copied_to_the_gpu_from_pinned_memory(example_dataset):
     import torch
 
     options = {"tensors": "torch", "fields": ["image", "label"], "shuffle": False}
@@ -233,7 +233,7 @@ def test_element_types_and_layouts(example_dataset, dtype, channels_last):
     assert image.shape == ((128, 32, 32, 3) if channels_last else (128, 3, 32, 32))
 
 
-def test_stored_bytes_are_the_files_that_were_packed(example_dataset, example_images):
+def test_stored_bytes_equal_the_packed_files(example_dataset, example_images):
     with cifar(example_dataset, transform=None, batch_size=100) as loader:
         batch = next(iter(loader))
     ends = batch["offset"]
@@ -241,7 +241,7 @@ def test_stored_bytes_are_the_files_that_were_packed(example_dataset, example_im
         assert batch["data"][ends[i] : ends[i + 1]].tobytes() == (example_images / "train" / f"{key}.jpg").read_bytes()
 
 
-def test_two_loaders_at_once_do_not_disturb_each_other(example_dataset):
+def test_two_loaders_are_independent(example_dataset):
     with cifar(example_dataset) as alone:
         expected = epoch_of(alone)
     with cifar(example_dataset) as one, cifar(example_dataset) as other:
@@ -252,7 +252,7 @@ def test_two_loaders_at_once_do_not_disturb_each_other(example_dataset):
     assert same([pair[0] for pair in pairs], expected) and same([pair[1] for pair in pairs], expected)
 
 
-def test_drop_last_and_remainder_mean_what_they_say(example_dataset):
+def test_drop_last_and_remainder(example_dataset):
     with cifar(example_dataset, drop_last=True) as loader:
         assert [len(batch["key"]) for batch in loader] == [128] * 39 == [128] * len(loader)
     counts = []
@@ -262,20 +262,20 @@ def test_drop_last_and_remainder_mean_what_they_say(example_dataset):
     assert counts == [1667, 1667, 1666]
 
 
-def test_num_workers_and_prefetch_factor_are_threads_and_batches_ahead(example_dataset):
+def test_num_workers_and_prefetch_factor_set_threads_and_prefetch(example_dataset):
     with cifar(example_dataset, num_workers=3, prefetch_factor=2) as loader:
         assert loader.plan().splitlines()[:2] == [
-            "threads 3: as asked",
-            "prefetch 6: as asked; batches of 1.57 MB, 9.44 MB in all",
+            "threads 3: as requested",
+            "prefetch 6: as requested; batches of 1.57 MB, 9.44 MB in all",
         ]
     with cifar(example_dataset) as loader:
         cores = len(os.sched_getaffinity(0))
         assert loader.plan().startswith(f"threads {cores}: {cores} core")
     with cifar(example_dataset, prefetch_factor=3) as loader:
-        assert loader.plan().splitlines()[1].startswith(f"prefetch {3 * cores}: as asked;")
+        assert loader.plan().splitlines()[1].startswith(f"prefetch {3 * cores}: as requested;")
 
 
-def test_stats_tell_the_stages_apart(example_dataset):
+def test_stats_distinguish_stages(example_dataset):
     with cifar(example_dataset) as loader:
         epoch_of(loader)
         stats = loader.stats()
@@ -284,7 +284,7 @@ def test_stats_tell_the_stages_apart(example_dataset):
 
 
 @pytest.mark.parametrize("persistent", [True, False])
-def test_what_a_loader_has_done_stays_known_when_its_threads_have_ended(example_dataset, persistent):
+def test_statistics_are_available_after_the_threads_have_ended(example_dataset, persistent):
     loader = cifar(example_dataset, persistent_workers=persistent)
     for epochs in (1, 2):
         epoch_of(loader)
@@ -292,10 +292,10 @@ def test_what_a_loader_has_done_stays_known_when_its_threads_have_ended(example_
         stats = loader.stats()
         assert (stats["samples"], stats["batches"]) == (5000 * epochs, 40 * epochs) and stats["limit"]
     assert (len(loader), loader.batches_left, loader.samples, len(loader.classes)) == (40, 40, 5000, 10)
-    assert not loader._feed.is_open  # none of it has started threads
+    assert not loader._feed.is_open  # no access above started threads
 
 
-def test_a_pickled_loader_goes_on_where_it_was(example_dataset):
+def test_a_pickled_loader_continues_at_its_position(example_dataset):
     with cifar(example_dataset) as loader:
         batches = iter(loader)
         next(batches)
@@ -303,7 +303,7 @@ def test_a_pickled_loader_goes_on_where_it_was(example_dataset):
             assert (next(iter(copy))["image"] == next(batches)["image"]).all()
 
 
-def test_a_closed_loader_starts_again_where_it_was(example_dataset):
+def test_a_closed_loader_continues_at_its_position(example_dataset):
     with cifar(example_dataset) as whole:
         expected = epoch_of(whole)
     loader = cifar(example_dataset, persistent_workers=False)
@@ -314,35 +314,35 @@ def test_a_closed_loader_starts_again_where_it_was(example_dataset):
     assert same(epoch_of(loader), expected)
 
 
-def test_what_frameworks_ask_a_sampler_for_is_there(example_dataset):
+def test_attributes_used_by_frameworks_exist(example_dataset):
     with cifar(example_dataset, drop_last=True) as loader:
         sampler = loader.batch_sampler
         assert sampler.sampler is loader.sampler is loader
         assert (sampler.batch_size, sampler.drop_last) == (128, True)
 
 
-def test_a_state_of_another_dataset_or_seed_is_refused(example_dataset):
+def test_a_state_of_a_different_dataset_is_rejected(example_dataset):
     with cifar(example_dataset) as loader:
         state = loader.state_dict()
         with pytest.raises(
-            stoker.InvalidError, match=r"^loader: the state to load is of dataset version 01234567, this one is "
+            stoker.InvalidError, match=r"^loader: the state to load has dataset version 01234567, but this dataset has "
         ):
             loader.load_state_dict(state | {"dataset": "0123456789"})
         with pytest.raises(
-            stoker.InvalidError, match=r"^loader: the state to resume has seed 3, this training seed 0$"
+            stoker.InvalidError, match=r"^loader: the state to resume has seed 3, this training has seed 0$"
         ):
             loader.load_state_dict(state | {"seed": 3})
         with pytest.raises(
-            stoker.InvalidError, match=r"^loader: the state to load is of split 'test', this loader's is 'train'$"
+            stoker.InvalidError, match=r"^loader: the state to load has split 'test', but this loader has 'train'$"
         ):
             loader.load_state_dict(state | {"split": "test"})
         with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load has no 'position'$"):
             loader.load_state_dict({"seed": 0, "epoch": 1})
         with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load: epoch: -1 is not at least 0$"):
             loader.load_state_dict(state | {"epoch": -1})
-        with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load: None is no dict$"):
+        with pytest.raises(stoker.InvalidError, match=r"^loader: the state to load: None is not a dict$"):
             loader.load_state_dict(None)
-        with pytest.raises(stoker.InvalidError, match=r"^loader: set_epoch: 1.5 is no whole number$"):
+        with pytest.raises(stoker.InvalidError, match=r"^loader: set_epoch: 1.5 is not a whole number$"):
             loader.set_epoch(1.5)
         assert len(epoch_of(loader)) == 40
 
@@ -359,7 +359,7 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_state_of_another_order_is_refused(example_dataset, order):
+def test_a_state_of_a_different_order_is_rejected(example_dataset, order):
     with cifar(example_dataset, **ORDERS[order]) as loader:
         state = loader.state_dict()
         assert state["order"] == order
@@ -370,15 +370,15 @@ def test_a_state_of_another_order_is_refused(example_dataset, order):
             continue
         with cifar(example_dataset, **options) as other, pytest.raises(stoker.InvalidError) as refusal:
             other.load_state_dict(state)
-        assert str(refusal.value) == f"loader: the state to load is of the order {order}, this loader's is {ours}"
+        assert str(refusal.value) == f"loader: the state to load has order {order}, but this loader has {ours}"
 
 
-def test_the_order_of_mixed_datasets_is_their_weights(example_dataset):
+def test_the_order_of_mixed_datasets_includes_weights(example_dataset):
     with cifar([example_dataset, example_dataset], weights=[3, 1]) as loader:
         assert loader.state_dict()["order"] == "weights=[3.0, 1.0]"
 
 
-def test_no_dataset_is_a_file_not_found(tmp_path):
+def test_a_missing_dataset_raises_file_not_found(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         stoker.Loader(tmp_path / "nothing")
     assert str(error.value).startswith(f"{tmp_path}/nothing: no such dataset")

@@ -1,4 +1,4 @@
-"""Fifty epochs: memory, threads, open files and processes stay what they were after the first few."""
+"""Fifty epochs: memory, threads, open files and processes do not grow after the first few."""
 
 import json
 
@@ -10,7 +10,7 @@ WATCH = """
 import gc, json, os, sys, stoker
 
 def memory(pid):
-    # Not the libraries' pages: what of them counts here depends on who else runs.
+    # Excludes pages of shared libraries: their share depends on other running processes.
     with open(f"/proc/{pid}/smaps_rollup") as file:
         return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
 
@@ -50,8 +50,8 @@ watch(lambda: [batch["name"] for batch in loader])
 MEGABYTE = 1 << 20
 
 
-def assert_flat(said):
-    (early, *things_early), (late, *things_late) = json.loads(said)
+def assert_flat(output):
+    (early, *things_early), (late, *things_late) = json.loads(output)
     assert things_late == things_early
     assert late - early < 8 * MEGABYTE, f"{early / MEGABYTE:.1f} MB after 5 epochs, {late / MEGABYTE:.1f} MB after 50"
 

@@ -1,4 +1,4 @@
-"""stoker.Loader(mixup=, cutmix=): batches mixed as torchvision's MixUp and CutMix mix them, with labels to match."""
+"""stoker.Loader(mixup=, cutmix=): batches are mixed like torchvision's MixUp and CutMix, with matching labels."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def first_batches(dataset, count, **options):
 
 
 def share_of(plain, mixed):
-    """What a sample's own label counts: seen where sample and partner, the one before, have different labels."""
+    """Weight of a sample's own label, for samples whose partner (the previous one) has a different label."""
     labels = plain["label"]
     at = next(i for i in range(len(labels)) if labels[i] != labels[i - 1])
     return mixed["label"][at, labels[at]]
@@ -30,7 +30,7 @@ def expected_labels(labels, share):
     return share * one_hot + (1 - share) * numpy.roll(one_hot, 1, axis=0)
 
 
-def test_mixup_mixes_images_and_labels_by_one_share(example_dataset):
+def test_mixup_mixes_images_and_labels_by_the_same_share(example_dataset):
     plain = first_batches(example_dataset, 3)
     shares = []
     for own, mixed in zip(plain, first_batches(example_dataset, 3, mixup=1.0), strict=True):
@@ -44,7 +44,7 @@ def test_mixup_mixes_images_and_labels_by_one_share(example_dataset):
 
 
 @pytest.mark.parametrize("options", [{}, {"channels_last": True, "dtype": "bfloat16", "tensors": "torch"}])
-def test_cutmix_takes_one_rectangle_of_the_sample_before(example_dataset, options):
+def test_cutmix_pastes_a_rectangle_of_the_previous_sample(example_dataset, options):
     plain, mixed = first_batches(example_dataset, 1)[0], first_batches(example_dataset, 1, cutmix=1.0)[0]
     share = share_of(plain, mixed)
     partner = numpy.roll(plain["image"], 1, axis=0)
@@ -80,7 +80,7 @@ def test_mixing_is_the_same_for_any_threads_and_after_a_resume(example_dataset):
     assert any((a["label"] != b["label"]).any() for a, b in itertools.pairwise(expected))
 
 
-def test_labels_go_straight_into_torchs_cross_entropy(example_dataset):
+def test_labels_work_with_torchs_cross_entropy(example_dataset):
     torch = pytest.importorskip("torch")
     with cifar(example_dataset, mixup=0.4, tensors="torch") as loader:
         batch = next(iter(loader))
@@ -94,10 +94,10 @@ def test_labels_go_straight_into_torchs_cross_entropy(example_dataset):
         ({"mixup": -1}, "mixup: alpha -1 is not between 0.05 and 100"),
         ({"cutmix": 1000}, "cutmix: alpha 1000 is not between 0.05 and 100"),
         ({"mixup": 1, "dtype": "float16"}, "mixup: batches of F16 are not supported (F32 is)"),
-        ({"cutmix": 1, "transform": None}, "loader: only images are mixed (mixup, cutmix)"),
+        ({"cutmix": 1, "transform": None}, "loader: mixup and cutmix need images"),
     ],
 )
-def test_what_cannot_be_mixed_is_refused(example_dataset, options, text):
+def test_invalid_mixing_is_rejected(example_dataset, options, text):
     with pytest.raises(stoker.InvalidError) as refused:
         cifar(example_dataset, **options)
     assert str(refused.value) == text

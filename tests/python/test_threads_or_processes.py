@@ -1,4 +1,4 @@
-"""How stoker.DataLoader chooses between threads and processes."""
+"""The choice of stoker.DataLoader between threads and processes."""
 
 import sys
 import time
@@ -15,59 +15,59 @@ class HoldsTheLock(Squares):
         return index
 
 
-class LetsGo(Squares):
+class ReleasesTheLock(Squares):
     def __getitem__(self, index):
         time.sleep(0.004)
         return index
 
 
-def test_processes_are_chosen_where_the_code_holds_pythons_lock(capfd):
+def test_processes_are_chosen_if_the_code_holds_the_gil(capfd):
     ours = loader(HoldsTheLock(), quiet=False)
     assert [i for batch in ours for i in batch.tolist()] == list(range(100))
-    said = capfd.readouterr().err
-    assert said.startswith("stoker.DataLoader: 2 processes: 2 threads are ")
-    assert said.endswith(" times as fast as one: HoldsTheLock holds Python's lock\n")
-    assert ours.plan() == said.removeprefix("stoker.DataLoader: ").strip()
+    output = capfd.readouterr().err
+    assert output.startswith("stoker.DataLoader: 2 processes: 2 threads are ")
+    assert output.endswith(" times as fast as one: HoldsTheLock holds the GIL\n")
+    assert ours.plan() == output.removeprefix("stoker.DataLoader: ").strip()
 
 
-def test_threads_are_chosen_where_it_lets_go_of_it(capfd):
-    ours = loader(LetsGo())
+def test_threads_are_chosen_if_the_code_releases_the_gil(capfd):
+    ours = loader(ReleasesTheLock())
     assert ours.plan().startswith("2 threads: 2 threads are ")
-    assert ours.plan().endswith(" times as fast as one: LetsGo lets go of Python's lock")
+    assert ours.plan().endswith(" times as fast as one: ReleasesTheLock releases the GIL")
     assert [i for batch in ours for i in batch.tolist()] == list(range(100))
     assert capfd.readouterr().err == ""  # quiet
 
 
-def test_processes_are_chosen_where_a_file_is_open(tmp_path):
-    class Reads(LetsGo):
+def test_processes_are_chosen_if_a_file_is_open(tmp_path):
+    class Reads(ReleasesTheLock):
         file = None
 
         def __getitem__(self, index):
-            if self.file is None:  # as datasets over HDF5 do it
+            if self.file is None:  # like datasets over HDF5
                 self.file = open(__file__, "rb")  # noqa: SIM115
             return super().__getitem__(index)
 
     dataset = Reads()
-    assert loader(dataset).plan() == "2 processes: Reads.file is open, and threads would share it"
-    assert dataset.file is None  # measuring left the caller's dataset alone
+    assert loader(dataset).plan() == "2 processes: Reads.file is an open handle, which threads would share"
+    assert dataset.file is None  # the measurement did not change the caller's dataset
 
 
-def test_processes_are_chosen_where_nothing_could_be_measured():
+def test_processes_are_chosen_if_the_measurement_fails():
     class FailsAtOnce(Squares):
         def __getitem__(self, index):
             raise OSError("no disk")
 
     ours = loader(FailsAtOnce())
-    assert ours.plan() == "2 processes: a sample could not be taken to measure whether threads help"
+    assert ours.plan() == "2 processes: loading a sample failed while measuring whether threads help"
     with pytest.raises(OSError, match="no disk"):
         list(ours)
 
 
-def test_batches_that_are_quick_need_no_workers():
+def test_fast_batches_need_no_workers():
     assert loader(Squares()).plan().startswith("1 thread: a batch takes 0.")
 
 
-def test_measuring_leaves_the_random_states_as_they_were():
+def test_measuring_does_not_change_random_states():
     torch.manual_seed(1)
     numpy.random.seed(1)
     expected = torch.rand(1), numpy.random.rand()
@@ -77,12 +77,12 @@ def test_measuring_leaves_the_random_states_as_they_were():
     assert (torch.rand(1), numpy.random.rand()) == expected
 
 
-def test_a_function_that_begins_workers_means_processes(capfd):
+def test_a_worker_init_fn_selects_processes(capfd):
     ours = loader(Squares(), worker_init_fn=print, quiet=False)
     assert len(list(ours)) == 13
-    said = capfd.readouterr()
-    assert said.err == "stoker.DataLoader: 2 processes: worker_init_fn is called in each\n"
-    assert sorted(said.out.replace("\n", "")) == ["0", "1"]
+    output = capfd.readouterr()
+    assert output.err == "stoker.DataLoader: 2 processes: worker_init_fn is set\n"
+    assert sorted(output.out.replace("\n", "")) == ["0", "1"]
     assert loader(Squares(), worker_init_fn=print, num_workers=0).plan() == "0 threads: num_workers=0"
 
 
@@ -92,9 +92,9 @@ class Slow(Numbers):
         return index
 
 
-def test_a_sample_that_takes_long_is_not_waited_for():
+def test_the_measurement_does_not_wait_for_a_slow_sample():
     started = time.monotonic()
-    reason = "samples take too long to measure within 2 s whether threads help"
+    reason = "samples are too slow to measure within 2 s whether threads help"
     assert loader(Slow()).plan() == f"2 processes: {reason}"
     assert time.monotonic() - started < 10
 
@@ -111,7 +111,7 @@ class ReadsBy(Numbers):
         self.reader = reader
 
 
-def test_an_open_file_is_found_wherever_a_dataset_keeps_it():
+def test_an_open_file_is_found_anywhere_in_a_dataset():
     from stoker import gil
 
     data = torch.utils.data

@@ -1,4 +1,4 @@
-"""The type hints: mypy agrees with the module, and knows what a program that uses it may write."""
+"""Type hints: mypy accepts the module, and checks programs that use it."""
 
 import subprocess
 import sys
@@ -28,17 +28,17 @@ def mypy(*arguments, folder):
 
 
 @pytest.mark.timeout(600)
-def test_the_modules_own_code_is_as_its_hints_say():
+def test_the_module_passes_mypy():
     assert mypy("--package", "stoker", folder=REPOSITORY).startswith("Success: no issues found in ")
 
 
 @pytest.mark.timeout(600)
-def test_programs_see_the_hints(tmp_path):
+def test_programs_get_the_type_hints(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    said = mypy("program.py", folder=tmp_path).splitlines()
-    revealed = [line.partition('type is "')[2].rstrip('"') for line in said if "Revealed type" in line]
+    output = mypy("program.py", folder=tmp_path).splitlines()
+    revealed = [line.partition('type is "')[2].rstrip('"') for line in output if "Revealed type" in line]
     assert revealed == ["dict[str, Any]", "int", "dict[str, Any]", "str"]
-    errors = [line.partition("error: ")[2] for line in said if "error:" in line]
+    errors = [line.partition("error: ")[2] for line in output if "error:" in line]
     assert len(errors) == 2
     assert errors[0].startswith('Argument "num_workers" to "Loader" has incompatible type')
     assert errors[1].startswith('Unexpected keyword argument "bathc_size" for "Loader"; did you mean "batch_size"?')

@@ -1,4 +1,4 @@
-"""`pip wheel` and `pip install`, without a network, with what script/bootstrap installs: what a fresh environment gets works."""
+"""`pip wheel` and `pip install` without network, with the packages of script/bootstrap: a fresh environment works."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def wheel(tmp_path_factory):
     return next(folder.glob("stoker-*.whl"))
 
 
-def test_a_fresh_environment_loads_from_the_wheel_alone(wheel, example_dataset, tmp_path):
+def test_a_fresh_environment_needs_only_the_wheel(wheel, example_dataset, tmp_path):
     environment = tmp_path / "fresh"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     python = environment / "bin/python"
@@ -43,7 +43,7 @@ def test_a_fresh_environment_loads_from_the_wheel_alone(wheel, example_dataset, 
     assert list(environment.glob("lib/*/site-packages/stoker*")) == []
 
 
-def test_the_wheel_has_hints_and_license_and_links_no_torch(wheel, tmp_path):
+def test_the_wheel_has_type_hints_and_license_and_does_not_link_torch(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as content:
         names = content.namelist()
         library = next(name for name in names if name.startswith("stoker/_core.") and name.endswith(".so"))

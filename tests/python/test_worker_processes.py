@@ -1,4 +1,4 @@
-"""stoker.DataLoader's worker processes: what a batch holds that they send, how they begin and end."""
+"""Worker processes of stoker.DataLoader: contents of batches, start and end."""
 
 import gc
 import os
@@ -17,7 +17,7 @@ from own_datasets import MODES, Numbers, Random, Squares, loader
 
 
 def of_a_process(value):
-    """The same after a worker process has sent it."""
+    """The value after a round trip through a worker process."""
     return next(iter(loader(Numbers(8), mode="processes", collate_fn=lambda _: value)))
 
 
@@ -32,21 +32,21 @@ def of_a_process(value):
         numpy.zeros((0, 3), dtype=numpy.float16),
     ],
 )
-def test_arrays_come_back_as_they_were(array):
+def test_arrays_round_trip(array):
     came = of_a_process(array)
     assert type(came) is numpy.ndarray and came.dtype == array.dtype and came.shape == array.shape
     assert (came == array).all() and came.flags.c_contiguous == (array.flags.c_contiguous or not array.flags.fnc)
 
 
 @pytest.mark.filterwarnings("error:The given NumPy array is not writable")
-def test_arrays_that_may_not_be_written_to_come_without_a_warning():
+def test_read_only_arrays_cause_no_warning():
     array = numpy.arange(4)
     array.flags.writeable = False
     assert of_a_process(array).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_tensors_come_back_as_they_were():
+def test_tensors_round_trip():
     last = torch.arange(48.0).view(1, 3, 4, 4).contiguous(memory_format=torch.channels_last)
     assert of_a_process(last).stride() == last.stride() and torch.equal(of_a_process(last), last)
     assert of_a_process(torch.ones(2, requires_grad=True)).requires_grad
@@ -56,7 +56,7 @@ def test_tensors_come_back_as_they_were():
     assert nested.is_nested and nested[1].tolist() == [1, 1, 1]
 
 
-def test_what_torch_does_not_collate_is_refused_as_there():
+def test_uncollatable_batches_raise_torchs_error():
     class Sparse(Numbers):
         def __getitem__(self, index):
             return torch.eye(3).to_sparse()
@@ -65,7 +65,7 @@ def test_what_torch_does_not_collate_is_refused_as_there():
         list(loader(Sparse(), mode="processes"))
 
 
-def test_torchs_collation_within_somebodys_own_takes_no_shared_memory():
+def test_torchs_collation_in_a_custom_collate_fn_uses_no_shared_memory_files():
     def collate(samples):
         batch = torch.utils.data.default_collate(samples)
         return batch, batch.is_shared()
@@ -75,7 +75,7 @@ def test_torchs_collation_within_somebodys_own_takes_no_shared_memory():
     assert not any(is_shared for _, is_shared in batches)
 
 
-def test_many_indices_and_long_answers_do_not_wait_for_each_other():
+def test_many_indices_and_long_answers_do_not_deadlock():
     class Texts(Numbers):
         def __getitem__(self, index):
             return str(index)
@@ -85,13 +85,13 @@ def test_many_indices_and_long_answers_do_not_wait_for_each_other():
 
 
 @pytest.mark.parametrize("ahead", [1000, 10**9])
-def test_any_number_of_batches_may_be_asked_for_ahead(ahead):
+def test_any_prefetch_factor_works(ahead):
     batches = loader(Numbers(2000), mode="processes", batch_size=1, prefetch_factor=ahead)
     assert [i for batch in batches for i in batch.tolist()] == list(range(2000))
 
 
 @pytest.mark.parametrize("size", [None, 8])
-def test_a_sampler_may_give_tensors(size):
+def test_a_sampler_may_return_tensors(size):
     order = torch.randperm(100)
 
     class Doubles(Numbers):
@@ -113,7 +113,7 @@ def test_workers_that_were_killed_between_epochs_are_replaced():
 
 
 class Draws(Numbers):
-    """Sample i is what the worker's own generator draws."""
+    """Sample i is drawn from the worker's generator."""
 
     def begin(self, number):
         info = torch.utils.data.get_worker_info()
@@ -126,14 +126,14 @@ class Draws(Numbers):
 
 
 @pytest.mark.parametrize("persistent", [True, False])
-def test_generators_that_workers_seed_are_others_in_each_worker_and_epoch(persistent):
+def test_generators_seeded_by_workers_differ_between_workers_and_epochs(persistent):
     dataset = Draws()
     ours = loader(dataset, worker_init_fn=dataset.begin, persistent_workers=persistent)
     drawn = [i for _ in range(3) for batch in ours for i in batch.tolist()]
     assert len(set(drawn)) == len(drawn) == 300
 
 
-def test_a_process_that_cannot_begin_says_why():
+def test_a_failing_worker_init_fn_of_a_process_is_reported():
     def begin(number):
         raise OSError("no device")
 
@@ -142,7 +142,7 @@ def test_a_process_that_cannot_begin_says_why():
     assert "in begin" in error.value.__notes__[-1]
 
 
-def test_what_a_worker_prints_is_not_lost(module_environment):
+def test_output_of_a_worker_is_not_lost(module_environment):
     code = """
 import torch, stoker
 class Prints(torch.utils.data.Dataset):
@@ -151,11 +151,11 @@ class Prints(torch.utils.data.Dataset):
 for batch in stoker.DataLoader(Prints(), num_workers=2, mode="processes"): pass
 """
     environment = {name: value for name, value in module_environment.items() if name != "PYTHONUNBUFFERED"}
-    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert sorted(said.stdout.strip("<>").split("><"), key=int) == [str(i) for i in range(20)]
+    output = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert sorted(output.stdout.strip("<>").split("><"), key=int) == [str(i) for i in range(20)]
 
 
-def test_iterations_of_several_threads_each_have_all_batches():
+def test_concurrent_iterations_each_have_all_batches():
     ours, seen = loader(Numbers(), mode="processes"), {}
 
     def iterate(number):
@@ -169,14 +169,14 @@ def test_iterations_of_several_threads_each_have_all_batches():
     assert seen == dict.fromkeys(range(3), [*range(100)] * 3)
 
 
-def test_a_loader_can_be_pickled_after_it_was_used():
+def test_a_used_loader_can_be_pickled():
     ours = loader(Numbers(), mode="processes")
     assert len(list(ours)) == 13
     assert [i for batch in pickle.loads(pickle.dumps(ours)) for i in batch.tolist()] == list(range(100))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_random_numbers_of_processes_do_not_depend_on_their_number(workers):
+def test_random_numbers_do_not_depend_on_the_number_of_processes(workers):
     def run(count):
         torch.manual_seed(5)
         return [(float(a.sum()), b.sum().item()) for a, b in loader(Random(), mode="processes", num_workers=count)]
@@ -186,7 +186,7 @@ def test_random_numbers_of_processes_do_not_depend_on_their_number(workers):
     assert len(set(expected)) == len(expected)
 
 
-def test_batches_larger_than_a_slot_come_too(monkeypatch):
+def test_batches_larger_than_a_slot_are_returned(monkeypatch):
     from stoker import slots
 
     monkeypatch.setattr(slots, "_SLOT_BYTES", 4096)
@@ -200,7 +200,7 @@ def test_batches_larger_than_a_slot_come_too(monkeypatch):
     assert all((batch == i).all() for i, batch in enumerate(batches))
 
 
-def test_what_cannot_be_sent_from_a_process_is_an_error_that_says_so():
+def test_an_unpicklable_batch_is_an_error():
     def collate(samples):
         return lambda: samples
 
@@ -211,7 +211,7 @@ def test_what_cannot_be_sent_from_a_process_is_an_error_that_says_so():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_forks_child_leaves_its_parents_workers_alone(mode):
+def test_a_forked_child_does_not_touch_its_parents_workers(mode):
     ours = loader(Squares(400), mode=mode)
     batches = iter(ours)
     first = next(batches)[1].tolist()
@@ -222,17 +222,17 @@ def test_a_forks_child_leaves_its_parents_workers_alone(mode):
             next(batches)
         except stoker.InvalidError as error:
             os.write(write, str(error).encode())
-        if len(list(ours)) != 50:  # with workers of its own
+        if len(list(ours)) != 50:  # with new workers
             os.write(write, b"lacks batches")
         ours.close()
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
-        said = pipe.read()
+        output = pipe.read()
     assert os.waitpid(child, 0)[1] == 0
-    assert said == (
-        f"loader: it was made before a fork, which copies no threads (made by process {os.getpid()}, used by {child})\n"
-        "  try: make the loader in the process that iterates over it"
+    assert output == (
+        f"loader: created before a fork, which does not copy threads (created by process {os.getpid()}, used by {child})\n"
+        "  try: create the loader in the process that iterates over it"
     )
     assert first + [i for batch in batches for i in batch[1].tolist()] == list(range(400))
 
@@ -246,8 +246,8 @@ def test_a_killed_worker_is_named():
 
     with pytest.raises(stoker.UnavailableError) as error:
         list(loader(Kills(), mode="processes"))
-    assert "ended (killed by signal 9) while it made the batch of samples 16, 17, 18, 19, ..." in str(error.value)
-    assert "try: fewer workers: the kernel kills processes when memory is short" in str(error.value)
+    assert "ended (killed by signal 9) during the batch of samples 16, 17, 18, 19, ..." in str(error.value)
+    assert "try: fewer workers (the kernel kills processes when memory is short)" in str(error.value)
 
 
 def children():
@@ -256,7 +256,7 @@ def children():
 
 
 def files_in_shared_memory():
-    """Those that this process and its children have mapped."""
+    """Slots mapped by this process and its children."""
     found = set()
     for pid in ["self", *children()]:
         with open(f"/proc/{pid}/maps") as maps:
@@ -264,7 +264,7 @@ def files_in_shared_memory():
     return found
 
 
-def test_worker_processes_stay_between_epochs_unless_asked_not_to():
+def test_worker_processes_persist_between_epochs_by_default():
     ours = loader(Squares(), mode="processes")
     list(ours)
     before = children()
@@ -276,7 +276,7 @@ def test_worker_processes_stay_between_epochs_unless_asked_not_to():
     assert children() == []
 
 
-def test_workers_know_who_they_are():
+def test_workers_have_worker_info():
     class Knows(Squares):
         def __getitem__(self, index):
             return torch.utils.data.get_worker_info().num_workers
@@ -287,10 +287,10 @@ def test_workers_know_who_they_are():
 def test_workers_of_a_killed_caller_end(module_environment):
     code = """
 import os, torch, stoker
-class Tells(torch.utils.data.Dataset):
+class Printing(torch.utils.data.Dataset):
     def __len__(self): return 1000
     def __getitem__(self, index): return os.getpid()
-for batch in stoker.DataLoader(Tells(), num_workers=2, mode="processes"):
+for batch in stoker.DataLoader(Printing(), num_workers=2, mode="processes"):
     print(batch.item(), flush=True)
 """
     process = subprocess.Popen([sys.executable, "-c", code], env=module_environment, stdout=subprocess.PIPE, text=True)
@@ -304,11 +304,11 @@ for batch in stoker.DataLoader(Tells(), num_workers=2, mode="processes"):
     assert not os.path.exists(f"/proc/{worker}")
 
 
-def test_nothing_is_left_of_an_iteration_that_ends_early():
-    gc.collect()  # iterators that errors of the tests before this one keep
+def test_an_unfinished_iteration_leaves_nothing_behind():
+    gc.collect()  # iterators kept alive by errors of earlier tests
     for thread in threading.enumerate():
         if thread.name.startswith("stoker-"):
-            thread.join()  # of a wait that was too long
+            thread.join()  # of an earlier timeout test
     threads, processes, shared = set(os.listdir("/proc/self/task")), children(), files_in_shared_memory()
     for mode in MODES:
         ours = loader(Squares(1000), mode=mode)
@@ -317,5 +317,5 @@ def test_nothing_is_left_of_an_iteration_that_ends_early():
             del batch
             break
         del ours
-    assert set(os.listdir("/proc/self/task")) <= threads  # one that was joined may be seen for a moment more
+    assert set(os.listdir("/proc/self/task")) <= threads  # a joined thread may remain visible for a moment
     assert children() == processes

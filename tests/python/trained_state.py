@@ -1,4 +1,4 @@
-"""The state of a small training, and whether two of them are the same to the last bit."""
+"""The state of a small training, and a bitwise comparison of two states."""
 
 import math
 
@@ -11,7 +11,7 @@ def bits(tensor):
 
 
 def same(a, b):
-    """Equal in type, and in value to the last bit."""
+    """Whether type and value are identical to the last bit."""
     if isinstance(a, torch.Tensor):
         return isinstance(b, torch.Tensor) and a.dtype == b.dtype and a.shape == b.shape and bits(a) == bits(b)
     if isinstance(a, numpy.ndarray):

@@ -1,4 +1,4 @@
-"""What Stoker's models and training are compared with: the same in Python, one rank per process.
+"""Reference for Stoker's models and training: the same in Python, one rank per process.
 
     python reference.py shapes MODEL,MODEL... CLASSES SEED FOLDER       (FOLDER: has <model>.batches and <model>.ours,
                         whose state is loaded strictly; writes <model>.theirs with initial weights and logits)
@@ -11,7 +11,7 @@
     python reference.py serve       (reads lines of JSON: [[{VARIABLE: VALUE, ...}, [WORD, ...]], ...], for each rank its
                                      environment and arguments as above; answers with their exit codes)
 
-Arguments and files are those of tests/programs/torch_steps.cc.
+Uses the arguments and files of tests/programs/torch_steps.cc.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn import functional as F  # noqa: N812  (its name everywhere)
 
-# torchvision's wheel expects the CUDA build of torch: beside the CPU one, its operators have no declaration.
+# torchvision's wheel expects the CUDA build of torch: with the CPU build its operators are not declared.
 _library = torch.library.Library("torchvision", "DEF")
 _library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 class CifarBlock(nn.Module):
-    drop, chance = 0.0, None  # how often it is left out, by which generator
+    drop, chance = 0.0, None  # drop probability and its random generator
 
     def __init__(self, channels_in: int, channels: int, stride: int):
         super().__init__()
@@ -75,7 +75,7 @@ class CifarResNet(nn.Module):
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         classifiers = [nn.Linear(channels, num_classes) for _ in range(heads)]
         self.fc = classifiers[0] if heads == 1 else nn.ModuleList(classifiers)
-        self.head = None  # which of several
+        self.head = None  # index of the used head
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -180,7 +180,7 @@ def shapes(names: str, classes: int, seed: int, folder: Path) -> None:
 
 
 def rounded_to_bfloat16(group, bucket: torch.distributed.GradBucket):
-    """bf16_compress_hook under another name: under its own, PyTorch takes it on GPUs alone."""
+    """bf16_compress_hook under a different name: PyTorch accepts the original only on GPUs."""
     return default_hooks.bf16_compress_hook(group, bucket)
 
 
@@ -299,7 +299,7 @@ def first_step(model: nn.Module, arguments: types.SimpleNamespace, out) -> None:
 
 
 def start(environment: dict[str, str], words: list[str]) -> int:
-    """Runs main in a process of its own; its number."""
+    """Runs main in a forked process; returns its pid."""
     if process := os.fork():
         return process
     code = 1
@@ -314,8 +314,8 @@ def start(environment: dict[str, str], words: list[str]) -> int:
 
 
 def serve() -> None:
-    """Ranks that share one import: it takes each of them ten times as long as five steps of a small model."""
-    import torch._dynamo  # noqa: F401  (by DistributedDataParallel, when the first is made)
+    """Ranks that share one import, which takes ten times as long as five steps of a small model."""
+    import torch._dynamo  # noqa: F401  (imported by the first DistributedDataParallel)
     import torchvision.models  # noqa: F401
 
     for line in sys.stdin:

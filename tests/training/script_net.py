@@ -1,4 +1,4 @@
-"""A CIFAR ResNet-20 as somebody would script it, with the weights that the built-in one of that seed begins with.
+"""A scripted CIFAR ResNet-20 with the initial weights of the built-in model for the same seed.
 
 python script_net.py SEED FILE
 """

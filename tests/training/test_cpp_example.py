@@ -1,4 +1,4 @@
-"""Stoker as a library: installed, found by other projects' CMake, and examples/cpp trained with it."""
+"""Stoker as a library: installed, found by CMake, and examples/cpp trained with it."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ def cmake(*arguments: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def prefix() -> Path:
-    """Where this build is installed: always the same place, so that ccache knows the example's sources again."""
+    """Installation prefix of this build: always the same, so that ccache works for the example's sources."""
     folder = BUILD / "installed"
     shutil.rmtree(folder, ignore_errors=True)
     cmake("--install", BUILD, "--prefix", folder)
@@ -48,7 +48,7 @@ def losses(out: str) -> list[float]:
 
 
 @pytest.mark.timeout(900)
-def test_a_network_of_ones_own_trains_under_stoker_run_and_alone(stoker, example_images, program):
+def test_a_custom_network_trains_with_and_without_stoker_run(stoker, example_images, program):
     dataset = trained.small_dataset(stoker, example_images, train=24, test=1)
     job = stoker.folder / "job.yaml"
     job.write_text(f"name: net\nrun: {program} {dataset} 2\nresources: {{ranks_per_node: 2}}\n")
@@ -61,7 +61,7 @@ def test_a_network_of_ones_own_trains_under_stoker_run_and_alone(stoker, example
     done = stoker("checkpoint", "verify", run / "checkpoints/step-12", code=0)
     assert "step-12" in done.out
 
-    # The same on its own: from the start, and once more from where it ended.
+    # Without a run: from the start, and resumed from its end.
     first = train(stoker, program, dataset, 2)
     assert len(losses(first)) == 24
     later = train(stoker, program, dataset, 3)
@@ -69,29 +69,97 @@ def test_a_network_of_ones_own_trains_under_stoker_run_and_alone(stoker, example
     assert (stoker.folder / "checkpoints/step-36").is_dir()
 
 
-def test_rooms_without_libtorch_are_found_without_it(tmp_path, prefix):
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.25)\nproject(reads LANGUAGES CXX)\nfind_package(stoker REQUIRED)\n"
-        "add_executable(reads reads.cc)\ntarget_link_libraries(reads PRIVATE stoker::data)\n"
+def test_the_library_without_libtorch_links_no_libtorch(tmp_path, prefix):
+    program = build_program(
+        tmp_path,
+        prefix,
+        "#include <stoker/dataset.h>\n#include <cstdio>\nint main(int, char** arguments) {\n"
+        '  std::puts(stoker::dataset::Dataset::open(arguments[1], "").status().to_string().c_str());\n}\n',
     )
-    (tmp_path / "reads.cc").write_text(
-        "#include <stoker/data/dataset.h>\n#include <cstdio>\nint main(int, char** words) {\n"
-        '  std::puts(stoker::data::Dataset::open(words[1], "").status().to_string().c_str());\n}\n'
-    )
-    cmake("-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
-    cmake("--build", tmp_path / "build")
-    program = tmp_path / "build/reads"
-    said = subprocess.run([program, tmp_path / "none"], capture_output=True, text=True, check=True).stdout
-    assert str(tmp_path / "none") in said
+    output = subprocess.run([program, tmp_path / "none"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path / "none") in output
     needed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     assert "libtorch" not in needed
 
 
-def test_installed_headers_show_no_others_but_torchs_and_miss_none_of_their_own(prefix):
-    others = re.compile(r"^#include <(fmt|nlohmann|yaml|CLI|re2|jpeglib|isa-l|openssl|gtest|gmock)", re.M)
-    folder = prefix / "include/stoker"
-    headers = {path: path.read_text() for path in folder.rglob("*.h")}
-    assert len(headers) > 100
-    assert [path for path, text in headers.items() if others.search(text)] == []
-    included = {name for text in headers.values() for name in re.findall(r'^#include "([^"]+)"', text, re.M)}
-    assert [name for name in sorted(included) if not (folder / name).exists()] == []
+def build_program(folder: Path, prefix: Path, source: str, target: str = "stoker", flags: str = "") -> Path:
+    """Compiles and links a program outside the tree against the installed library."""
+    component = " COMPONENTS train" if target == "train" else ""
+    (folder / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.25)\nproject(outside LANGUAGES CXX)\nfind_package(stoker REQUIRED{component})\n"
+        f"add_executable(outside outside.cc)\ntarget_link_libraries(outside PRIVATE stoker::{target})\n"
+        f"target_include_directories(outside PRIVATE ${{CMAKE_SOURCE_DIR}})\ntarget_compile_options(outside PRIVATE {flags})\n"
+    )
+    (folder / "outside.cc").write_text(source)
+    cmake("-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    cmake("--build", folder / "build")
+    return folder / "build/outside"
+
+
+def torch_include_flags() -> list[str]:
+    """libtorch's headers as system headers: their warnings are not ours."""
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    include = re.search(r"^Libtorch_INCLUDE_DIR:PATH=(.+)$", cache, re.M)[1]
+    return ["-isystem", include, "-isystem", f"{include}/torch/csrc/api/include"]
+
+
+def compile_only(folder: Path, prefix: Path, source: str, *flags: str) -> None:
+    file = folder / "outside.cc"
+    file.write_text(source)
+    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{prefix}/include", *flags, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[:2000]
+
+
+HEADERS = sorted(path.name for path in (REPOSITORY / "include/stoker").glob("*.h"))
+
+
+def test_the_public_face_is_small_and_nothing_else_is_installed(prefix):
+    installed = sorted(path.relative_to(prefix / "include").as_posix() for path in (prefix / "include").rglob("*.*"))
+    assert installed == [f"stoker/{name}" for name in HEADERS]
+    assert len(HEADERS) <= 30
+    assert sorted(path.name for path in (prefix / "lib").rglob("*.a")) == ["libstoker.a", "libstoker_train.a"]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_each_public_header_compiles_alone_without_warnings(tmp_path, prefix, header):
+    text = (REPOSITORY / "include/stoker" / header).read_text()
+    compile_only(
+        tmp_path, prefix, f"#include <stoker/{header}>\n", "-Wall", "-Wextra", "-Werror", *torch_include_flags()
+    )
+    macros = re.findall(r"^#\s*define (\w+)", text, re.M)
+    assert [name for name in macros if not name.startswith("STOKER_")] == []
+    assert "using namespace" not in text
+
+
+@pytest.mark.timeout(600)
+def test_all_of_libtorch_before_and_after_our_headers(tmp_path, prefix):
+    ours = "".join(f"#include <stoker/{name}>\n" for name in HEADERS)
+    use = (
+        "using namespace stoker;\nat::Tensor zeros() { return torch::zeros({2}); }\n"
+        "torch::optim::SGDOptions options(0.1);\n"
+    )
+    flags = ["-Wall", "-Wextra", "-Werror", *torch_include_flags()]
+    compile_only(tmp_path, prefix, f"#include <torch/torch.h>\n{ours}#include <torch/optim.h>\n{use}", *flags)
+    compile_only(tmp_path, prefix, f"{ours}#include <torch/torch.h>\n{use}", *flags)
+
+
+def test_an_application_keeps_its_own_headers_and_macros(tmp_path, prefix):
+    """Its base/status.h, loader/loader.h and macros have the names of our private ones."""
+    for name in ("base/status.h", "loader/loader.h", "net/port.h"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(
+            f"#pragma once\nnamespace app {{ inline int {Path(name).stem}() {{ return 1; }} }}\n"
+        )
+    program = build_program(
+        tmp_path,
+        prefix,
+        "#define CHECK(x) (x)\n#define RETURN_IF_ERROR(x) (x)\n#define GUARDED_BY(x)\n"
+        '#include "base/status.h"\n#include "loader/loader.h"\n#include "net/port.h"\n'
+        "#include <stoker/loader.h>\n#include <stoker/checkpoint.h>\n#include <stoker/status.h>\n"
+        "int main() {\n"
+        '  const stoker::Status status = stoker::invalid("x: no");\n'
+        "  return CHECK(app::status() + app::loader() + app::port()) == 3 && !status.ok() ? 0 : 1;\n}\n",
+        flags="-Wall -Wextra -Werror",
+    )
+    assert subprocess.run([program]).returncode == 0

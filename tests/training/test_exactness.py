@@ -1,4 +1,4 @@
-"""Stoker's training in C++ gives the bytes that Python's DistributedDataParallel gives, and its models are torchvision's."""
+"""Stoker's training is bit-identical to Python's DistributedDataParallel, and its models match torchvision's."""
 
 import json
 import math
@@ -62,7 +62,7 @@ def environments(world: int) -> list[dict[str, str]]:
 def run_ranks(
     batches: list[Path], outs: list[Path], model: str, words: list[str], mode="train", hosts="", **variables
 ) -> None:
-    """`hosts`: a letter for each rank, to pretend that they are on several."""
+    """`hosts`: one letter per rank, to simulate several hosts."""
     places = [{"PLACE": host} for host in hosts] or [{} for _ in batches]
     run(
         [[STEPS, mode, model, 10, 7, *files, *words] for files in zip(batches, outs, strict=True)],
@@ -71,7 +71,7 @@ def run_ranks(
 
 
 class Python:
-    """reference.py's processes, which share one import of torch."""
+    """Processes of reference.py, which share one import of torch."""
 
     def __init__(self, log: Path):
         self.log = log
@@ -138,7 +138,7 @@ def expect_same_training(ours: list[Path], theirs: list[Path], steps: int) -> No
     [("resnet50", 2), pytest.param("resnet18", 5, marks=pytest.mark.soak)],
     ids=["resnet50", "resnet18"],
 )
-def test_steps_of_large_models_on_two_ranks_are_those_of_python(tmp_path, python, model, steps):
+def test_steps_of_large_models_on_two_ranks_match_python(tmp_path, python, model, steps):
     batches = [write_batches(tmp_path / f"batches-{rank}", 100 + rank, 4, 32, steps) for rank in range(2)]
     ours = [tmp_path / f"ours-{rank}" for rank in range(2)]
     theirs = [tmp_path / f"theirs-{rank}" for rank in range(2)]
@@ -161,7 +161,7 @@ WAYS = [
 
 @pytest.fixture(scope="module")
 def references(tmp_path_factory, python) -> tuple[list[Path], list[Path]]:
-    """Batches of two ranks, and what Python makes of them: all ways in one go."""
+    """Batches of two ranks and Python's results for all ways."""
     folder = tmp_path_factory.mktemp("references")
     batches = [write_batches(folder / f"batches-{rank}", 100 + rank, 16, 32) for rank in range(2)]
     theirs = [folder / f"theirs-{rank}" for rank in range(2)]
@@ -171,7 +171,7 @@ def references(tmp_path_factory, python) -> tuple[list[Path], list[Path]]:
 
 
 @pytest.mark.parametrize("way", range(len(WAYS)), ids=["-".join(a + b) for a, b in WAYS])
-def test_five_steps_on_two_ranks_are_those_of_python(tmp_path, references, way):
+def test_five_steps_on_two_ranks_match_python(tmp_path, references, way):
     batches, theirs = references
     transport, words = WAYS[way]
     ours = [tmp_path / f"ours-{rank}" for rank in range(2)]
@@ -181,7 +181,7 @@ def test_five_steps_on_two_ranks_are_those_of_python(tmp_path, references, way):
 
 
 def farthest(ours: Path, theirs: Path, section: str) -> float:
-    """The largest distance of two values of a section, relative to the largest value of their tensor."""
+    """Largest difference of two values of a section, relative to the largest value of their tensor."""
     mine, reference = read_tensors(ours), read_tensors(theirs)
     worst = 0.0
     for key in reference:
@@ -192,11 +192,10 @@ def farthest(ours: Path, theirs: Path, section: str) -> float:
 
 
 @pytest.mark.parametrize("hosts", ["a", "aaa", "aaaa", "aba", "aabb"])
-def test_steps_on_other_numbers_of_ranks_are_those_of_python_but_for_the_order_of_summation(tmp_path, python, hosts):
-    """Sums of more than two ranks depend on their order: ours is that of ranks, of those of a host first and then of
-    hosts, gloo's another one. One rank has no other order. One sum is off by
-    at most (world - 1) roundings of its terms. Later steps follow from it, but where an activation is within that of
-    zero: there ReLU lets a gradient pass in the one and not in the other."""
+def test_steps_on_more_ranks_match_python_up_to_summation_order(tmp_path, python, hosts):
+    """Sums over more than two ranks depend on the order: ours is by rank within a host, then by host; gloo's differs. A sum is
+    off by at most (world - 1) roundings of its terms. Later steps follow from it, except for an activation that close to
+    zero: there ReLU passes a gradient in one implementation and not in the other."""
     world = len(hosts)
     batches = [write_batches(tmp_path / f"batches-{rank}", 100 + rank, 8, 32, steps=3) for rank in range(world)]
     ours = [tmp_path / f"ours-{rank}" for rank in range(world)]
@@ -212,12 +211,12 @@ def test_steps_on_other_numbers_of_ranks_are_those_of_python_but_for_the_order_o
         assert [key for key in first if first[key] != other[key] and "running_" not in key[1]] == []
     assert farthest(ours[0], theirs[0], "0") < world * 2**-22
     if hosts == "aabb":
-        return  # such an activation is in the second step already: the later ones say nothing of sums
+        return  # such an activation occurs in the second step: later steps cannot be compared
     assert farthest(ours[0], theirs[0], "1") < 1e-4
     assert farthest(ours[0], theirs[0], "2") < 0.05
 
 
-def test_synchronized_batch_norm_is_that_of_one_process_with_the_whole_batch(tmp_path, python):
+def test_synchronized_batch_norm_matches_one_process_with_the_whole_batch(tmp_path, python):
     whole = write_batches(tmp_path / "whole", 100, 12, 32, steps=1)
     parts = []
     for rank in range(3):
@@ -237,18 +236,18 @@ def test_synchronized_batch_norm_is_that_of_one_process_with_the_whole_batch(tmp
 
 
 @pytest.mark.parametrize("extra", [[], ["bf16"], ["variants"]], ids=["fp32", "bf16", "heads-and-dropped-blocks"])
-def test_adamw_accumulation_clipping_smoothing_and_a_mean_of_weights_are_those_of_python(tmp_path, python, extra):
+def test_adamw_accumulation_clipping_smoothing_and_ema_match_python(tmp_path, python, extra):
     batches = [write_batches(tmp_path / f"batches-{rank}", 100 + rank, 8, 32, steps=6) for rank in range(2)]
     ours = [tmp_path / f"ours-{rank}" for rank in range(2)]
     theirs = [tmp_path / f"theirs-{rank}" for rank in range(2)]
     run_ranks(batches, ours, "cifar-resnet20", extra, "recipe")
     python.run_ranks(batches, theirs, "cifar-resnet20", extra, "recipe")
     for rank in range(2):
-        # Three steps of clipped gradients; the model; AdamW's three tensors and the mean for each of 65 parameters.
+        # Three steps of clipped gradients; the model; AdamW's three tensors and the EMA for each of 65 parameters.
         assert expect_same(ours[rank], theirs[rank]) > 7 * 65
 
 
-# torchvision has all of them but those for CIFAR, the perceptron and the language model: see reference.py.
+# torchvision has all of them except the models for CIFAR, the MLP and the language model: see reference.py.
 SHAPES = [
     ("resnet18", 64),
     ("resnet34", 32),
@@ -265,8 +264,8 @@ SHAPES = [
 
 @pytest.fixture(scope="module")
 def shapes(tmp_path_factory, python) -> Path:
-    """<model>.ours and <model>.theirs: a new model's state ("initial"); then ours after a step of training ("state"),
-    and the logits that both give with it."""
+    """<model>.ours and <model>.theirs: a new model's state ("initial"), our state after a training step ("state"), and both
+    logits for it."""
     folder = tmp_path_factory.mktemp("shapes")
     for model, size in SHAPES:
         batches = write_batches(folder / f"{model}.batches", 5, 4, size, steps=1)
@@ -280,21 +279,21 @@ def section(path: Path, name: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("model", [model for model, _ in SHAPES if model != "gpt"])
-def test_initial_weights_are_those_of_python_with_the_same_seed(shapes, model):
+def test_initial_weights_match_python_with_the_same_seed(shapes, model):
     ours, theirs = section(shapes / f"{model}.ours", "initial"), section(shapes / f"{model}.theirs", "initial")
     assert list(ours) == list(theirs)  # in the same order, too
     assert [name for name in ours if ours[name] != theirs[name]] == []
 
 
 @pytest.mark.parametrize("model", [model for model, _ in SHAPES])
-def test_state_loads_strictly_into_python_and_gives_the_same_logits(shapes, model):
+def test_state_loads_strictly_into_python_with_the_same_logits(shapes, model):
     (mine,) = section(shapes / f"{model}.ours", "logits").values()
     (reference,) = section(shapes / f"{model}.theirs", "logits").values()
     mine, reference = array("f", mine), array("f", reference)
     assert len(mine) == 4 * 1000 * (12 if model == "gpt" else 1)
     assert len(set(mine)) > 10
     assert 0 < max(map(abs, mine)) < math.inf
-    if model in ("vit-s16", "gpt"):  # the same sums, laid out otherwise
+    if model in ("vit-s16", "gpt"):  # the same sums in a different layout
         assert max(abs(a - b) for a, b in zip(mine, reference, strict=True)) < 1e-5 * max(map(abs, mine))
     else:
         assert mine == reference

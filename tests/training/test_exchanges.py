@@ -1,4 +1,4 @@
-"""How ranks exchange gradients: the keys of the job file, what they change, and the timeline that shows it."""
+"""Gradient exchange: keys of the job file, their effects, and the timeline."""
 
 import json
 from array import array
@@ -33,13 +33,13 @@ def timeline(run: Path, rank: int) -> list[dict]:
 
 
 def exchanges_by_step(events: list[dict]) -> list[int]:
-    """How many gradient exchanges began inside of each step's backward pass."""
+    """Number of gradient exchanges started in each step's backward pass."""
     backward = [event for event in events if event.get("name") == "backward"]
     began = [event["ts"] for event in events if event.get("cat") == "exchange" and event["ph"] == "b"]
     return [sum(phase["ts"] <= ts <= phase["ts"] + phase["dur"] for ts in began) for phase in backward]
 
 
-def test_a_timeline_has_steps_phases_and_the_exchanges_beside_them(stoker, dataset):
+def test_a_timeline_has_steps_phases_and_exchanges(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
     run = trained_with(stoker, job, "traced", "record.trace=6", "train.bucket=256KiB")
     for rank in range(2):
@@ -60,14 +60,14 @@ def test_a_timeline_has_steps_phases_and_the_exchanges_beside_them(stoker, datas
         assert begun.keys() >= ended.keys() and len(ended) >= 6
         assert all(event["ts"] >= begun[number]["ts"] for number, event in ended.items())
         assert {event["pid"] for event in events} == {rank}
-    # Smaller pieces: more exchanges, from the second step on, when buckets have been laid out anew.
+    # Smaller buckets give more exchanges from the second step on, when buckets have been rebuilt.
     small = exchanges_by_step(timeline(run, 0))[2:]
     run = trained_with(stoker, job, "plain", "record.trace=6")
     large = exchanges_by_step(timeline(run, 0))[2:]
     assert max(large) < min(small)
 
 
-def test_gradients_rounded_on_the_way_train_nearly_the_same_model(stoker, dataset):
+def test_compressed_gradients_train_nearly_the_same_model(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1, "1 epochs")
     plain = trained_with(stoker, job, "plain")
     for kind in ("bf16", "fp16"):
@@ -76,9 +76,9 @@ def test_gradients_rounded_on_the_way_train_nearly_the_same_model(stoker, datase
         assert 0 < found < 0.2, kind
 
 
-def test_batch_norm_over_all_ranks_is_that_of_one_rank_with_the_whole_batch(stoker, dataset):
+def test_sync_batch_norm_matches_one_rank_with_the_whole_batch(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1, "1 epochs")
-    # One step: what rounding there is grows a hundredfold with each further one.
+    # One step: rounding differences grow a hundredfold with each further step.
     common = ["train.steps=1", "train.image.crop=none", "train.image.flip=false"]
     one = trained_with(stoker, job, "one", *common, "train.batch=32", "resources.ranks_per_node=1")
     both = trained_with(stoker, job, "both", *common, "train.sync_batch_norm=true")
@@ -89,13 +89,13 @@ def test_batch_norm_over_all_ranks_is_that_of_one_rank_with_the_whole_batch(stok
         assert distance(expected, values(apart, 1, name)) > 1e-3
 
 
-def test_float16_scales_the_loss_and_resumes_with_its_factor(stoker, dataset):
+def test_float16_scales_the_loss_and_resumes_the_scale(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1, "2 steps")
     (stoker.folder / "job.yaml").write_text(job.read_text().replace("batch: 16", "batch: 8"))
     half = trained_with(stoker, job, "half", "train.precision=fp16", "train.steps=4")
     (scale,) = values(half, 4, "scaler.scale")
     (good,) = values(half, 4, "scaler.good_steps", "i")
-    assert scale == 65536 / 2 ** (4 - good)  # every step that was left out halves it, and begins to count anew
+    assert scale == 65536 / 2 ** (4 - good)  # every skipped step halves it and restarts the count
     assert all(abs(value) < 100 for value in values(half, 4, "fc.weight"))
 
 
@@ -104,28 +104,28 @@ def test_a_resume_may_change_the_precision(stoker, dataset):
     (stoker.folder / "job.yaml").write_text(job.read_text().replace("batch: 16", "batch: 8"))
     trained.stop_after(stoker, job, 2)
     done = stoker("resume", "last", "--set", "train.precision=fp16", "--set", "train.steps=12", code=0)
-    assert "\nnot as it was saved: precision fp32 → fp16, the scale of the loss begins anew\n" in done.out
+    assert "\ndifferences from the checkpoint: precision fp32 → fp16, loss scale reset\n" in done.out
     (scale,) = values(trained.the_run(stoker.folder), 12, "scaler.scale")
     assert 1 <= scale <= 65536
 
 
-def test_what_changes_nothing_with_one_rank_is_said(stoker, dataset):
+def test_settings_without_effect_on_one_rank_are_reported(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
     alone = ["--set", "resources.ranks_per_node=1", "--set", "train.steps=1"]
     keys = ["--set", "train.compress_gradients=bf16", "--set", "train.sync_batch_norm=true"]
     done = stoker("run", job, *alone, *keys, code=0)
-    assert "train.compress_gradients: changes nothing: there is one rank\n" in done.out
-    assert "train.sync_batch_norm: changes nothing: there is one rank\n" in done.out
+    assert "train.compress_gradients: no effect with one rank\n" in done.out
+    assert "train.sync_batch_norm: no effect with one rank\n" in done.out
 
 
-def test_a_resume_says_how_it_is_another_training(stoker, dataset):
+def test_a_resume_reports_changed_settings(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 3, more="validate_every: 0")
     trained.stop_after(stoker, job, 2)
     changes = ["train.optimizer.lr=0.01", "resources.ranks_per_node=1", "train.steps=30"]
     done = stoker("resume", "last", *(word for text in changes for word in ("--set", text)), code=0)
     assert "changed: train.optimizer.lr: 0.05 → 0.01 (--set train.optimizer.lr)\n" in done.err
     assert "changed: ranks: 2 → 1\n" in done.err
-    assert "\nnot as it was saved: world size 2 → 1, lr 0.05 → 0.01\n" in done.out
+    assert "\ndifferences from the checkpoint: world size 2 → 1, lr 0.05 → 0.01\n" in done.out
     report = json.loads(stoker("report", "last", "--json", code=0).out)
     changed = report["runs"][0]["attempts"][1]["changes"]
     assert {"key": "train.optimizer.lr", "before": "0.05", "after": "0.01"} in changed

@@ -1,4 +1,4 @@
-"""The same samples in the same order from each kind of shard: trainings that are the same, step by step."""
+"""Each kind of shard returns the same samples in the same order: trainings are identical, step by step."""
 
 import csv
 import os
@@ -19,7 +19,7 @@ def losses(attempt: Path) -> list[tuple[str, str]]:
 
 
 def in_every_format(stoker, example_images: Path) -> dict[str, Path]:
-    """One dataset of each kind; samples keep their numbers."""
+    """One dataset of each kind, with the same sample numbers."""
     datasets = {"tar": trained.small_dataset(stoker, example_images)}
     for kind in KINDS[1:]:
         datasets[kind] = stoker.folder / kind
@@ -35,18 +35,18 @@ def finished_run(stoker, dataset: Path, kind: str, epochs: int) -> Path:
 
 
 def test_losses_are_the_same_from_each_format(stoker, example_images):
-    told = {}
+    results = {}
     for kind, dataset in in_every_format(stoker, example_images).items():
         run = finished_run(stoker, dataset, kind, epochs=1)
-        told[kind] = losses(run / "attempts/1"), receipts.receipts_of(run)
-        assert len(told[kind][0]) == SAMPLES // 32
+        results[kind] = losses(run / "attempts/1"), receipts.receipts_of(run)
+        assert len(results[kind][0]) == SAMPLES // 32
     for kind in KINDS[1:]:
-        assert told[kind] == told["tar"], kind
+        assert results[kind] == results["tar"], kind
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_killed_training_goes_on_with_the_losses_of_an_undisturbed_one(stoker, example_images, kind):
+def test_a_killed_training_resumes_with_the_same_losses(stoker, example_images, kind):
     dataset = in_every_format(stoker, example_images)[kind]
     undisturbed = finished_run(stoker, dataset, "undisturbed", epochs=3)
     process = stoker.start("run", trained.write_job(stoker.folder, dataset, epochs=3, every="3 steps"))

@@ -1,5 +1,4 @@
-"""Checkpoints that go by each node's own disk (checkpoint.local). What is left at each point when a process dies is in
-src/checkpoint/local/drain_test.cc."""
+"""Checkpoints through node-local disks (checkpoint.local). src/checkpoint/local/drain_test.cc kills processes at each point."""
 
 import shutil
 
@@ -13,7 +12,7 @@ def dataset(stoker, example_images):
     return trained.small_dataset(stoker, example_images)
 
 
-def test_steps_end_on_shared_storage_as_they_would_without(stoker, dataset):
+def test_steps_on_shared_storage_are_the_same_as_without_local_disks(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1, "5 steps")
     stoker("run", job, code=0)
     plain = trained.the_run(stoker.folder).rename(stoker.folder / "plain")
@@ -26,24 +25,24 @@ def test_steps_end_on_shared_storage_as_they_would_without(stoker, dataset):
     assert list((stoker.folder / "disk").iterdir()) == []
 
 
-def test_a_disk_that_refuses_is_named_and_costs_no_checkpoint(stoker, dataset):
+def test_a_failing_local_disk_is_named_and_loses_no_checkpoint(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1, "5 steps")
     (stoker.folder / "disk").write_text("a file\n")
     done = stoker("run", job, "--set", "checkpoint.local=disk", code=0)
     run = trained.the_run(stoker.folder)
     assert trained.steps(run) == [5, 10]
-    said = f"rank 0: checkpoint.local: {stoker.folder}/disk/{run.name}: not a directory; straight to "
-    assert done.err.count(said) == 1
+    message = f"rank 0: checkpoint.local: {stoker.folder}/disk/{run.name}: not a directory; writing directly to "
+    assert done.err.count(message) == 1
 
 
-def test_kills_of_ranks_leave_no_trace_in_the_result(stoker, example_images):
+def test_killed_ranks_do_not_change_the_result(stoker, example_images):
     train_with_kills(stoker, example_images, kills=4, seed=7, more=", local: disk")
 
 
-def test_a_resume_without_the_disk_goes_on_from_shared_storage(stoker, dataset):
+def test_a_resume_without_the_local_disk_uses_shared_storage(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1, "5 steps", "validate_every: 0")
     run = trained.stop_after(stoker, job, 2, "--set", "checkpoint.local=disk")
-    assert list((stoker.folder / "disk").iterdir()) == []  # what was saved at the stop is on shared storage
+    assert list((stoker.folder / "disk").iterdir()) == []  # the checkpoint of the stop is on shared storage
     shutil.rmtree(stoker.folder / "disk")
     done = stoker("resume", "last", code=0)
     assert "resumed from " in done.out

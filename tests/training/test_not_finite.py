@@ -1,4 +1,4 @@
-"""A loss or weights that are no numbers end a training, before they push finite checkpoints out."""
+"""A loss or weights that are NaN or infinite end a training, before it replaces finite checkpoints."""
 
 import json
 import math
@@ -21,12 +21,12 @@ def weights(run: Path, step: int) -> list[bytes]:
     return [data for name, data in trained.tensors(run, step).items() if name.endswith(("weight", "running_var"))]
 
 
-# Each step makes the weights some thousand times larger, up to what float32 cannot hold.
+# Each step makes the weights about a thousand times larger, until float32 overflows.
 RATES = ("train.optimizer.lr=1000", "train.optimizer.weight_decay=9", "train.schedule.kind=constant")
 RUINOUS = tuple(word for text in RATES for word in ("--set", text))
 
 
-def test_a_loss_that_is_no_number_ends_the_run_and_is_explained(stoker, dataset):
+def test_a_nan_loss_ends_the_run_and_is_explained(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 3, "1 steps", "validate_every: 0")
     done = stoker("run", job, *RUINOUS, code=2)
     assert "nan at epoch 1 step " in done.err or "inf at epoch 1 step " in done.err or "not finite" in done.err
@@ -36,7 +36,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_is_explained(stoker, dataset)
     assert len(taken) < 10
     found = json.loads(stoker("explain", "last", "--json", code=0).out)["diagnosis"]
     assert found["rule"] == "loss-not-finite"
-    # What is there can be gone on from: no step of weights that are none was saved.
+    # Existing checkpoints can be resumed: no step with invalid weights was saved.
     assert trained.steps(run) == list(range(1, len(taken) + 1))
     for step in trained.steps(run):
         values = numpy.concatenate([numpy.frombuffer(data, "<f4") for data in weights(run, step)])
@@ -53,7 +53,7 @@ extern "C" int fsync(int file) {
 """
 
 
-def test_the_checkpoint_on_its_way_to_a_slow_disk_is_kept(stoker, dataset):
+def test_a_checkpoint_in_flight_to_a_slow_disk_is_kept(stoker, dataset):
     library = stoker.folder / "slow.so"
     subprocess.run(
         [os.environ.get("CXX", "c++"), "-shared", "-fPIC", "-xc++", "-o", library, "-"],
@@ -67,16 +67,16 @@ def test_the_checkpoint_on_its_way_to_a_slow_disk_is_kept(stoker, dataset):
     last = len(rows(run / "attempts/1/metrics-0000.csv"))
     assert last in trained.steps(run)
     assert f"last checkpoint: step {last}, valid" in done.err
-    said = f"checkpoint step {last}: being written; the training ends when it is\n"
-    assert said in (run / "attempts/1/rank-0000.log").read_text()
+    message = f"checkpoint step {last}: waiting until it is written before exit\n"
+    assert message in (run / "attempts/1/rank-0000.log").read_text()
 
 
-def test_float16_that_always_overflows_ends(stoker, dataset):
-    # Weights above 65504 are infinite in float16: from the second step on every one is left out.
+def test_repeated_float16_overflows_end_the_training(stoker, dataset):
+    # Weights above 65504 are infinite in float16: every step from the second on is skipped.
     job = trained.write_job(stoker.folder, dataset, 9, more="validate_every: 0")
     words = ("--set", "train.precision=fp16", "--set", "resources.ranks_per_node=1", "--set", "train.batch=16")
     process = stoker.start("--job", job, *RUINOUS, *words, program=stoker.train_path)
     out, err = process.communicate()
     assert process.returncode == 2, out + err
-    assert "loss scale already at minimum: gradients overflowed float16 in step after step up to " in err
+    assert "loss scale already at minimum: gradients overflowed float16 repeatedly, last in step " in err
     assert "  try: train.precision: bf16, a smaller train.optimizer.lr" in err

@@ -1,4 +1,4 @@
-"""Orders of training samples other than PyTorch's: by packed chunks, over ranks that come and go."""
+"""Orders of training samples other than PyTorch's: by packed chunks, with a changing number of ranks."""
 
 from collections import Counter
 from pathlib import Path
@@ -27,14 +27,14 @@ train:
   validate_every: 0
 data: {train: {source: hub}}
 resources: {ranks_per_node: 2, cpus_per_rank: 1}
-checkpoint: {every: 7 steps, keep: 20}
+checkpoint: {every: 7 steps, keep_last: 20}
 record: {receipts: true}
 """
 
 
 @pytest.fixture
 def job(stoker) -> Path:
-    """A training on an HDF5 file in packed chunks, where it lies."""
+    """A training on an HDF5 file with packed chunks, read in place."""
     chance = numpy.random.default_rng(1)
     (stoker.folder / "hub").mkdir()
     with h5py.File(stoker.folder / "hub/train.h5", "w") as file:
@@ -64,17 +64,17 @@ def test_the_order_is_shown_and_recorded(stoker, job):
     assert "shuffle: by_chunk" in recorded and "window: 20" in recorded and "chunk_cache: 64KiB" in recorded
 
 
-def test_a_cache_smaller_than_a_chunk_is_told_once(stoker, job):
+def test_a_cache_smaller_than_a_chunk_is_reported_once(stoker, job):
     few = ("--set", "train.steps=2", "--set", "train.chunk_cache=300B")
     done = stoker("run", job, *few, code=0)
-    told = (
-        "data.train: the chunks of one sample unpack to 384 B, only 300 B of them are kept: nearly every sample unpacks "
-        "its own again (train.chunk_cache)\n"
+    message = (
+        "data.train: the chunks of one sample unpack to 384 B, but the cache holds 300 B: nearly every sample unpacks "
+        "its chunks again (train.chunk_cache)\n"
     )
     log = (trained.the_run(stoker.folder) / "attempts/1/ranks").glob("*")
-    said = done.out + done.err + "".join(path.read_text() for path in log)
-    assert said.count(told) >= 1
-    assert "try: train: {chunk_cache: 1MiB}" in said
+    output = done.out + done.err + "".join(path.read_text() for path in log)
+    assert output.count(message) >= 1
+    assert "try: train: {chunk_cache: 1MiB}" in output
 
 
 def test_ranks_share_a_window_by_chunk_and_see_each_sample_once(stoker, job):
@@ -83,7 +83,7 @@ def test_ranks_share_a_window_by_chunk_and_see_each_sample_once(stoker, job):
     assert receipts.mistakes(ranks, SAMPLES) == []
     chunks = [{s // CHUNK for r in rank if r.epoch == 0 for s in r.samples} for rank in ranks]
     assert len(chunks[0] | chunks[1]) == SAMPLES // CHUNK
-    assert len(chunks[0]) + len(chunks[1]) < 1.8 * SAMPLES / CHUNK  # sample by sample it would be 2.0
+    assert len(chunks[0]) + len(chunks[1]) < 1.8 * SAMPLES / CHUNK  # 2.0 for a sample-wise order
 
 
 def whole_run(stoker, job: Path) -> Path:
@@ -91,8 +91,8 @@ def whole_run(stoker, job: Path) -> Path:
     return trained.the_run(stoker.folder)
 
 
-def go_on(stoker, job: Path, checkpoint: Path, world: int) -> list[list[receipts.Receipt]]:
-    """What so many ranks take from a checkpoint on; checkpoints of their own in `later`."""
+def resume(stoker, job: Path, checkpoint: Path, world: int) -> list[list[receipts.Receipt]]:
+    """Samples of `world` ranks resumed from a checkpoint; they save to `later`."""
     attempt = stoker.folder / "attempt"
     attempt.mkdir()
     env = {"STOKER_ATTEMPT_DIR": attempt, "STOKER_RESUME": checkpoint, "STOKER_CHECKPOINT_DIR": stoker.folder / "later"}
@@ -100,9 +100,9 @@ def go_on(stoker, job: Path, checkpoint: Path, world: int) -> list[list[receipts
     return [list(receipts.read_receipts(path.read_bytes())) for path in sorted(attempt.glob("receipts-*.bin"))]
 
 
-def test_stopped_within_an_epoch_it_ends_as_if_it_were_not(stoker, job):
+def test_a_stop_within_an_epoch_does_not_change_the_result(stoker, job):
     whole = whole_run(stoker, job)
-    ranks = go_on(stoker, job, whole / "checkpoints/step-42", world=2)
+    ranks = resume(stoker, job, whole / "checkpoints/step-42", world=2)
     assert [len(rank) for rank in ranks] == [STEPS - 42, STEPS - 42]
     assert ranks == [rank[42:] for rank in receipts.receipts_of(whole)]
     last = f"step-{STEPS}"
@@ -113,18 +113,18 @@ def test_stopped_within_an_epoch_it_ends_as_if_it_were_not(stoker, job):
 
 
 @pytest.mark.parametrize("world", [1, 3])
-def test_another_number_of_ranks_goes_on_with_the_same_order(stoker, job, world):
+def test_a_different_number_of_ranks_continues_in_the_same_order(stoker, job, world):
     whole = whole_run(stoker, job)
-    later = go_on(stoker, job, whole / "checkpoints/step-42", world)
+    later = resume(stoker, job, whole / "checkpoints/step-42", world)
     assert len(later) == world
     counts = seen([rank[:42] for rank in receipts.receipts_of(whole)] + later)
     assert sorted(counts) == [0, 1, 2]
     for epoch, count in counts.items():
         assert sorted(count) == list(range(SAMPLES)), epoch
-        assert sum(count.values()) - SAMPLES < world, epoch  # what makes the ranks even
+        assert sum(count.values()) - SAMPLES < world, epoch  # padding for equal ranks
 
 
-def test_another_order_within_an_epoch_is_refused(stoker, job):
+def test_a_different_order_within_an_epoch_is_rejected(stoker, job):
     stoker("run", job, "--set", "train.steps=7", code=0)
     checkpoint = trained.the_run(stoker.folder) / "checkpoints/step-7"
     words = ["--job", job, "--set", "train.window=10", "--set", "resources.ranks_per_node=1"]
@@ -132,6 +132,6 @@ def test_another_order_within_an_epoch_is_refused(stoker, job):
     _, err = process.communicate()
     assert process.returncode == 2
     assert (
-        "train.shuffle: the checkpoint stands within an epoch of the order by_chunk in windows of 20, "
-        "this training has by_chunk in windows of 10" in err
+        "train.shuffle: the checkpoint was saved within an epoch of order by_chunk in windows of 20, "
+        "this training uses by_chunk in windows of 10" in err
     )

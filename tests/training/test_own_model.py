@@ -1,4 +1,4 @@
-"""A model that its author wrote in Python and saved with torch.jit, trained by stoker-train."""
+"""A model written in Python and saved with torch.jit, trained by stoker-train."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trained
 
-# What the built-in models for CIFAR see, which has to be said for a model that nobody knows.
+# Input of the built-in models for CIFAR; it must be set for a custom model.
 AS_CIFAR = [
     "train.image.size=32",
     "train.image.validation_resize=32",
@@ -34,7 +34,7 @@ def net(stoker) -> Path:
 
 
 def merged(tensors: dict) -> dict:
-    """By part and name: which rank writes which rows follows from the order in which a model lists its tensors."""
+    """Tensors by part and name. The distribution of rows over ranks depends on the order of a model's tensors."""
     whole: dict[tuple[str, str], bytes] = {}
     for path, data in sorted(tensors.items()):
         part, _, name = path.split("/")
@@ -42,7 +42,7 @@ def merged(tensors: dict) -> dict:
     return whole
 
 
-def test_trains_to_the_bits_of_the_same_model_built_in_and_resumes(stoker, dataset, net):
+def test_trains_exactly_like_the_built_in_model_and_resumes(stoker, dataset, net):
     job = trained.write_job(stoker.folder, dataset, 2, "1 epochs")
     stoker("run", job, code=0)
     built_in = trained.the_run(stoker.folder).rename(stoker.folder / "built-in")
@@ -53,11 +53,11 @@ def test_trains_to_the_bits_of_the_same_model_built_in_and_resumes(stoker, datas
         assert merged(trained.tensors(run, step)) == merged(trained.tensors(built_in, step))
 
 
-def test_a_file_that_is_no_model_is_refused_before_anything_starts(stoker, dataset):
+def test_an_invalid_model_file_is_rejected_before_the_start(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
     refused = stoker("run", job, "--set", "train.model=torchscript", code=2)
-    assert "train.file: has to be given (train.model: torchscript)" in refused.err
+    assert "train.file: required (train.model: torchscript)" in refused.err
     refused = stoker("run", job, "--set", "train.file=net.pt", code=2)
-    assert "train.file: is for the model torchscript (train.model: cifar-resnet20)" in refused.err
+    assert "train.file: applies only to the model torchscript (train.model: cifar-resnet20)" in refused.err
     failed = stoker("run", job, *settings("train.model=torchscript", "train.file=none.pt"), code=1)
     assert f"train.file: {stoker.folder}/none.pt: no such file" in failed.err

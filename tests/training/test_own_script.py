@@ -1,4 +1,4 @@
-"""examples/pytorch, a script that knows nothing of Stoker, under `stoker run`: killed, started again, run to its end."""
+"""examples/pytorch, a script without Stoker calls, under `stoker run`: killed, restarted, finished."""
 
 import json
 import os
@@ -18,7 +18,7 @@ EXAMPLE = REPOSITORY / "examples/pytorch"
 
 @pytest.fixture
 def example(stoker, example_images) -> Path:
-    """The example in the test's folder, beside a few of its images."""
+    """The example in the test's folder, with a few of its images."""
     for name in ("job.yaml", "train.py"):
         shutil.copy(EXAMPLE / name, stoker.folder)
     for split, count in (("train", 20), ("test", 10)):
@@ -31,7 +31,7 @@ def example(stoker, example_images) -> Path:
 
 
 @pytest.mark.timeout(300)
-def test_a_plain_script_is_killed_started_again_and_runs_to_its_end(stoker, example):
+def test_a_killed_plain_script_is_restarted_and_finishes(stoker, example):
     python = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # whose `python` has torch
     job = (example / "job.yaml").read_text().replace("--epochs 10", "--epochs 2 --batch 20 --save weights.pt")
     (example / "job.yaml").write_text(job)
@@ -43,8 +43,10 @@ def test_a_plain_script_is_killed_started_again_and_runs_to_its_end(stoker, exam
     os.kill(started[1], signal.SIGKILL)
     code, err = finish(process)
     assert code == 137
-    # What the other rank said of its lost peer may stand before or after it.
-    assert re.search(r"^rank 1 \(\S+\) left after \S+ m?s: killed by signal 9 \(SIGKILL\)$", "\n".join(err), re.M), err
+    # The message of the surviving rank may come before or after it.
+    assert re.search(r"^rank 1 \(\S+\) exited after \S+ m?s: killed by signal 9 \(SIGKILL\)$", "\n".join(err), re.M), (
+        err
+    )
 
     resumed = stoker("resume", "last", code=0, env=python)
     run = trained.the_run(example)
@@ -61,7 +63,7 @@ def test_a_plain_script_is_killed_started_again_and_runs_to_its_end(stoker, exam
 
     (state,) = json.loads(stoker("status", "last", "--json", code=0).out)["runs"]
     assert (state["state"], state["attempts"], state["ranks"], state["exit_code"]) == ("done", 2, 2, 0)
-    assert (state["epoch"], state["step"]) == (None, None), "it tells Stoker nothing of itself"
+    assert (state["epoch"], state["step"]) == (None, None), "it reports nothing to Stoker"
     environment = json.loads((run / "capsule/environment.json").read_text())
     assert environment["programs"]["torch"].startswith("2.")
     (report,) = json.loads(stoker("report", "last", "--json", code=0).out)["runs"]

@@ -1,4 +1,4 @@
-"""What the trainer can be told to do beside plain SGD on images: optimizers, schedules, models, switches."""
+"""Trainer settings besides plain SGD on images: optimizers, schedules, models, switches."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from conftest import REPOSITORY
 from safetensors_files import tensors_of
 from torch_ranks import rows
 
-# 80 images on two ranks in batches of 8: five batches an epoch, which two by two make three steps.
+# 80 images on two ranks in batches of 8: five batches per epoch, which with accumulate 2 are three steps.
 RECIPE = (
     "accumulate: 2, stochastic_depth: 0.3, label_smoothing: 0.1, mixup: 0.2, cutmix: 1, clip_norm: 1, ema: 0.9, "
     "schedule: {kind: cosine, warmup: 0.2}"
@@ -38,7 +38,7 @@ def write_job(folder: Path, dataset: Path, train: str, more: str = "") -> Path:
 
 
 def train(stoker, job: Path, *settings: str, world: int = 2, env: dict | None = None) -> tuple[str, list[dict]]:
-    """What rank 0 said, and its figures of every step."""
+    """Output of rank 0, and its metrics of every step."""
     attempt = stoker.folder / f"attempt-{len(list(stoker.folder.glob('attempt-*')))}/1"
     attempt.mkdir(parents=True)
     words = [word for text in settings for word in ("--set", text)]
@@ -49,19 +49,19 @@ def train(stoker, job: Path, *settings: str, world: int = 2, env: dict | None = 
 
 
 @pytest.mark.parametrize("kind", ["adamw", "lamb", "lars"])
-def test_a_resumed_training_has_the_bits_of_an_undisturbed_one(stoker, dataset, kind):
+def test_a_resumed_training_is_exact(stoker, dataset, kind):
     job = write_job(
         stoker.folder,
         dataset,
         f"{{model: cifar-resnet20, epochs: 2, batch: 8, seed: 5, optimizer: {{kind: {kind}, lr: 0.002}}, {RECIPE}}}",
-        "checkpoint: {every: 2 steps, keep: 9}\n",
+        "checkpoint: {every: 2 steps, keep_last: 9}\n",
     )
     whole, resumed = stoker.folder / "whole", stoker.folder / "resumed"
     _, steps = train(stoker, job, env={"STOKER_CHECKPOINT_DIR": whole})
     assert [row["step"] for row in steps] == [1, 2, 3, 4, 5, 6]
     assert [row["samples"] for row in steps] == [16, 16, 8] * 2
     _, later = train(stoker, job, env={"STOKER_CHECKPOINT_DIR": resumed, "STOKER_RESUME": whole / "step-2"})
-    assert [row["step"] for row in later] == [3, 4, 5, 6]  # the first of them is the rest of an epoch
+    assert [row["step"] for row in later] == [3, 4, 5, 6]  # the first one completes an epoch
     assert [row["loss"] for row in later] == [row["loss"] for row in steps[2:]]
     expected = tensors_of(whole / "step-6")
     assert any("/ema.layer1.0.conv1.weight" in name for name in expected)
@@ -69,7 +69,7 @@ def test_a_resumed_training_has_the_bits_of_an_undisturbed_one(stoker, dataset, 
     assert tensors_of(whole / "step-2") != expected
 
 
-def test_rates_and_their_scaling_are_said_and_recorded(stoker, dataset):
+def test_learning_rates_and_their_scaling_are_printed_and_recorded(stoker, dataset):
     job = write_job(
         stoker.folder,
         dataset,
@@ -78,12 +78,12 @@ def test_rates_and_their_scaling_are_said_and_recorded(stoker, dataset):
     )
     out, steps = train(stoker, job)
     assert "learning rate 0.1 x 2 ranks = 0.2 (train.optimizer.lr_scaling: linear)\n" in out
-    assert "80 samples a step: 2 batches of 20 on 2 ranks (train.accumulate)\n" in out
-    assert "train.tf32: changes nothing: there is no GPU\n" in out
+    assert "80 samples per step: 2 batches of 20 on 2 ranks (train.accumulate)\n" in out
+    assert "train.tf32: no effect without a GPU\n" in out
     assert [row["lr"] for row in steps] == pytest.approx([0.2, 0.02])
 
 
-def test_a_mean_of_weights_is_what_is_validated(stoker, dataset):
+def test_validation_uses_the_ema_weights(stoker, dataset):
     job = write_job(
         stoker.folder,
         dataset,
@@ -99,16 +99,16 @@ def test_a_mean_of_weights_is_what_is_validated(stoker, dataset):
         losses.append([row["val_loss"] for row in rows(attempt / "epochs.csv")])
     plain, mean_of_last, mean_of_first = losses
     assert mean_of_last == plain
-    # Weights that hardly move, under statistics that do.
+    # The EMA weights hardly change, the statistics do.
     assert mean_of_first != plain
 
 
-def test_one_of_several_heads_is_trained_each_step(stoker, dataset):
+def test_each_step_trains_one_of_several_heads(stoker, dataset):
     job = write_job(
         stoker.folder,
         dataset,
         "{model: cifar-resnet20, epochs: 1, batch: 8, heads: 3, schedule: {kind: constant}}",
-        "checkpoint: {every: 1 steps, keep: 9}\n",
+        "checkpoint: {every: 1 steps, keep_last: 9}\n",
     )
     train(stoker, job, env={"STOKER_CHECKPOINT_DIR": stoker.folder / "saved"})
     states = [tensors_of(stoker.folder / f"saved/step-{step}") for step in range(1, 6)]
@@ -122,7 +122,7 @@ def test_one_of_several_heads_is_trained_each_step(stoker, dataset):
 
 
 @pytest.mark.parametrize("setting", ["train.precision=bf16", "train.channels_last=true", "train.deterministic=true"])
-def test_other_ways_to_compute_come_close_to_the_plain_one(stoker, dataset, setting):
+def test_other_precisions_and_layouts_approximate_the_default(stoker, dataset, setting):
     job = write_job(stoker.folder, dataset, "{model: cifar-resnet20, epochs: 1, batch: 8, optimizer: {lr: 0.01}}")
     _, plain = train(stoker, job)
     _, other = train(stoker, job, setting)
@@ -137,13 +137,13 @@ def test_other_ways_to_compute_come_close_to_the_plain_one(stoker, dataset, sett
         assert first > 0
 
 
-def test_a_language_model_learns_what_follows_what(stoker):
+def test_a_language_model_learns(stoker):
     text = array("H", [(7 * i) % 50 for i in range(20_000)])
     documents = [(f"d{i}.bin", text[i * 5000 : (i + 1) * 5000].tobytes()) for i in range(4)]
     job = write_job(
         stoker.folder,
         packing.indexed_files(stoker, stoker.folder, documents),
-        "{model: gpt, classes: 50, epochs: 2, batch: 8, optimizer: {kind: adamw, lr: 0.01, spare_vectors: true}, "
+        "{model: gpt, classes: 50, epochs: 2, batch: 8, optimizer: {kind: adamw, lr: 0.01, exclude_bias_and_norm: true}, "
         "schedule: {kind: constant}, gpt: {layers: 1, heads: 2, width: 32, length: 64}}",
     )
     _, steps = train(stoker, job)
@@ -163,7 +163,7 @@ def outcome(stoker, job: Path, *settings: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("columns", [True, False], ids=["columns", "arrays"])
-def test_a_perceptron_learns_from_tables(stoker, columns):
+def test_an_mlp_learns_from_tables(stoker, columns):
     files = []
     for i in range(400):
         age, height = (i * 37) % 100 / 100, (i * 61) % 100 / 100
@@ -185,7 +185,7 @@ def test_a_perceptron_learns_from_tables(stoker, columns):
     assert sum(row["top1"] for row in steps[-10:]) / 10 > 0.9
 
 
-def test_a_perceptron_learns_from_a_parquet_table(stoker):
+def test_an_mlp_learns_from_a_parquet_table(stoker):
     numbers = [[(i * prime) % 100 / 100 for i in range(400)] for prime in (37, 61, 17, 83)]
     columns = {f"x_{i}": pyarrow.array(column) for i, column in enumerate(numbers)}
     columns["winner"] = ["first" if a > b else "second" for a, b in zip(*numbers[:2], strict=True)]
@@ -204,7 +204,7 @@ def test_a_perceptron_learns_from_a_parquet_table(stoker):
     stoker("run", job, "--set", "train.epochs=1", code=0)
 
 
-def test_losses_are_the_same_from_a_table_where_it_lies_and_from_its_copy(stoker):
+def test_losses_are_the_same_from_a_table_in_place_and_its_copy(stoker):
     chance = numpy.random.default_rng(3)
     columns: dict[str, object] = {f"x_{i}": chance.normal(size=400).astype("f4") for i in range(5)}
     columns["winner"] = [("first", "second")[int(a > b)] for a, b in zip(columns["x_0"], columns["x_1"], strict=True)]
@@ -214,11 +214,11 @@ def test_losses_are_the_same_from_a_table_where_it_lies_and_from_its_copy(stoker
     stoker("data", "convert", "tables", "copy", "--format", "tar", *options, code=0)
     stoker("data", "index", "tables", *options, code=0)
     train_by = "{model: mlp, epochs: 3, batch: 20, optimizer: {kind: adamw, lr: 0.02}, mlp: {hidden: [16]}}"
-    told = []
+    results = []
     for dataset in ("copy", "tables"):
         _, steps = train(stoker, write_job(stoker.folder, stoker.folder / dataset, train_by))
-        told.append([(row["step"], row["loss"]) for row in steps])
-    assert len(told[0]) == 30 and told[0] == told[1]
+        results.append([(row["step"], row["loss"]) for row in steps])
+    assert len(results[0]) == 30 and results[0] == results[1]
 
 
 def write_rows(folder: Path, kind: str, x: numpy.ndarray, y: numpy.ndarray) -> None:
@@ -236,20 +236,20 @@ def write_rows(folder: Path, kind: str, x: numpy.ndarray, y: numpy.ndarray) -> N
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "zarr"])
-def test_losses_are_the_same_from_arrays_where_they_lie_and_from_their_copy(stoker, kind):
+def test_losses_are_the_same_from_arrays_in_place_and_their_copy(stoker, kind):
     x = numpy.random.default_rng(4).normal(size=(400, 4)).astype("f4")
     write_rows(stoker.folder / "arrays", kind, x, (x[:, 0] > x[:, 1]).astype("i8"))
     stoker("data", "convert", "arrays", "copy", "--format", "tar", code=0)
     stoker("data", "index", "arrays", code=0)
     train_by = "{model: mlp, epochs: 2, batch: 20, optimizer: {kind: adamw, lr: 0.02}, mlp: {hidden: [16]}}"
-    told = []
+    results = []
     for dataset in ("copy", "arrays"):
         _, steps = train(stoker, write_job(stoker.folder, stoker.folder / dataset, train_by))
-        told.append([(row["step"], row["loss"]) for row in steps])
-    assert len(told[0]) == 20 and told[0] == told[1]
+        results.append([(row["step"], row["loss"]) for row in steps])
+    assert len(results[0]) == 20 and results[0] == results[1]
 
 
-def test_which_array_of_a_table_a_perceptron_sees_has_to_be_said(stoker):
+def test_an_mlp_on_several_arrays_requires_a_component(stoker):
     (stoker.folder / "tables").mkdir()
     columns = {"age": range(40), "curve": [[0.5, i / 40] for i in range(40)], "label": [i // 20 for i in range(40)]}
     pyarrow.parquet.write_table(pyarrow.table(columns), stoker.folder / "tables/train.parquet")
@@ -257,8 +257,8 @@ def test_which_array_of_a_table_a_perceptron_sees_has_to_be_said(stoker):
     job = write_job(stoker.folder, stoker.folder / "table", "{model: mlp, epochs: 1, batch: 20, mlp: {hidden: [4]}}")
     assert outcome(stoker, job) == (
         2,
-        "train.mlp.component: samples have 2 arrays: age.npy, curve.npy\n"
-        "  try: train: {mlp: {component: age.npy}}, or one array of all: stoker data convert --tensor\n",
+        "train.mlp.component: not set, but each sample has 2 arrays: age.npy, curve.npy\n"
+        "  try: train: {mlp: {component: age.npy}}, or combine them into one array: stoker data convert --tensor\n",
     )
     for component in ("age.npy", "curve.npy"):
         assert outcome(stoker, job, f"train.mlp.component={component}") == (0, ""), component
@@ -271,14 +271,14 @@ def npy(numbers: list[float]) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + array("f", numbers).tobytes()
 
 
-def test_a_last_batch_can_be_left_out(stoker, dataset):
+def test_drop_last_drops_the_last_batch(stoker, dataset):
     job = write_job(stoker.folder, dataset, "{model: cifar-resnet20, epochs: 1, batch: 16, drop_last: true}")
     _, steps = train(stoker, job)
     assert [row["samples"] for row in steps] == [16, 16]
-    assert outcome(stoker, job, "train.batch=81") == (2, "train.drop_last: no batch is full (train.batch: 81)\n")
+    assert outcome(stoker, job, "train.batch=81") == (2, "train.drop_last: no full batch per rank (train.batch: 81)\n")
 
 
-def test_switches_of_other_scripts_stand_for_keys_of_the_job(stoker, dataset):
+def test_switches_set_keys_of_the_job(stoker, dataset):
     job = write_job(stoker.folder, dataset, "{model: cifar-resnet20}")
     attempt = stoker.folder / "attempt/1"
     attempt.mkdir(parents=True)
@@ -289,12 +289,10 @@ def test_switches_of_other_scripts_stand_for_keys_of_the_job(stoker, dataset):
     steps = rows(attempt / "metrics-0000.csv")
     assert [row["samples"] for row in steps] == [8] * 4
     assert out.count("epoch 1/3   step ") == 2
-    assert out.startswith(
-        "--pin-memory changes nothing: batches are used where they are made, without a copy to a GPU\n"
-    )
+    assert out.startswith("--pin-memory has no effect: training runs on the CPU, without copies to a GPU\n")
 
 
-def test_every_switch_of_the_help_is_on_its_page(stoker):
+def test_every_switch_of_the_help_is_documented(stoker):
     process = stoker.start("--help", program=stoker.train_path)
     help_text, _ = process.communicate()
     page = (REPOSITORY / "docs/commands/train.md").read_text()
@@ -308,4 +306,4 @@ def test_every_switch_of_the_help_is_on_its_page(stoker):
     for names, what in switches:
         row = f"| {', '.join(f'`{name}`' for name in names.split(', '))} |"
         assert row in page
-        assert what.removeprefix("changes nothing: ") in page
+        assert what.removeprefix("no effect: ") in page

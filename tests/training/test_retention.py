@@ -1,4 +1,4 @@
-"""`checkpoint.every: auto` says how often it saves and why; the best and the first of each stretch of time stay."""
+"""`checkpoint.every: auto` prints its interval and the reason; the best steps and the first of each interval are kept."""
 
 import json
 
@@ -9,7 +9,7 @@ from torch_ranks import rows
 
 KEEP_BEST = [
     word
-    for pair in ("checkpoint.keep=1", "checkpoint.keep_best=1", "checkpoint.metric=val_loss")
+    for pair in ("checkpoint.keep_last=1", "checkpoint.keep_best=1", "checkpoint.metric=val_loss")
     for word in ("--set", pair)
 ]
 
@@ -19,16 +19,16 @@ def dataset(stoker, example_images):
     return trained.small_dataset(stoker, example_images)
 
 
-def test_auto_says_how_often_and_why(stoker, dataset):
+def test_auto_prints_the_interval_and_its_reason(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1, "auto")
     done = stoker("run", job, "--set", "checkpoint.mtbf=1h", code=0)
-    lines = [line for line in done.out.splitlines() if "checkpoints every" in line]
+    lines = [line for line in done.out.splitlines() if "checkpoint every" in line]
     assert len(lines) == 1, lines
     assert trained.steps(trained.the_run(stoker.folder)) == [10]  # the one at the end
 
 
-@pytest.mark.parametrize("every", ["never", "5 steps"])  # an epoch has 10: its last one would be saved anyhow
-def test_the_best_steps_stay_beside_the_newest(stoker, dataset, every):
+@pytest.mark.parametrize("every", ["never", "5 steps"])  # an epoch has 10; the last step is always saved
+def test_the_best_steps_are_kept_besides_the_newest(stoker, dataset, every):
     job = trained.write_job(stoker.folder, dataset, 4, every)
     stoker("run", job, *KEEP_BEST, code=0)
     run = trained.the_run(stoker.folder)
@@ -40,7 +40,7 @@ def test_the_best_steps_stay_beside_the_newest(stoker, dataset, every):
         assert state["val_loss"] == pytest.approx(losses[step], rel=1e-6)
 
 
-def test_a_resumed_run_validates_each_epoch_once_when_the_best_are_kept(stoker, dataset):
+def test_a_resumed_run_with_keep_best_validates_each_epoch_once(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 3, "5 steps")
     run = trained.stop_after(stoker, job, 12, *KEEP_BEST)
     stoker("resume", "last", code=0)

@@ -1,4 +1,4 @@
-"""Ranks that exchange gradients through shared memory, when one of them dies or is stopped in the middle of training."""
+"""Ranks that exchange gradients through shared memory, when one of them is killed or stopped during training."""
 
 import os
 import re
@@ -18,7 +18,7 @@ STEPS = BIN / "torch-steps"
 
 @pytest.fixture
 def ranks(tmp_path) -> Iterator[list[Process]]:
-    """Two ranks that train far longer than any test takes, and have begun."""
+    """Two ranks in the middle of a long training."""
     batches = write_batches(tmp_path / "batches", 1, 4, 32, steps=1)
     environment = os.environ | {
         "WORLD_SIZE": "2",
@@ -50,12 +50,12 @@ def ranks(tmp_path) -> Iterator[list[Process]]:
 
 
 def has_met_the_other(process: Process) -> bool:
-    """Whether it has the memory that rank 0 hands out when all have come; before that, loading and polling wait, too."""
+    """Whether it has mapped the shared memory, which rank 0 shares when all have joined. Before, loading and polling wait too."""
     return "/memfd:stoker-ranks" in Path(f"/proc/{process.pid}/maps").read_text()
 
 
 def switches(process: Process) -> int:
-    """How often a thread of it has waited for something: in training, for the other rank."""
+    """Number of voluntary context switches of its threads: in training, waits for its peer."""
     total = 0
     for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
         found = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status.read_text(), re.MULTILINE)
@@ -67,10 +67,10 @@ def test_a_killed_rank_is_named_and_leaves_nothing_behind(ranks):
     before = set(os.listdir("/dev/shm"))
     ranks[1].kill()
     started = time.monotonic()
-    _, told = ranks[0].communicate()
+    _, output = ranks[0].communicate()
     assert ranks[0].returncode == 1
-    assert re.search(rf"rank 0: .*: rank 1 left \(pid {ranks[1].pid} on .* has died; .* \d+ of \d+ B of \w+", told), (
-        told
+    assert re.search(rf"rank 0: .*: rank 1 left \(pid {ranks[1].pid} on .* has died; .* \d+ of \d+ B of \w+", output), (
+        output
     )
     assert time.monotonic() - started < 10
     assert not [name for name in set(os.listdir("/dev/shm")) - before if "stoker" in name]
@@ -78,12 +78,14 @@ def test_a_killed_rank_is_named_and_leaves_nothing_behind(ranks):
 
 def test_a_stopped_rank_is_named_with_its_process(ranks):
     ranks[1].send_signal(signal.SIGSTOP)
-    _, told = ranks[0].communicate()
+    _, output = ranks[0].communicate()
     assert ranks[0].returncode == 1
-    assert re.search(rf"rank 0: .*: rank 1 is stopped \(pid {ranks[1].pid} on .*: by a signal, for 10 s;", told), told
+    assert re.search(rf"rank 0: .*: rank 1 is stopped \(pid {ranks[1].pid} on .*: by a signal, for 10 s;", output), (
+        output
+    )
 
 
-def test_a_rank_that_is_stopped_for_a_moment_costs_nothing_but_that_moment(ranks):
+def test_a_briefly_stopped_rank_has_no_lasting_effect(ranks):
     ranks[1].send_signal(signal.SIGSTOP)
     time.sleep(1)
     ranks[1].send_signal(signal.SIGCONT)

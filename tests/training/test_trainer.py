@@ -1,4 +1,4 @@
-"""stoker-train as a run starts it, and alone: what it records, how it stops, what it says when something is wrong."""
+"""stoker-train in a run and alone: records, stops and error messages."""
 
 import json
 import math
@@ -25,7 +25,7 @@ def train_alone(stoker, *arguments, **options):
     return process.returncode, out, err
 
 
-def test_a_run_leaves_metrics_epochs_and_checkpoints(stoker, dataset):
+def test_a_run_writes_metrics_epochs_and_checkpoints(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 2, "1 epochs")
     done = stoker("run", job, code=0)
     assert "epoch 2/2   step 10/10   loss " in done.out
@@ -48,7 +48,7 @@ def test_a_run_leaves_metrics_epochs_and_checkpoints(stoker, dataset):
         assert 0 <= row["val_top1"] <= row["val_top5"] <= 1
         assert row["val_loss"] > 0
         assert 0 < row["validation_s"] < row["seconds"]
-    # What rank 0 and 1 saw, together.
+    # Samples of ranks 0 and 1 together.
     both = [rows(attempt / f"metrics-000{rank}.csv") for rank in range(2)]
     mean = sum(row["loss"] for rank in both for row in rank[:10]) / 20
     assert math.isclose(mean, epochs[0]["train_loss"], rel_tol=1e-9)
@@ -56,7 +56,7 @@ def test_a_run_leaves_metrics_epochs_and_checkpoints(stoker, dataset):
     assert [event["step"] for event in trained.events(attempt, "checkpoint_saved")] == [10, 20]
 
 
-def test_memory_comes_in_large_pages_unless_the_environment_says_how(stoker, dataset):
+def test_memory_uses_huge_pages_unless_configured(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
     for given, found in ((None, "glibc.malloc.hugetlb=1"), ("glibc.malloc.perturb=0", "glibc.malloc.perturb=0")):
         name = f"runs-{given}"
@@ -67,9 +67,9 @@ def test_memory_comes_in_large_pages_unless_the_environment_says_how(stoker, dat
 
 
 def test_validation_counts_each_sample_once_on_any_number_of_ranks(stoker, example_images):
-    # 70 images: 24, 23 and 23 on three ranks. The figures are those of one rank that looks at all of them.
+    # 70 images: 24, 23 and 23 on three ranks. The metrics equal the metrics of one rank with all images.
     dataset = trained.small_dataset(stoker, example_images, train=12, test=7)
-    # Saved right after the epoch's last step: what goes on from there begins with the validation.
+    # Saved right after the epoch's last step: a resume starts with the validation.
     job = trained.write_job(stoker.folder, dataset, 1, "4 steps")
     stoker("run", job, code=0)
     checkpoint = trained.the_run(stoker.folder) / "checkpoints/step-4"
@@ -106,7 +106,7 @@ def test_validation_counts_each_sample_once_on_any_number_of_ranks(stoker, examp
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_stops_after_a_checkpoint_and_resume_ends_as_if_undisturbed(stoker, dataset, number):
+def test_a_signal_stops_after_a_checkpoint_and_the_resume_is_exact(stoker, dataset, number):
     job = trained.write_job(stoker.folder, dataset, 3, more="validate_every: 0")
     stoker("run", job, code=0)
     undisturbed = trained.the_run(stoker.folder).rename(stoker.folder / "undisturbed")
@@ -115,7 +115,7 @@ def test_a_signal_stops_after_a_checkpoint_and_resume_ends_as_if_undisturbed(sto
     process.send_signal(number)
     out, err = process.communicate()
     assert process.returncode == 75, out + err
-    assert "stopped at epoch 1 step " in out
+    assert "stopped at epoch 1, step " in out
     (stopped,) = trained.steps(run)
     assert stopped < 10
     stoker("resume", "last", code=0)
@@ -142,7 +142,7 @@ def test_little_time_left_stops_after_a_checkpoint(stoker, dataset):
     assert len(trained.steps(trained.the_run(stoker.folder))) == 1
 
 
-def test_a_rank_that_dies_is_named_by_the_others(stoker, dataset):
+def test_a_killed_rank_is_named_by_its_peers(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 100)
     process = stoker.start("run", job, "--set", "resources.ranks_per_node=3")
     attempt = trained.wait_for_steps(stoker.folder, 2)
@@ -154,22 +154,22 @@ def test_a_rank_that_dies_is_named_by_the_others(stoker, dataset):
     assert ": rank 2 left (" in logs
 
 
-def test_damage_that_one_rank_reads_is_told_by_all(stoker, dataset):
+def test_damage_read_by_one_rank_is_reported_by_all(stoker, dataset):
     shard = dataset / "train-000000.tar"
     data = bytearray(shard.read_bytes())
     data[len(data) // 2] ^= 1
     shard.write_bytes(data)
     job = trained.write_job(stoker.folder, dataset, 1, "1 steps")
     done = stoker("run", job, code=1)
-    said = re.search(r"train-000000\.tar: sample '\S+' \(jpg\): CRC-32C expected \w+, found \w+", done.err)[0]
+    message = re.search(r"train-000000\.tar: sample '\S+' \(jpg\): CRC-32C expected \w+, found \w+", done.err)[0]
     attempt = trained.the_run(stoker.folder) / "attempts/1"
     logs = {(attempt / f"rank-000{rank}.log").read_text().splitlines()[-1] for rank in range(2)}
-    assert len(logs) == 2 and all(line.endswith(said) for line in logs)
+    assert len(logs) == 2 and all(line.endswith(message) for line in logs)
     last = len(rows(attempt / "metrics-0000.csv"))
     assert last == 0 or f"last checkpoint: step {last}, valid" in done.err
 
 
-def test_alone_it_is_a_world_of_one_that_records_nothing(stoker, dataset):
+def test_without_a_run_it_records_nothing(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
     before = sorted(path.name for path in stoker.folder.iterdir())
     code, _, err = train_alone(stoker, "--job", job, "--set", "train.steps=2")
@@ -177,7 +177,7 @@ def test_alone_it_is_a_world_of_one_that_records_nothing(stoker, dataset):
     assert sorted(path.name for path in stoker.folder.iterdir()) == before
 
 
-def test_alone_it_saves_where_the_job_says_and_goes_on_from_there(stoker, dataset):
+def test_without_a_run_it_saves_to_the_configured_directory_and_resumes(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1, more="validate_every: 0")
     arguments = ["--job", job, "--set", f"checkpoint.directory={stoker.folder}/saved"]
     assert train_alone(stoker, *arguments, "--set", "train.steps=2")[0] == 0
@@ -190,19 +190,19 @@ def test_alone_it_saves_where_the_job_says_and_goes_on_from_there(stoker, datase
 
 
 @pytest.mark.needs("mount")
-def test_a_full_disk_under_the_records_is_a_warning(stoker, dataset, tmpfs):
+def test_a_full_disk_for_records_is_a_warning(stoker, dataset, tmpfs):
     disk = tmpfs("1M")
     job = trained.write_job(stoker.folder, dataset, 1, more="validate_every: 0")
     attempt = disk / "1"
     attempt.mkdir()
     room = os.statvfs(disk)
-    # Seven pages are left: the files can be made, and 320 steps fill more.
+    # Seven pages are free: the files can be created, but 320 steps need more.
     (disk / "filler").write_bytes(bytes((room.f_bavail - 7) * room.f_bsize))
     code, out, err = train_alone(stoker, "--job", job, "--set", "train.batch=1", env={"STOKER_ATTEMPT_DIR": attempt})
     assert (code, "epoch 1/1" in out) == (0, True), err
     assert re.fullmatch(
-        rf"rank 0: record: {re.escape(str(attempt))}/\S+: no space left on device; the training goes on, "
-        r"and what it records from step \d+ on has gaps\n",
+        rf"rank 0: record: {re.escape(str(attempt))}/\S+: no space left on device; training continues, "
+        r"but records are incomplete from step \d+ on\n",
         err,
     )
 
@@ -215,28 +215,28 @@ def test_usage_errors(stoker, tmp_path):
         f"stoker-train: '--jab': no such option; did you mean '--job'?{hint}",
     )
     assert train_alone(stoker, "--job") == (2, "", f"stoker-train: --job: a value is missing{hint}")
-    assert train_alone(stoker) == (2, "", "--job: not given (STOKER_JOB is not set)\n")
+    assert train_alone(stoker) == (2, "", "--job: missing, and STOKER_JOB is not set\n")
     assert train_alone(stoker, env={"RANK": "3", "WORLD_SIZE": "2"}) == (2, "", "RANK: 3 is not below WORLD_SIZE 2\n")
     job = tmp_path / "job.yaml"
     job.write_text("name: x\nrun: echo\n")
-    assert train_alone(stoker, "--job", job) == (2, "", f"{job}: has no 'train'\n  try: stoker run {job}\n")
+    assert train_alone(stoker, "--job", job) == (2, "", f"{job}: has no 'train' section\n  try: stoker run {job}\n")
     code, out, _ = train_alone(stoker, "--help")
     assert code == 0
     assert out.startswith("stoker-train: one rank of the built-in trainer\n")
     assert train_alone(stoker, "--version")[1].startswith("stoker-train 0.")
 
 
-def test_too_few_classes_are_refused(stoker, dataset):
+def test_too_few_classes_are_rejected(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
     assert train_alone(stoker, "--job", job, "--set", "train.classes=7") == (
         2,
         "",
-        "train.classes: 7 is too few: labels of 'train' go up to 9\n",
+        "train.classes: 7 is too small: the largest label of 'train' is 9\n",
     )
 
 
 def labelled(stoker, name: str, labels: list[int | str]) -> Path:
-    """A dataset of a few images with these labels, out of a list."""
+    """A dataset of a few images with these labels."""
     folder = stoker.folder / name
     folder.mkdir()
     images = sorted((stoker.folder / "few/train").rglob("*.*"))
@@ -247,7 +247,7 @@ def labelled(stoker, name: str, labels: list[int | str]) -> Path:
 
 
 @pytest.mark.parametrize("label", [-1, 2_000_000_000])
-def test_labels_that_are_no_classes_are_refused(stoker, dataset, label):
+def test_invalid_labels_are_rejected(stoker, dataset, label):
     folder = labelled(stoker, "labelled", [0, 1, 2, 3, label, 5, 6, 7])
     job = stoker.folder / "job.yaml"
     job.write_text(
@@ -255,8 +255,8 @@ def test_labels_that_are_no_classes_are_refused(stoker, dataset, label):
     )
     text = (
         rf"1 of 8 samples of split 'all' have no class: the label of '\S+' is {label} "
-        r"\(a class is a number from 0 to 999999\)\n  try: a class for each, or a split of their own; "
-        r"stoker data lint DATASET looks for such samples\n"
+        r"\(a class is a number from 0 to 999999\)\n  try: stoker data lint DATASET lists them; "
+        r"label them or move them to a separate split\n"
     )
     code, _, err = train_alone(stoker, "--job", job)
     assert code == 2
@@ -265,22 +265,22 @@ def test_labels_that_are_no_classes_are_refused(stoker, dataset, label):
     assert (finding["rule"], finding["level"]) == ("no-class", "job")
 
 
-def test_validation_whose_classes_have_other_names_is_refused(stoker, dataset, photos):
+def test_validation_with_different_class_names_is_rejected(stoker, dataset, photos):
     stoker("data", "pack", photos, "pets", code=0)
     job = trained.write_job(stoker.folder, dataset, 1)
     words = ["--set", f"data.validation.source={stoker.folder}/pets", "--set", "data.validation.split=null"]
     code, _, err = train_alone(stoker, "--job", job, *words)
     assert code == 2
     assert re.fullmatch(
-        r"data.validation: class 0 is '\S+', in data.train it is 'airplane'\n"
+        r"data.validation: class 0 is '\S+', but in data.train it is 'airplane'\n"
         r"  try: pack both together, as splits of one dataset: stoker data pack --help\n",
         err,
     )
 
 
-def test_a_last_step_that_batch_norm_cannot_learn_from_is_refused(stoker, dataset):
+def test_a_last_step_with_one_image_for_batch_norm_is_rejected(stoker, dataset):
     job = trained.write_job(stoker.folder, dataset, 1)
-    # At 32 pixels the last stage of a ResNet-18 sees one; 320 images are 11 batches of 29 and one more.
+    # At 32 pixels the last stage of a ResNet-18 has size 1; 320 images are 11 batches of 29 and one more image.
     sets = ["train.model=resnet18", "train.batch=29", "train.image.size=32", "train.image.validation_resize=32"]
     code, _, err = train_alone(stoker, "--job", job, *(word for text in sets for word in ("--set", text)))
     assert code == 2
@@ -291,14 +291,14 @@ def test_a_last_step_that_batch_norm_cannot_learn_from_is_refused(stoker, datase
 
 
 def freeze(dataset: Path, split: str) -> None:
-    """Leaves the split on a disk that gives no answer: to open one of its shards takes for ever."""
+    """Replaces the split by one on a hanging disk: opening a shard blocks for ever."""
     for shard in dataset.glob(f"{split}-*.tar"):
         shard.unlink()
         os.mkfifo(shard)
 
 
 @pytest.mark.parametrize(("split", "place"), [("train", "step 1, phase data"), ("test", "step 2, phase validate")])
-def test_data_that_do_not_come_are_named_by_the_loader(stoker, dataset, split, place):
+def test_hanging_data_is_named_by_the_loader(stoker, dataset, split, place):
     freeze(dataset, split)
     job = trained.write_job(stoker.folder, dataset, 1)
     settings = ["--set", "timeouts.data=2s", "--set", "timeouts.stall=1m", "--set", "train.batch=80"]
@@ -307,15 +307,15 @@ def test_data_that_do_not_come_are_named_by_the_loader(stoker, dataset, split, p
     assert time.monotonic() - started < 40
     assert done.code == 1
     assert re.search(
-        r"loader: no batch before the deadline: epoch 1, still at sample '[^']+' \(.*\) \(timeouts\.data: 2\.0 s\)$",
+        r"loader: no batch before the deadline: epoch 1, waiting for sample '[^']+' \(.*\) \(timeouts\.data: 2\.0 s\)$",
         done.err,
         re.M,
     )
-    # One of them noticed first; both waited for the same.
-    assert re.search(rf"^rank [01] \(\S+\) left at epoch 1 {place}: exit code 1$", done.err, re.M)
+    # Either rank may detect it first.
+    assert re.search(rf"^rank [01] \(\S+\) exited at epoch 1 {place}: exit code 1$", done.err, re.M)
 
 
-def test_data_that_do_not_come_end_the_run_when_the_loader_is_more_patient(stoker, dataset):
+def test_hanging_data_ends_the_run_if_the_loader_waits_longer(stoker, dataset):
     freeze(dataset, "train")
     job = trained.write_job(stoker.folder, dataset, 1)
     settings = ["--set", "timeouts.data=1m", "--set", "timeouts.stall=4s"]
@@ -329,7 +329,7 @@ def test_data_that_do_not_come_end_the_run_when_the_loader_is_more_patient(stoke
 
 
 def test_a_frozen_rank_among_three_is_named_by_the_run(stoker, dataset):
-    # The other two wait for it inside the same exchange, and would end by themselves after twice the time.
+    # Its two peers wait inside the same exchange, and would end by themselves after twice the time.
     job = trained.write_job(stoker.folder, dataset, 100)
     process = stoker.start("run", job, "--set", "resources.ranks_per_node=3", "--set", "timeouts.stopped=7s")
     attempt = trained.wait_for_steps(stoker.folder, 2)
@@ -339,12 +339,12 @@ def test_a_frozen_rank_among_three_is_named_by_the_run(stoker, dataset):
     code, err = finish(process)
     assert time.monotonic() - started < 30
     assert code == 1
-    told, ended, others = err[1:4]
+    first, ended, others = err[1:4]
     place = r"at epoch \d+ step \d+, phase (data|forward|backward|optimizer)"
     assert re.fullmatch(
-        rf"rank 2 \(\S+\) is stopped by a signal \(state T\) since [\d.]+ s {place}; "
+        rf"rank 2 \(\S+\) has been stopped by a signal \(state T\) for [\d.]+ s {place}; "
         r"the run ends after 7\.0 s \(timeouts\.stopped\)",
-        told,
+        first,
     )
     assert re.fullmatch(
         rf"rank 2 \(\S+\) was stopped by a signal \(state T\) for [\d.]+ s {place} \(timeouts\.stopped\)", ended
@@ -353,7 +353,7 @@ def test_a_frozen_rank_among_three_is_named_by_the_run(stoker, dataset):
     found = json.loads(stoker("explain", "last", "--json", code=0).out)["diagnosis"]
     assert (found["rule"], found["rank"], found["certainty"]) == ("rank-stopped", 2, "known")
     missing = [each["text"] for each in found["evidence"] if each["where"] == "flight recorder"]
-    # Before they are asked to stop it goes on, and they meet: what is left is how long the others had waited.
+    # It continues before the stop, and the collective completes: the record shows how long its peers waited.
     collective = r"[a-z-]+ \d+ of \w+ \[[\d, ]+\](?: from rank \d)?"
-    late = rf"rank 2 \(pid \d+ on \S+\) came to {collective} \d\.\d+ s after rank [01]"
+    late = rf"rank 2 \(pid \d+ on \S+\) reached {collective} \d\.\d+ s after rank [01]"
     assert re.fullmatch(rf"{late}|all 3 ranks were in {collective} for \d\.\d+ s", missing[0])

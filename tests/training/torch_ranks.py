@@ -1,4 +1,4 @@
-"""What the tests and the benches of training share. Needs nothing but Python."""
+"""Helpers for tests and benchmarks of training. Requires only Python."""
 
 import csv
 import random
@@ -7,7 +7,7 @@ import struct
 from array import array
 from pathlib import Path
 
-# The same steps in Python, as a program: see there.
+# The reference program in Python.
 REFERENCE = Path(__file__).with_name("reference.py")
 
 
@@ -28,7 +28,7 @@ def write_batches(path: Path, seed: int, batch: int, size: int, steps: int = 5, 
 
 
 def rows(file: Path) -> list[dict[str, float]]:
-    """Whole lines of a metrics file."""
+    """Complete lines of a metrics file."""
     if not file.exists():
         return []
     lines = file.read_text().split("\n")[:-1]

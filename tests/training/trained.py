@@ -1,4 +1,4 @@
-"""What the tests of training share: a small job on a few images, and what a run left behind."""
+"""Helpers for tests of training: a small job on a few images, and access to the files of a run."""
 
 import json
 import signal
@@ -23,13 +23,13 @@ data:
   train: {{source: {dataset}, split: train}}
   validation: {{source: {dataset}, split: test}}
 resources: {{ranks_per_node: 2, cpus_per_rank: 1}}
-checkpoint: {{every: {every}, keep: 3}}
+checkpoint: {{every: {every}, keep_last: 3}}
 record: {{receipts: true}}
 """
 
 
 def small_dataset(stoker: Stoker, images: Path, train: int = 32, test: int = 10) -> Path:
-    """The first so many images of each class, packed: `train` x 10 samples make train x 10 / 32 steps of two ranks."""
+    """Packs the first images of each class: `train` x 10 samples are train x 10 / 32 steps of two ranks."""
     folder = stoker.folder / "few"
     for split, count in (("train", train), ("test", test)):
         for kind in sorted((images / split).iterdir()):
@@ -48,18 +48,18 @@ def write_job(folder: Path, dataset: Path, epochs: int, every: str = "never", mo
 
 
 def train_ranks(stoker: Stoker, world: int, *arguments, env: dict | None = None) -> list[str]:
-    """What the ranks of a training without `stoker run` said, once all have ended well."""
+    """Outputs of the ranks of a successful training without `stoker run`."""
     port = free_port()
     place = {"WORLD_SIZE": world, "MASTER_PORT": port}
     ranks = [
         stoker.start(*arguments, program=stoker.train_path, env=place | {"RANK": rank} | (env or {}))
         for rank in range(world)
     ]
-    said = [process.communicate() for process in ranks]
-    for process, (out, err) in zip(ranks, said, strict=True):
+    output = [process.communicate() for process in ranks]
+    for process, (out, err) in zip(ranks, output, strict=True):
         if process.returncode != 0:
             pytest.fail(f"{process.args}: exit {process.returncode}\nstdout:\n{out}\nstderr:\n{err}")
-    return [out for out, _ in said]
+    return [out for out, _ in output]
 
 
 def the_run(folder: Path) -> Path:
@@ -79,11 +79,11 @@ def events(attempt: Path, kind: str) -> list[dict]:
 
 
 def wait_for_steps(folder: Path, count: int) -> Path:
-    """The first attempt of the run in `folder`, once its rank 0 has done so many steps."""
+    """The first attempt of the run in `folder`, after `count` steps of rank 0."""
 
     def attempt() -> Path | None:
         for metrics in folder.glob("runs/*/attempts/1/metrics-0000.csv"):
-            if metrics.read_text().count("\n") > count:  # the first line has the columns' names
+            if metrics.read_text().count("\n") > count:  # the first line is the header
                 return metrics.parent
         return None
 
@@ -91,7 +91,7 @@ def wait_for_steps(folder: Path, count: int) -> Path:
 
 
 def stop_after(stoker: Stoker, job: Path, count: int, *arguments: str) -> Path:
-    """A run that was asked to stop once it had done so many steps, saved and left; its folder."""
+    """Stops a run after `count` steps with a checkpoint; returns its folder."""
     process = stoker.start("run", job, *arguments)
     run = wait_for_steps(stoker.folder, count).parents[1]
     process.send_signal(signal.SIGTERM)
@@ -106,5 +106,5 @@ def steps(run: Path) -> list[int]:
 
 
 def tensors(run: Path, step: int) -> dict[str, bytes]:
-    """A checkpoint's tensors, by file and name; what says who wrote it when is left out."""
+    """A checkpoint's tensors by file and name, without metadata about the save."""
     return safetensors_files.tensors_of(run / f"checkpoints/step-{step}")

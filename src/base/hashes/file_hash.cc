@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <openssl/evp.h>
-#define XXH_INLINE_ALL  // no library to link
+#define XXH_INLINE_ALL  // header-only
 #include <xxhash.h>
 
 #include "base/hash.h"
@@ -15,7 +15,7 @@ namespace stoker {
 
 namespace {
 
-// As OpenSSL calls it.
+// OpenSSL's name of the hash.
 std::string openssl_name(std::string_view name) {
   if (name == "blake2b") return "blake2b512";
   if (name == "blake2s") return "blake2s256";
@@ -24,7 +24,7 @@ std::string openssl_name(std::string_view name) {
   return text;
 }
 
-// Of our own, without what the machine's openssl.cnf says: one for FIPS has no MD5, by which DVC names files.
+// A library context that ignores openssl.cnf: a FIPS configuration has no MD5, which DVC uses.
 OSSL_LIB_CTX* own_library() {
   static OSSL_LIB_CTX* const library = OSSL_LIB_CTX_new();
   return library;
@@ -54,7 +54,7 @@ FileHash::~FileHash() = default;
 std::optional<FileHash> FileHash::make(std::string_view name) {
   auto state = std::make_unique<State>();
   if (name == "xxh64") {
-    CHECK(XXH64_reset(&state->xxh64.emplace(), 0) == XXH_OK);
+    STOKER_CHECK(XXH64_reset(&state->xxh64.emplace(), 0) == XXH_OK);
     return FileHash(std::move(state));
   }
   const std::unique_ptr<EVP_MD, Free> algorithm(
@@ -69,9 +69,9 @@ std::optional<FileHash> FileHash::make(std::string_view name) {
 
 void FileHash::update(std::span<const std::byte> bytes) {
   if (state_->xxh64) {
-    CHECK(XXH64_update(&*state_->xxh64, bytes.data(), bytes.size()) == XXH_OK);
+    STOKER_CHECK(XXH64_update(&*state_->xxh64, bytes.data(), bytes.size()) == XXH_OK);
   } else {
-    CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
+    STOKER_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
   }
 }
 
@@ -79,7 +79,7 @@ std::string FileHash::finish() {
   if (state_->xxh64) return format("{:016x}", XXH64_digest(&*state_->xxh64));
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned length = 0;
-  CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &length) == 1);
+  STOKER_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &length) == 1);
   std::string text;
   for (unsigned i = 0; i < length; ++i) text += format("{:02x}", static_cast<unsigned>(digest[i]));
   return text;
@@ -88,14 +88,14 @@ std::string FileHash::finish() {
 Result<std::string> hash_file(const Path& path, std::string_view name, const Progress& progress) {
   constexpr std::uint64_t kPiece = 1u << 20;
   std::optional<FileHash> hash = FileHash::make(name);
-  CHECK(hash.has_value());
-  OK_OR_RETURN(file, File::open_regular(path));
-  OK_OR_RETURN(size, file.size());
+  STOKER_CHECK(hash.has_value());
+  STOKER_ASSIGN_OR_RETURN(file, File::open_regular(path));
+  STOKER_ASSIGN_OR_RETURN(size, file.size());
   std::vector<std::byte> buffer(std::min(kPiece, size));
   for (std::uint64_t at = 0; at < size; at += kPiece) {
-    if (progress.stop_requested()) return cancelled("{}: interrupted while it was read", path);
+    if (progress.stop_requested()) return cancelled("{}: interrupted while reading", path);
     const auto piece = std::span(buffer).first(std::min(kPiece, size - at));
-    RETURN_IF_ERROR(file.read_at(at, piece));
+    STOKER_RETURN_IF_ERROR(file.read_at(at, piece));
     hash->update(piece);
   }
   return hash->finish();

@@ -1,5 +1,4 @@
-// Hashes by which others name or check their files: compared with, never what anything of ours is named by.
-// Thread-compatible.
+// Hashes of third-party formats, for verification only. Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +9,22 @@
 #include <string_view>
 
 #include "base/file.h"
-#include "base/progress.h"
-#include "base/status.h"
+#include "stoker/progress.h"
+#include "stoker/status.h"
 
 namespace stoker {
 
 class FileHash {
  public:
-  /// By Python's name: md5, sha1, sha224 to sha512, sha3_256, blake2b, ..., xxh64. Nothing for one that is
-  /// not known here. What this machine's OpenSSL is told to allow does not matter.
+  /// A hash by its Python name: md5, sha1, sha224 to sha512, sha3_256, blake2b, ..., xxh64. Nullopt for an
+  /// unknown name. Independent of the system's OpenSSL configuration.
   static std::optional<FileHash> make(std::string_view name);
   FileHash(FileHash&&) noexcept;
   FileHash& operator=(FileHash&&) noexcept;
   ~FileHash();
 
   void update(std::span<const std::byte> bytes);
-  /// Of all that was given, in lower-case hexadecimal digits. Nothing may be added after it.
+  /// Hash of all updates, in lower-case hexadecimal. No update may follow.
   std::string finish();
 
  private:
@@ -34,8 +33,8 @@ class FileHash {
   std::unique_ptr<State> state_;
 };
 
-/// That of a whole file. REQUIRES: a name that FileHash::make() knows. Blocks; Cancelled when `progress` says
-/// stop.
+/// Hash of a whole file. REQUIRES: a name that FileHash::make() knows. Blocks. Cancelled if `progress`
+/// requests a stop.
 Result<std::string> hash_file(const Path& file, std::string_view name, const Progress& progress);
 
 }  // namespace stoker

@@ -11,7 +11,7 @@ constexpr int kDeepest = 512;
 
 bool is_deep(std::string_view text) {
   int depth = 0;
-  bool is_inside = false;  // of a text in quotes
+  bool is_inside = false;  // a quoted string
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (is_inside && c == '\\') {

@@ -1,17 +1,17 @@
 #include "base/language/catalogue.h"
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker {
 namespace {
 
-// Which of an entry's texts the next quoted line goes on with.
-enum class Part { none, english, translated };
+// The text that the next quoted line continues.
+enum class PoField { none, english, translated };
 
-// Adds what stands between the quotes of `"...\n"`.
+// Appends the text between the quotes of `"...\n"`.
 Status unquote(std::string_view quoted, std::size_t line, std::string& text) {
   if (quoted.size() < 2 || quoted.front() != '"' || quoted.back() != '"')
-    return corrupt("catalogue: line {}: a text in double quotes was expected", line);
+    return corrupt("catalogue: line {}: expected a string in double quotes", line);
   quoted = quoted.substr(1, quoted.size() - 2);
   for (std::size_t i = 0; i < quoted.size(); ++i) {
     if (quoted[i] == '"') return corrupt("catalogue: line {}: a double quote without a backslash", line);
@@ -21,15 +21,15 @@ Status unquote(std::string_view quoted, std::size_t line, std::string& text) {
     }
     const char c = ++i < quoted.size() ? quoted[i] : '\0';
     if (c != '\\' && c != '"' && c != 'n' && c != 't' && c != 'r')
-      return corrupt("catalogue: line {}: only \\\\ \\\" \\n \\t \\r are known behind a backslash", line);
+      return corrupt("catalogue: line {}: only \\\\ \\\" \\n \\t \\r are allowed after a backslash", line);
     text += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
   }
   return {};
 }
 
-class Reader {
+class PoParser {
  public:
-  Status take(std::string_view line, std::size_t number) {
+  Status add_line(std::string_view line, std::size_t number) {
     constexpr std::string_view kEnglish = "msgid ";
     constexpr std::string_view kTranslated = "msgstr ";
     if (line.empty() || line.starts_with('#')) {
@@ -41,38 +41,39 @@ class Reader {
       finish();
       entry_ = {.english = "", .translated = "", .line = number, .is_fuzzy = next_is_fuzzy_};
       next_is_fuzzy_ = false;
-      part_ = Part::english;
+      part_ = PoField::english;
       return unquote(line.substr(kEnglish.size()), number, entry_.english);
     }
-    if (line.starts_with(kTranslated) && part_ == Part::english) {
-      part_ = Part::translated;
+    if (line.starts_with(kTranslated) && part_ == PoField::english) {
+      part_ = PoField::translated;
       return unquote(line.substr(kTranslated.size()), number, entry_.translated);
     }
-    if (line.starts_with('"') && part_ != Part::none)
-      return unquote(line, number, part_ == Part::english ? entry_.english : entry_.translated);
-    return corrupt("catalogue: line {}: msgid, msgstr, a text or a comment was expected", number);
+    if (line.starts_with('"') && part_ != PoField::none)
+      return unquote(line, number, part_ == PoField::english ? entry_.english : entry_.translated);
+    return corrupt("catalogue: line {}: expected msgid, msgstr, a string or a comment", number);
   }
 
-  // The entry is whole. The header's text is empty.
+  // Ends an entry. The header has an empty English text.
   void finish() {
-    if (part_ == Part::translated && !entry_.english.empty()) entries.push_back(std::move(entry_));
-    if (part_ == Part::translated) part_ = Part::none;
+    if (part_ == PoField::translated && !entry_.english.empty()) entries.push_back(std::move(entry_));
+    if (part_ == PoField::translated) part_ = PoField::none;
   }
 
   std::vector<CatalogueEntry> entries;
 
  private:
   CatalogueEntry entry_;
-  Part part_ = Part::none;
+  PoField part_ = PoField::none;
   bool next_is_fuzzy_ = false;
 };
 
 }  // namespace
 
 Result<std::vector<CatalogueEntry>> read_catalogue(std::string_view po) {
-  Reader reader;
+  PoParser reader;
   std::size_t number = 0;
-  for (const std::string_view line : split(po, '\n')) RETURN_IF_ERROR(reader.take(trim(line), ++number));
+  for (const std::string_view line : split(po, '\n'))
+    STOKER_RETURN_IF_ERROR(reader.add_line(trim(line), ++number));
   reader.finish();
   return std::move(reader.entries);
 }
@@ -88,7 +89,7 @@ std::vector<std::string> placeholders_in(std::string_view pattern) {
     const std::size_t end = pattern.find('}', at);
     if (end == std::string_view::npos) break;
     const std::string_view inside = pattern.substr(at + 1, end - at - 1);
-    // "{until: done}" of a rule over logs stands for itself.
+    // "{until: done}" in a log rule is literal text.
     if (inside.find(' ') == std::string_view::npos) found.emplace_back(pattern.substr(at, end - at + 1));
     at = end;
   }

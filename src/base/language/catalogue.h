@@ -1,5 +1,5 @@
-// A catalogue of texts as gettext's tools and translators keep it (PO): English, and what is said for it.
-// Internal to this folder and its test. Thread-safe: no state.
+// A gettext catalogue (PO): English texts and their translations. Internal to this folder and its test.
+// Thread-safe: no state.
 #pragma once
 
 #include <string>
@@ -7,29 +7,28 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker {
 
 struct CatalogueEntry {
   std::string english;
-  std::string translated;  ///< "" where nobody has said it yet
-  std::size_t line = 0;    ///< of the catalogue
-  bool is_fuzzy = false;   ///< the English has changed since, and somebody has to look at it
+  std::string translated;  ///< "" without a translation
+  std::size_t line = 0;    ///< in the catalogue
+  bool is_fuzzy = false;   ///< the English text has changed since the translation
 };
 
-/// The entries of a catalogue but its header, in order. Of the form only what texts need: no plurals, no
-/// contexts.
+/// The entries of a catalogue in order, without its header. Supports no plurals and no contexts.
 Result<std::vector<CatalogueEntry>> read_catalogue(std::string_view po);
 
-/// What a pattern is filled with: "{}", "{:.1f}", "{2}", "{frame}", in order. Doubled braces are none.
+/// The placeholders of a pattern in order: "{}", "{:.1f}", "{2}", "{frame}". Doubled braces do not count.
 std::vector<std::string> placeholders_in(std::string_view pattern);
 
 class Catalogue {
  public:
-  /// Fuzzy entries and those not translated are left out.
+  /// Fuzzy and untranslated entries are skipped.
   explicit Catalogue(const std::vector<CatalogueEntry>& entries);
-  /// Nothing (a null view) for a text that is not in it.
+  /// The translation, or a null view.
   std::string_view find(std::string_view english) const;
 
  private:
@@ -40,7 +39,7 @@ class Catalogue {
   std::unordered_map<std::string, std::string, Hash, std::equal_to<>> texts_;
 };
 
-/// The text of the French catalogue, compiled in from po/fr.po.
+/// Content of po/fr.po, compiled in.
 std::string_view french_catalogue();
 
 }  // namespace stoker

@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/language/words.h"
+#include "base/language/translator.h"
 
 namespace stoker {
 namespace {
@@ -25,7 +25,7 @@ std::string refusal(std::string_view po) {
   return entries.ok() ? "" : std::string(entries.error().message());
 }
 
-// What a translation may change: with all of them numbered, their order.
+// Placeholders in a canonical order: a translation may only reorder numbered ones.
 std::vector<std::string> comparable(std::string_view pattern) {
   std::vector<std::string> found = placeholders_in(pattern);
   const bool are_counted = std::any_of(found.begin(), found.end(), [](const std::string& each) {
@@ -44,7 +44,7 @@ std::vector<std::string> numbered(std::vector<std::string> counted) {
   return counted;
 }
 
-TEST(Catalogue, texts_go_over_several_lines_and_keep_their_escapes) {
+TEST(Catalogue, texts_span_several_lines_and_keep_escapes) {
   const auto entries = read(
       "msgid \"\"\nmsgstr \"Language: fr\\n\"\n\n#: a.cc\nmsgid \"a \"\n\"\\\"b\\\"\\n\"\nmsgstr "
       "\"c\\\\\"\n");
@@ -54,7 +54,7 @@ TEST(Catalogue, texts_go_over_several_lines_and_keep_their_escapes) {
   EXPECT_EQ(entries[0].line, 5u);
 }
 
-TEST(Catalogue, what_is_fuzzy_or_empty_is_said_in_english) {
+TEST(Catalogue, fuzzy_or_empty_translations_fall_back_to_english) {
   const Catalogue catalogue(
       read("#, fuzzy\nmsgid \"a\"\nmsgstr \"x\"\n\nmsgid \"b\"\nmsgstr \"\"\n\nmsgid \"c\"\nmsgstr \"z\"\n"));
   EXPECT_EQ(catalogue.find("a").data(), nullptr);
@@ -62,22 +62,22 @@ TEST(Catalogue, what_is_fuzzy_or_empty_is_said_in_english) {
   EXPECT_EQ(catalogue.find("c"), "z");
 }
 
-TEST(Catalogue, damage_is_told_with_its_line) {
-  EXPECT_THAT(refusal("msgid \"a\nmsgstr \"b\"\n"), HasSubstr("line 1: a text in double quotes"));
+TEST(Catalogue, errors_include_the_line) {
+  EXPECT_THAT(refusal("msgid \"a\nmsgstr \"b\"\n"), HasSubstr("line 1: expected a string in double quotes"));
   EXPECT_THAT(refusal("msgid \"a\"\nmsgstr \"\\q\"\n"), HasSubstr("line 2"));
   EXPECT_THAT(refusal("msgid \"a\"\nmsgstr \"\\\"\n"), HasSubstr("line 2"));
   EXPECT_THAT(refusal("msgid \"a\"b\"\n"), HasSubstr("line 1"));
-  EXPECT_THAT(refusal("msgid_plural \"a\"\n"), HasSubstr("line 1: msgid, msgstr"));
+  EXPECT_THAT(refusal("msgid_plural \"a\"\n"), HasSubstr("line 1: expected msgid, msgstr"));
   EXPECT_THAT(refusal("\"a\"\n"), HasSubstr("line 1"));
 }
 
-TEST(Catalogue, placeholders_are_those_that_are_filled) {
+TEST(Catalogue, translations_have_the_placeholders_of_the_message) {
   EXPECT_THAT(placeholders_in("{} of {:.1f} in {{data: {}}}"), ElementsAre("{}", "{:.1f}", "{}"));
   EXPECT_THAT(placeholders_in("{1}{frame}: chain: {until: done}"), ElementsAre("{1}", "{frame}"));
   EXPECT_THAT(placeholders_in("none {"), IsEmpty());
 }
 
-TEST(FrenchCatalogue, is_whole_and_fills_in_what_the_english_does) {
+TEST(FrenchCatalogue, is_complete_with_the_same_placeholders) {
   const auto entries = read(french_catalogue());
   EXPECT_GT(entries.size(), 500u);
   for (const CatalogueEntry& entry : entries) {
@@ -91,7 +91,7 @@ TEST(FrenchCatalogue, is_whole_and_fills_in_what_the_english_does) {
   }
 }
 
-TEST(FrenchCatalogue, stands_off_punctuation_by_a_hard_blank_and_leaves_commands_alone) {
+TEST(FrenchCatalogue, uses_no_break_spaces_before_punctuation_but_not_in_commands) {
   for (const CatalogueEntry& entry : read(french_catalogue())) {
     SCOPED_TRACE(format("po/fr.po:{}", entry.line));
     for (const char* wrong : {" :", " ;", " ?", " !", "« ", " »"})
@@ -99,14 +99,14 @@ TEST(FrenchCatalogue, stands_off_punctuation_by_a_hard_blank_and_leaves_commands
   }
 }
 
-TEST(Words, say_a_text_in_their_language_or_in_english) {
-  const Words french(Language::french);
-  EXPECT_EQ(french.say("try: {}", "x").text(), "à essayer\u00a0: x");
-  EXPECT_EQ(french.say("nobody has translated {}", 7).text(), "nobody has translated 7");
-  EXPECT_EQ(Words().say("try: {}", "x").text(), "try: x");
+TEST(Translator, localizes_or_falls_back_to_english) {
+  const Translator french(Language::french);
+  EXPECT_EQ(french.localize("try: {}", "x").text(), "à essayer\u00a0: x");
+  EXPECT_EQ(french.localize("not translated: {}", 7).text(), "not translated: 7");
+  EXPECT_EQ(Translator().localize("try: {}", "x").text(), "try: x");
 }
 
-TEST(Words, the_language_is_that_of_the_locale) {
+TEST(Translator, language_follows_the_locale) {
   for (const char* name : {"fr", "fr_FR", "fr_CA.UTF-8", "fr.UTF-8", "fr_FR@euro"})
     EXPECT_EQ(language_of_locale(name), Language::french) << name;
   for (const char* name : {"", "C", "C.UTF-8", "POSIX", "de_DE.UTF-8", "frr_DE", "fry"})

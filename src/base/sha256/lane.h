@@ -1,5 +1,5 @@
-// SHA-256 of two streams in step: where the processor has instructions for it, two at once take little longer
-// than one. Bytes are queued, and hashed when somebody else's are there too. Thread-compatible.
+// SHA-256 of two streams in lockstep: the processor's instructions hash two streams in little more time than
+// one. Bytes are queued until another lane has bytes, too. Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,18 @@ class Sha256Lane {
   Sha256Lane(Sha256Lane&&) noexcept;
   Sha256Lane& operator=(Sha256Lane&&) noexcept;
 
-  /// Queues bytes. They must stay where they are until the queue is empty.
+  /// Queues bytes, which must stay valid until the queue is empty.
   void add(std::span<const std::byte> bytes);
-  /// The text ends here: its hash will be the next of digests(), and another text begins.
+  /// Ends the current text, whose hash is appended to digests(), and begins another one.
   void end();
   bool is_empty() const;
 
-  /// Hashes all that is queued.
+  /// Hashes all queued bytes.
   void run();
-  /// Hashes what is queued in both, in step, until one of them is empty.
+  /// Hashes the queued bytes of both lanes in lockstep until one queue is empty.
   static void run_both(Sha256Lane& one, Sha256Lane& two);
 
-  /// Of the texts that have ended and were hashed.
+  /// Hashes of all finished texts.
   const std::vector<Digest>& digests() const;
 
  private:

@@ -5,38 +5,38 @@
 #include <map>
 #include <vector>
 
+#include "archive/safetensors.h"
 #include "base/file.h"
 #include "base/json/json.h"
-#include "checkpoint/catalog.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/read/catalog.h"
 #include "checkpoint/read/step_reader.h"
-#include "format/safetensors.h"
+#include "stoker/checkpoint.h"
 
 namespace stoker::checkpoint {
 
 namespace {
 
-// A box of a tensor that lies in one file.
+// A box of a tensor, stored in one file.
 struct Box {
   Shape offset;
   Shape shape;
   std::size_t file = 0;
-  std::uint64_t at = 0;  // of its bytes in the file
+  std::uint64_t at = 0;  // byte offset in the file
 };
 
-struct Gathered {
+struct ImportedTensor {
   DType dtype = DType::f32;
   Shape shape;
   std::vector<Box> boxes;
   std::vector<std::byte> bytes;
 };
 
-using Tensors = std::map<std::string, Gathered>;
+using Tensors = std::map<std::string, ImportedTensor>;
 
 Result<std::vector<Path>> files_of(const Path& source) {
   if (!folder_exists(source)) return std::vector<Path>{source};
-  OK_OR_RETURN(names, list_directory(source));
+  STOKER_ASSIGN_OR_RETURN(names, list_directory(source));
   std::vector<Path> files;
   for (const std::string& name : names) {
     if (name.ends_with(kTensorSuffix)) files.push_back(source / name);
@@ -45,15 +45,15 @@ Result<std::vector<Path>> files_of(const Path& source) {
   return files;
 }
 
-// {"w": {"saved_offsets": [8, 0]}}: where the piece of a tensor begins. Zeros where nothing is said.
+// {"w": {"saved_offsets": [8, 0]}}: position of the piece in its tensor. Zeros if missing.
 Result<Shape> offset_of(const std::string& subject, const nlohmann::json& info,
-                        const formats::SafetensorsEntry& entry) {
+                        const archive::SafetensorsEntry& entry) {
   Shape offset(entry.shape.size(), 0);
   const auto found = info.find(entry.name);
   if (found == info.end()) return offset;
   const auto saved = found->is_object() ? found->find("saved_offsets") : found->end();
   const Status damaged =
-      corrupt("{}: tensor '{}': its DCP_SHARDING_INFO is damaged", subject, printable(entry.name));
+      corrupt("{}: tensor '{}': DCP_SHARDING_INFO is damaged", subject, printable(entry.name));
   if (!found->is_object() || saved == found->end() || !saved->is_array() || saved->size() != offset.size())
     return damaged;
   for (std::size_t i = 0; i < offset.size(); ++i) {
@@ -67,21 +67,20 @@ Result<Shape> offset_of(const std::string& subject, const nlohmann::json& info,
 
 Status add_file(const Path& path, std::size_t index, Tensors& tensors) {
   const std::string subject = printable(path.string());
-  OK_OR_RETURN(header, formats::read_safetensors_header(path));
+  STOKER_ASSIGN_OR_RETURN(header, archive::read_safetensors_header(path));
   const auto text = header.metadata.find("DCP_SHARDING_INFO");
   const nlohmann::json info =
       text == header.metadata.end() ? nlohmann::json::object() : parse_json<nlohmann::json>(text->second);
-  if (!info.is_object()) return corrupt("{}: its DCP_SHARDING_INFO is not JSON", subject);
-  for (const formats::SafetensorsEntry& entry : header.entries) {
-    OK_OR_RETURN(offset, offset_of(subject, info, entry));
-    Gathered& tensor = tensors[entry.name];
+  if (!info.is_object()) return corrupt("{}: DCP_SHARDING_INFO is not JSON", subject);
+  for (const archive::SafetensorsEntry& entry : header.entries) {
+    STOKER_ASSIGN_OR_RETURN(offset, offset_of(subject, info, entry));
+    ImportedTensor& tensor = tensors[entry.name];
     if (tensor.boxes.empty()) {
       tensor.dtype = entry.dtype;
       tensor.shape.assign(entry.shape.size(), 0);
     }
     if (tensor.dtype != entry.dtype || tensor.shape.size() != entry.shape.size()) {
-      return corrupt("{}: tensor '{}': has another type than in another file", subject,
-                     printable(entry.name));
+      return corrupt("{}: tensor '{}': type differs between files", subject, printable(entry.name));
     }
     for (std::size_t i = 0; i < offset.size(); ++i)
       tensor.shape[i] = std::max(tensor.shape[i], offset[i] + entry.shape[i]);
@@ -97,24 +96,25 @@ bool overlap(const Box& a, const Box& b) {
   return true;
 }
 
-// Boxes that are disjoint and as many elements as the whole together are all of it.
-Status check_boxes(const std::string& where, const Gathered& tensor) {
-  const auto whole = formats::tensor_bytes(tensor.dtype, tensor.shape);
+// Disjoint boxes with the element count of the tensor cover it completely.
+Status check_boxes(const std::string& where, const ImportedTensor& tensor) {
+  const auto whole = archive::tensor_bytes(tensor.dtype, tensor.shape);
   if (!whole) return corrupt("{}: shape is too large", where);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < tensor.boxes.size(); ++i) {
-    sum += formats::tensor_bytes(tensor.dtype, tensor.boxes[i].shape).value_or(0);
+    sum += archive::tensor_bytes(tensor.dtype, tensor.boxes[i].shape).value_or(0);
     for (std::size_t j = 0; j < i; ++j) {
       if (overlap(tensor.boxes[i], tensor.boxes[j]))
-        return corrupt("{}: two files hold the same elements", where);
+        return corrupt("{}: two files contain the same elements", where);
     }
   }
   if (sum == *whole) return {};
-  return corrupt("{}: {} of {} bytes are held by no file", where, *whole - std::min(*whole, sum), *whole);
+  return corrupt("{}: {} of {} bytes are in no file", where, *whole - std::min(*whole, sum), *whole);
 }
 
-// Copies a box, row by row of its last dimension, to its place in the whole.
-void place(const Gathered& tensor, const Box& box, std::span<const std::byte> from, std::span<std::byte> to) {
+// Copies a box row by row (last dimension) to its position in the tensor.
+void place(const ImportedTensor& tensor, const Box& box, std::span<const std::byte> from,
+           std::span<std::byte> to) {
   if (from.empty()) return;
   const std::size_t dimensions = box.shape.size();
   const std::size_t size = size_of(tensor.dtype);
@@ -137,24 +137,24 @@ void place(const Gathered& tensor, const Box& box, std::span<const std::byte> fr
   }
 }
 
-Status read_boxes(const std::vector<File>& files, Gathered& tensor, Progress& progress) {
-  tensor.bytes.resize(*formats::tensor_bytes(tensor.dtype, tensor.shape));
+Status read_boxes(const std::vector<File>& files, ImportedTensor& tensor, Progress& progress) {
+  tensor.bytes.resize(*archive::tensor_bytes(tensor.dtype, tensor.shape));
   std::vector<std::byte> buffer;
   for (const Box& box : tensor.boxes) {
     if (progress.stop_requested()) return cancelled("checkpoint convert: stopped");
-    const std::uint64_t bytes = formats::tensor_bytes(tensor.dtype, box.shape).value_or(0);
+    const std::uint64_t bytes = archive::tensor_bytes(tensor.dtype, box.shape).value_or(0);
     if (box.shape == tensor.shape) {
-      RETURN_IF_ERROR(files[box.file].read_at(box.at, tensor.bytes));
+      STOKER_RETURN_IF_ERROR(files[box.file].read_at(box.at, tensor.bytes));
       continue;
     }
     buffer.resize(bytes);
-    RETURN_IF_ERROR(files[box.file].read_at(box.at, buffer));
+    STOKER_RETURN_IF_ERROR(files[box.file].read_at(box.at, buffer));
     place(tensor, box, buffer, tensor.bytes);
   }
   return {};
 }
 
-// The run whose steps lie there, else the directory's name.
+// The run of existing steps there, otherwise the directory's name.
 std::string run_of(const Path& directory) {
   const auto steps = step_folders(directory);
   if (steps.ok() && !steps->empty()) {
@@ -166,7 +166,7 @@ std::string run_of(const Path& directory) {
 }
 
 Status save(const Path& target, Step step, const Tensors& tensors) {
-  Contents contents;
+  StepContents contents;
   contents.step = step;
   for (const auto& [name, tensor] : tensors)
     contents.parameters.push_back({name, tensor.dtype, tensor.shape, tensor.bytes});
@@ -174,9 +174,9 @@ Status save(const Path& target, Step step, const Tensors& tensors) {
   options.directory = target.has_parent_path() ? target.parent_path() : Path(".");
   options.run = run_of(options.directory);
   options.writer = "convert-" + random_name();
-  options.keep = 0;
-  OK_OR_RETURN(saver, Saver::create(std::move(options)));
-  RETURN_IF_ERROR(saver->save(contents));
+  options.keep_last = 0;
+  STOKER_ASSIGN_OR_RETURN(saver, Saver::create(std::move(options)));
+  STOKER_RETURN_IF_ERROR(saver->save(contents));
   return saver->finish(Deadline::after(std::chrono::hours(1)));
 }
 
@@ -185,28 +185,28 @@ Status save(const Path& target, Step step, const Tensors& tensors) {
 Result<Imported> import_step(const Path& source, const Path& target, Progress& progress) {
   const auto step = step_of_folder(target.filename().string());
   if (!step) {
-    return invalid("{}: is not the name of a step", printable(target.string()))
+    return invalid("{}: is not a valid step folder name", printable(target.string()))
         .cure("{}", shell_quote((target / "step-0").string()));
   }
-  if (path_exists(target)) return exists("{}: is there already", printable(target.string()));
-  OK_OR_RETURN(paths, files_of(source));
+  if (path_exists(target)) return exists("{}: already exists", printable(target.string()));
+  STOKER_ASSIGN_OR_RETURN(paths, files_of(source));
   Tensors tensors;
   std::vector<File> files;
   for (const Path& path : paths) {
-    RETURN_IF_ERROR(add_file(path, files.size(), tensors));
-    OK_OR_RETURN(file, File::open_read(path));
+    STOKER_RETURN_IF_ERROR(add_file(path, files.size(), tensors));
+    STOKER_ASSIGN_OR_RETURN(file, File::open_read(path));
     files.push_back(std::move(file));
   }
   for (const auto& [name, tensor] : tensors) {
-    RETURN_IF_ERROR(
+    STOKER_RETURN_IF_ERROR(
         check_boxes(format("{}: tensor '{}'", printable(source.string()), printable(name)), tensor));
   }
   Imported imported{tensors.size(), files.size(), 0};
   for (auto& [name, tensor] : tensors) {
-    RETURN_IF_ERROR(read_boxes(files, tensor, progress));
+    STOKER_RETURN_IF_ERROR(read_boxes(files, tensor, progress));
     imported.bytes += tensor.bytes.size();
   }
-  RETURN_IF_ERROR(save(target, *step, tensors));
+  STOKER_RETURN_IF_ERROR(save(target, *step, tensors));
   return imported;
 }
 

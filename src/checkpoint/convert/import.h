@@ -1,11 +1,11 @@
-// Safetensors files of other tools, sharded or not, as a step of Stoker. Used by `stoker checkpoint convert`.
+// Imports safetensors files of other tools, sharded or not, as a step. Used by `stoker checkpoint convert`.
 // Thread-safe: no state.
 #pragma once
 
-#include "base/progress.h"
-#include "base/status.h"
-#include "base/tensor_view.h"
-#include "base/text.h"
+#include "stoker/progress.h"
+#include "stoker/status.h"
+#include "stoker/tensor_view.h"
+#include "stoker/text.h"
 
 namespace stoker::checkpoint {
 
@@ -15,10 +15,10 @@ struct Imported {
   std::uint64_t bytes = 0;
 };
 
-/// Makes the step `target` ("<directory>/step-<n>") of the tensors in `source`: a .safetensors file, or a
-/// folder of them, whose DCP_SHARDING_INFO says where the pieces of a tensor belong. They become its part
-/// `model`, and are in memory meanwhile. Corrupt "<source>: tensor 'w': ..." when pieces leave a hole or
-/// overlap; exists when the step is there; invalid when `target` is not named so.
+/// Creates the step `target` ("<directory>/step-<n>") from the tensors in `source`: a .safetensors file, or a
+/// folder of them with DCP_SHARDING_INFO for the positions of pieces. They become part `model` and are held
+/// in memory meanwhile. Errors: corrupt "<source>: tensor 'w': ..." if pieces overlap or leave a gap; exists;
+/// invalid if `target` is not a step folder name.
 Result<Imported> import_step(const Path& source, const Path& target, Progress& progress);
 
 }  // namespace stoker::checkpoint

@@ -31,7 +31,7 @@ TEST(Numbers, every_type_keeps_its_value) {
   EXPECT_EQ(converted<std::uint64_t>(DType::u64, {1ull << 63}), (Numbers{9223372036854775808.0}));
 }
 
-// Bit patterns and values as in IEEE 754 binary16:
+// Bit patterns and values of IEEE 754 binary16:
 // https://en.wikipedia.org/wiki/Half-precision_floating-point_format
 TEST(Numbers, half_precision) {
   const auto numbers = converted<std::uint16_t>(DType::f16, {0x0000, 0x8000, 0x0001, 0x03ff, 0x0400, 0x3555,

@@ -6,11 +6,11 @@
 #include <limits>
 #include <map>
 
+#include "archive/safetensors.h"
 #include "base/json/json.h"
 #include "checkpoint/diff/numbers.h"
 #include "checkpoint/read/step_reader.h"
 #include "checkpoint/read/tensor_reader.h"
-#include "format/safetensors.h"
 
 namespace stoker::checkpoint {
 
@@ -26,7 +26,7 @@ Tensors by_name(const std::vector<TensorInfo>& list) {
   return tensors;
 }
 
-std::vector<ValueDiff> diff_values(const State& first, const State& second) {
+std::vector<ValueDiff> diff_values(const StateValues& first, const StateValues& second) {
   const auto one = parse_json<nlohmann::json>(first.to_json());
   const auto other = parse_json<nlohmann::json>(second.to_json());
   std::vector<ValueDiff> diffs;
@@ -44,22 +44,22 @@ std::vector<ValueDiff> diff_values(const State& first, const State& second) {
 
 Status stopped() { return cancelled("checkpoint diff: stopped"); }
 
-// One step, found good, ready to be read.
+// A verified step, open for reading.
 struct OpenStep {
-  Manifest manifest;
+  StepManifest manifest;
   TensorReader reader;
 };
 
 Result<OpenStep> open_step(const Path& folder, PartFilter parts, Progress& progress) {
-  OK_OR_RETURN(manifest, manifest_of_step(folder));
-  const std::vector<Damage> damages = verify_files(folder, manifest, parts, progress);
+  STOKER_ASSIGN_OR_RETURN(manifest, read_step_manifest(folder));
+  const std::vector<StepDamage> damages = verify_files(folder, manifest, parts, progress);
   if (progress.stop_requested()) return stopped();
   if (!damages.empty()) return damage_error(folder, damages);
-  OK_OR_RETURN(reader, TensorReader::open(folder, manifest));
+  STOKER_ASSIGN_OR_RETURN(reader, TensorReader::open(folder, manifest));
   return OpenStep{std::move(manifest), std::move(reader)};
 }
 
-// The sums behind a TensorDiff's norms.
+// Sums for the norms of a TensorDiff.
 struct Sums {
   double first = 0;
   double second = 0;
@@ -82,14 +82,14 @@ struct Sums {
   }
 };
 
-class Comparison {
+class StepComparison {
  public:
-  Comparison(const OpenStep& first, const OpenStep& second, Progress& progress)
+  StepComparison(const OpenStep& first, const OpenStep& second, Progress& progress)
       : first_(first), second_(second), progress_(progress) {}
 
-  Status compare(Part part, StepDiff& diff) {
-    const Tensors ones = by_name(first_.manifest.of(part));
-    const Tensors others = by_name(second_.manifest.of(part));
+  Status compare(StepPart part, StepDiff& diff) {
+    const Tensors ones = by_name(first_.manifest.tensors_of(part));
+    const Tensors others = by_name(second_.manifest.tensors_of(part));
     for (const auto& [name, tensor] : ones) {
       TensorDiff entry;
       entry.part = part;
@@ -97,7 +97,7 @@ class Comparison {
       entry.first = *tensor;
       if (const auto other = others.find(name); other != others.end()) {
         entry.second = *other->second;
-        RETURN_IF_ERROR(compare_numbers(entry));
+        STOKER_RETURN_IF_ERROR(compare_numbers(entry));
       } else {
         entry.change = TensorChange::only_in_first;
       }
@@ -115,12 +115,12 @@ class Comparison {
     return {};
   }
 
-  // The mean of a tensor's elements.
+  // Mean of a tensor's elements.
   static Result<double> mean_of(const OpenStep& step, const TensorInfo& tensor) {
     const auto count = static_cast<std::uint64_t>(element_count(tensor.shape));
     std::vector<std::byte> bytes(count * size_of(tensor.dtype));
     std::vector<double> numbers(count);
-    RETURN_IF_ERROR(step.reader.read(Part::model, tensor.name, 0, bytes));
+    STOKER_RETURN_IF_ERROR(step.reader.read(StepPart::model, tensor.name, 0, bytes));
     to_doubles(tensor.dtype, bytes, numbers);
     double sum = 0;
     for (const double number : numbers) sum += number;
@@ -130,7 +130,7 @@ class Comparison {
  private:
   Status compare_numbers(TensorDiff& entry) {
     if (entry.first.dtype != entry.second.dtype || entry.first.shape != entry.second.shape) {
-      entry.change = TensorChange::other_form;
+      entry.change = TensorChange::different_form;
       return {};
     }
     const DType dtype = entry.first.dtype;
@@ -143,8 +143,8 @@ class Comparison {
       const std::size_t bytes = count * size_of(dtype);
       const std::span<std::byte> one = std::span(first_bytes_).first(bytes);
       const std::span<std::byte> other = std::span(second_bytes_).first(bytes);
-      RETURN_IF_ERROR(first_.reader.read(entry.part, entry.name, at * size_of(dtype), one));
-      RETURN_IF_ERROR(second_.reader.read(entry.part, entry.name, at * size_of(dtype), other));
+      STOKER_RETURN_IF_ERROR(first_.reader.read(entry.part, entry.name, at * size_of(dtype), one));
+      STOKER_RETURN_IF_ERROR(second_.reader.read(entry.part, entry.name, at * size_of(dtype), other));
       is_same = is_same && std::memcmp(one.data(), other.data(), bytes) == 0;
       to_doubles(dtype, one, std::span(first_numbers_).first(count));
       to_doubles(dtype, other, std::span(second_numbers_).first(count));
@@ -172,21 +172,21 @@ class Comparison {
   std::vector<double> second_numbers_ = std::vector<double>(kChunkElements);
 };
 
-// The layers whose running statistics both steps have.
+// Layers with running statistics in both steps.
 Result<std::vector<BatchNormDiff>> diff_batch_norms(const OpenStep& first, const OpenStep& second) {
   constexpr std::string_view kMean = ".running_mean";
-  const Tensors ones = by_name(first.manifest.of(Part::model));
-  const Tensors others = by_name(second.manifest.of(Part::model));
+  const Tensors ones = by_name(first.manifest.tensors_of(StepPart::model));
+  const Tensors others = by_name(second.manifest.tensors_of(StepPart::model));
   std::vector<BatchNormDiff> diffs;
-  for (const TensorInfo& tensor : first.manifest.of(Part::model)) {
+  for (const TensorInfo& tensor : first.manifest.tensors_of(StepPart::model)) {
     if (!tensor.name.ends_with(kMean)) continue;
     BatchNormDiff diff{.layer = tensor.name.substr(0, tensor.name.size() - kMean.size())};
     const std::string variance = diff.layer + ".running_var";
     if (!ones.contains(variance) || !others.contains(variance) || !others.contains(tensor.name)) continue;
-    OK_OR_RETURN(first_mean, Comparison::mean_of(first, tensor));
-    OK_OR_RETURN(second_mean, Comparison::mean_of(second, *others.at(tensor.name)));
-    OK_OR_RETURN(first_variance, Comparison::mean_of(first, *ones.at(variance)));
-    OK_OR_RETURN(second_variance, Comparison::mean_of(second, *others.at(variance)));
+    STOKER_ASSIGN_OR_RETURN(first_mean, StepComparison::mean_of(first, tensor));
+    STOKER_ASSIGN_OR_RETURN(second_mean, StepComparison::mean_of(second, *others.at(tensor.name)));
+    STOKER_ASSIGN_OR_RETURN(first_variance, StepComparison::mean_of(first, *ones.at(variance)));
+    STOKER_ASSIGN_OR_RETURN(second_variance, StepComparison::mean_of(second, *others.at(variance)));
     diff.first_mean = first_mean;
     diff.second_mean = second_mean;
     diff.first_variance = first_variance;
@@ -214,15 +214,15 @@ std::uint64_t StepDiff::count(TensorChange change) const {
 Result<StepDiff> diff_steps(const Path& first, const Path& second, const StepDiffOptions& options,
                             Progress& progress) {
   const PartFilter parts{.model = true, .optimizer = options.with_optimizer};
-  OK_OR_RETURN(one, open_step(first, parts, progress));
-  OK_OR_RETURN(other, open_step(second, parts, progress));
+  STOKER_ASSIGN_OR_RETURN(one, open_step(first, parts, progress));
+  STOKER_ASSIGN_OR_RETURN(other, open_step(second, parts, progress));
   StepDiff diff;
   diff.state = diff_values(one.manifest.state, other.manifest.state);
   diff.hyper_parameters = diff_values(one.manifest.hyper_parameters, other.manifest.hyper_parameters);
-  Comparison comparison(one, other, progress);
-  for (const Part part : kParts)
-    if (parts.includes(part)) RETURN_IF_ERROR(comparison.compare(part, diff));
-  OK_OR_RETURN(batch_norms, diff_batch_norms(one, other));
+  StepComparison comparison(one, other, progress);
+  for (const StepPart part : kParts)
+    if (parts.includes(part)) STOKER_RETURN_IF_ERROR(comparison.compare(part, diff));
+  STOKER_ASSIGN_OR_RETURN(batch_norms, diff_batch_norms(one, other));
   diff.batch_norms = std::move(batch_norms);
   diff.first = std::move(one.manifest);
   diff.second = std::move(other.manifest);

@@ -11,7 +11,7 @@
 namespace stoker::checkpoint {
 namespace {
 
-// A step of a small model whose numbers a test may choose, saved by `world` ranks.
+// A step of a small model with chosen values, saved by `world` ranks.
 struct SmallStep {
   std::vector<float> weight = {3, 4, 0, 0, 0, 0};
   std::vector<float> mean = {1, 3};
@@ -19,7 +19,7 @@ struct SmallStep {
   std::vector<std::int64_t> seen = {7};
   Shape shape = {3, 2};
   bool has_seen = true;
-  State state;
+  StateValues state;
 
   void save(const Sandbox& box, std::int64_t step, int world) const {
     std::vector<std::thread> ranks;
@@ -27,7 +27,7 @@ struct SmallStep {
       ranks.emplace_back([&, rank] {
         auto saver = Saver::create(box.options(rank, world));
         ASSERT_TRUE(saver.ok()) << saver.status().to_string();
-        Contents contents;
+        StepContents contents;
         contents.step = Step{step};
         contents.parameters = {{"bn.running_mean", DType::f32, {2}, std::as_bytes(std::span(mean))},
                                {"bn.running_var", DType::f32, {2}, std::as_bytes(std::span(variance))},
@@ -64,7 +64,7 @@ class DiffSteps : public testing::Test {
   Sandbox box;
 };
 
-TEST_F(DiffSteps, the_same_numbers_are_the_same_however_many_ranks_saved_them) {
+TEST_F(DiffSteps, the_world_size_of_the_save_makes_no_difference) {
   box.save_well(1, {1});
   ToyModel model(100);
   const Sandbox other;
@@ -101,7 +101,7 @@ TEST_F(DiffSteps, norms_and_distance_of_a_changed_tensor) {
   EXPECT_DOUBLE_EQ(weight.relative(), 0.2);
 }
 
-TEST_F(DiffSteps, what_is_not_finite_is_counted_and_spoils_no_norm) {
+TEST_F(DiffSteps, non_finite_elements_are_counted_and_excluded_from_norms) {
   SmallStep second;
   second.weight = {3, std::numeric_limits<float>::quiet_NaN(), 1, 0,
                    0, std::numeric_limits<float>::infinity()};
@@ -117,31 +117,31 @@ TEST_F(DiffSteps, a_tensor_that_was_zero_has_no_relative_change) {
   EXPECT_TRUE(std::isinf(of(diff(first, {}), "fc.weight").relative()));
 }
 
-TEST_F(DiffSteps, other_shapes_and_missing_tensors_are_said) {
+TEST_F(DiffSteps, different_shapes_and_missing_tensors_are_reported) {
   SmallStep second;
   second.shape = {6};
   second.has_seen = false;
   const StepDiff found = diff({}, second);
-  EXPECT_EQ(of(found, "fc.weight").change, TensorChange::other_form);
+  EXPECT_EQ(of(found, "fc.weight").change, TensorChange::different_form);
   EXPECT_EQ(of(found, "fc.weight").second.shape, (Shape{6}));
   EXPECT_EQ(of(found, "seen").change, TensorChange::only_in_first);
 }
 
-TEST_F(DiffSteps, a_tensor_of_the_second_only) {
+TEST_F(DiffSteps, a_tensor_only_in_the_second) {
   SmallStep first;
   first.has_seen = false;
   EXPECT_EQ(of(diff(first, {}), "seen").change, TensorChange::only_in_second);
 }
 
-TEST_F(DiffSteps, the_optimizer_is_compared_when_asked) {
+TEST_F(DiffSteps, the_optimizer_is_compared_on_request) {
   SmallStep second;
   second.seen = {9};
   const TensorDiff step = of(diff({}, second, {.with_optimizer = true}), "state.fc.weight.step");
-  EXPECT_EQ(step.part, Part::optimizer);
+  EXPECT_EQ(step.part, StepPart::optimizer);
   EXPECT_EQ(step.largest, 2);
 }
 
-TEST_F(DiffSteps, batch_norms_and_state_stand_side_by_side) {
+TEST_F(DiffSteps, batch_norms_and_state_are_compared) {
   SmallStep first;
   first.state.set("epoch", std::int64_t{1});
   first.state.set("gone", true);
@@ -162,7 +162,7 @@ TEST_F(DiffSteps, batch_norms_and_state_stand_side_by_side) {
   EXPECT_THAT(values, testing::UnorderedElementsAre("epoch|1|2", "gone|true|", "new||\"text\""));
 }
 
-TEST_F(DiffSteps, damage_is_an_error_and_so_is_a_step_that_is_not_there) {
+TEST_F(DiffSteps, damaged_and_missing_steps_are_errors) {
   SmallStep{}.save(box, 1, 1);
   NoProgress progress;
   EXPECT_EQ(diff_steps(box.step(1), box.step(5), {}, progress).error().to_string(),

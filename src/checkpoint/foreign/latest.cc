@@ -7,17 +7,17 @@
 #include <tuple>
 
 #include "base/file.h"
-#include "checkpoint/catalog.h"
+#include "checkpoint/foreign/file_check.h"
 #include "checkpoint/foreign/hugging_face.h"
-#include "checkpoint/foreign/whole_file.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/read/catalog.h"
 
 namespace stoker::checkpoint {
 
 namespace {
 
 // One thing that may be a checkpoint, and how to look whether it is a whole one.
-struct Candidate {
+struct CheckpointCandidate {
   Path path;
   std::string kind;
   std::optional<std::int64_t> step;
@@ -25,36 +25,36 @@ struct Candidate {
   std::function<Status()> check;
 };
 
-// What tells that somebody still writes: size and time of a file, or of all files of a folder.
-struct Trace {
+// Detects an active writer: size and modification time of a file, or of all files of a folder.
+struct WriteFingerprint {
   std::uint64_t bytes = 0;
   std::int64_t changed = 0;
   std::uint64_t files = 0;
-  bool operator==(const Trace&) const = default;
+  bool operator==(const WriteFingerprint&) const = default;
 };
 
-void add_to(Trace& trace, const Path& path) {
+void add_to(WriteFingerprint& fingerprint, const Path& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return;
-  trace.bytes += S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
-  trace.changed =
-      std::max(trace.changed, std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
-  ++trace.files;
+  fingerprint.bytes += S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
+  fingerprint.changed =
+      std::max(fingerprint.changed, std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
+  ++fingerprint.files;
 }
 
-Trace trace_of(const Path& path) {
-  Trace trace;
-  add_to(trace, path);
+WriteFingerprint fingerprint_of(const Path& path) {
+  WriteFingerprint fingerprint;
+  add_to(fingerprint, path);
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return trace;
+  if (!std::filesystem::is_directory(path, error)) return fingerprint;
   for (std::filesystem::recursive_directory_iterator at(path, error), end; !error && at != end;
        at.increment(error)) {
-    add_to(trace, at->path());
+    add_to(fingerprint, at->path());
   }
-  return trace;
+  return fingerprint;
 }
 
-bool fits(const std::string& name, const LatestOptions& options) {
+bool matches(const std::string& name, const LatestOptions& options) {
   return options.match.empty() || ::fnmatch(options.match.c_str(), name.c_str(), FNM_PERIOD) == 0;
 }
 
@@ -84,12 +84,12 @@ std::optional<std::int64_t> step_in(std::string_view name) {
   return parse_number(digits, &step) ? std::optional(step) : std::nullopt;
 }
 
-// torch renames .metadata into place when all ranks have synced their files.
+// torch renames .metadata into place after all ranks have synced their files.
 Status check_dcp(const Path& folder) {
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(folder / ".metadata", error);
   if (error) return corrupt("{}: has no .metadata, which is written last", printable(folder.string()));
-  if (size == 0) return corrupt("{}: its .metadata is empty", printable(folder.string()));
+  if (size == 0) return corrupt("{}: .metadata is empty", printable(folder.string()));
   return {};
 }
 
@@ -99,18 +99,19 @@ bool is_dcp(const Path& folder) {
   return std::ranges::any_of(*names, [](const std::string& name) { return name.ends_with(".distcp"); });
 }
 
-std::optional<Candidate> candidate_of(const Path& folder, const std::string& name) {
+std::optional<CheckpointCandidate> candidate_of(const Path& folder, const std::string& name) {
   const Path path = folder / name;
-  if (const auto kind = kind_of_file(name); kind && !folder_exists(path)) {
-    return Candidate{path, std::string(to_text(*kind)), step_in(name), trace_of(path).changed,
-                     [path, kind] { return check_whole(path, *kind); }};
+  if (const auto kind = file_kind(name); kind && !folder_exists(path)) {
+    return CheckpointCandidate{path, std::string(to_text(*kind)), step_in(name), fingerprint_of(path).changed,
+                               [path, kind] { return check_complete(path, *kind); }};
   }
   if (!folder_exists(path) || !is_dcp(path)) return std::nullopt;
-  return Candidate{path, "dcp", step_in(name), trace_of(path).changed, [path] { return check_dcp(path); }};
+  return CheckpointCandidate{path, "dcp", step_in(name), fingerprint_of(path).changed,
+                             [path] { return check_dcp(path); }};
 }
 
-std::vector<Candidate> other_candidates(const Path& folder, const std::vector<std::string>& names) {
-  std::vector<Candidate> numbered;
+std::vector<CheckpointCandidate> other_candidates(const Path& folder, const std::vector<std::string>& names) {
+  std::vector<CheckpointCandidate> numbered;
   for (const std::string& name : names) {
     const auto number = number_after(name, "checkpoint-");
     const Path path = folder / name;
@@ -118,31 +119,31 @@ std::vector<Candidate> other_candidates(const Path& folder, const std::vector<st
       numbered.push_back(
           {path, "hugging face", number, *number, [path] { return check_hugging_face(path); }});
   }
-  std::vector<Candidate>& all = numbered;
+  std::vector<CheckpointCandidate>& all = numbered;
   if (numbered.empty()) {
     for (const std::string& name : names) {
       if (auto candidate = candidate_of(folder, name)) all.push_back(std::move(*candidate));
     }
   }
-  std::ranges::sort(all, [](const Candidate& a, const Candidate& b) {
+  std::ranges::sort(all, [](const CheckpointCandidate& a, const CheckpointCandidate& b) {
     return std::tie(a.changed, a.path) > std::tie(b.changed, b.path);
   });
   return all;
 }
 
-// Watches what changed a short time ago until it has held still for long enough.
-Status hold_still(const Candidate& candidate, const Trace& before, const LatestOptions& options, Clock& clock,
-                  Progress& progress) {
-  constexpr auto kGlance = std::chrono::milliseconds(50);
-  const auto is_same = [&] { return trace_of(candidate.path) == before; };
-  const Status changes = invalid("{}: changed while it was looked at: it is still being written",
+// Waits until a recently changed candidate has been unchanged for the settle time.
+Status wait_until_stable(const CheckpointCandidate& candidate, const WriteFingerprint& before,
+                         const LatestOptions& options, Clock& clock, Progress& progress) {
+  constexpr auto kPollInterval = std::chrono::milliseconds(50);
+  const auto is_same = [&] { return fingerprint_of(candidate.path) == before; };
+  const Status changes = invalid("{}: changed while being checked: it is still being written",
                                  printable(candidate.path.string()));
   const std::int64_t age = clock.wall().time_since_epoch().count() - before.changed;
-  // A time in the future is another machine's clock.
+  // A time in the future comes from another machine's clock.
   Duration left = options.settle - Duration(std::clamp<std::int64_t>(age, 0, options.settle.count()));
-  for (; left > Duration::zero() && is_same(); left -= kGlance) {
+  for (; left > Duration::zero() && is_same(); left -= kPollInterval) {
     if (progress.stop_requested()) return cancelled("checkpoint latest: stopped");
-    clock.sleep(std::min<Duration>(left, kGlance));
+    clock.sleep(std::min<Duration>(left, kPollInterval));
   }
   return is_same() ? Status() : changes;
 }
@@ -159,8 +160,8 @@ Result<Latest> latest_step(const Path& folder, std::vector<Step> steps, const La
   std::ranges::reverse(steps);
   for (const Step step : steps) {
     const Path path = folder / step_folder_name(step);
-    if (!fits(path.filename().string(), options)) continue;
-    OK_OR_RETURN(info, look_at_step(folder, step, Depth::bytes, progress));
+    if (!matches(path.filename().string(), options)) continue;
+    STOKER_ASSIGN_OR_RETURN(info, inspect_step(folder, step, Depth::bytes, progress));
     if (info.state != StepState::valid) {
       latest.skipped.push_back({path, info.why});
       continue;
@@ -177,7 +178,7 @@ Result<Latest> latest_step(const Path& folder, std::vector<Step> steps, const La
 
 Result<Latest> find_latest(const Path& folder, const LatestOptions& options, Clock& clock,
                            Progress& progress) {
-  OK_OR_RETURN(steps, step_folders(folder));
+  STOKER_ASSIGN_OR_RETURN(steps, step_folders(folder));
   if (!steps.empty()) return latest_step(folder, std::move(steps), options, progress);
   Latest latest;
   auto names = list_directory(folder);
@@ -185,11 +186,12 @@ Result<Latest> find_latest(const Path& folder, const LatestOptions& options, Clo
     if (names.error().code() == Code::not_found) return latest;
     return std::move(names).error();
   }
-  std::erase_if(*names, [&](const std::string& name) { return is_temporary(name) || !fits(name, options); });
-  for (Candidate& candidate : other_candidates(folder, *names)) {
-    const Trace before = trace_of(candidate.path);
+  std::erase_if(*names,
+                [&](const std::string& name) { return is_temporary(name) || !matches(name, options); });
+  for (CheckpointCandidate& candidate : other_candidates(folder, *names)) {
+    const WriteFingerprint before = fingerprint_of(candidate.path);
     Status status = candidate.check();
-    if (status.ok()) status = hold_still(candidate, before, options, clock, progress);
+    if (status.ok()) status = wait_until_stable(candidate, before, options, clock, progress);
     if (status.code() == Code::cancelled) return status;
     if (!status.ok()) {
       latest.skipped.push_back({candidate.path, without_folder(candidate.path, status)});

@@ -1,37 +1,37 @@
-// The newest checkpoint of a folder that is whole, whoever wrote it: Stoker's steps, Hugging Face's
-// checkpoint-N folders, torch's distributed checkpoints, single files. Used by `stoker checkpoint latest`,
-// by chains, and by the Python module. Thread-safe: no state.
+// Finds the newest complete checkpoint of a folder in any supported format: Stoker's steps, Hugging Face's
+// checkpoint-N folders, torch's distributed checkpoints, single files. Used by `stoker checkpoint latest`, by
+// chains and by the Python module. Thread-safe: no state.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/progress.h"
-#include "base/status.h"
-#include "base/time.h"
-#include "checkpoint/checkpoint.h"
+#include "stoker/checkpoint.h"
+#include "stoker/progress.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::checkpoint {
 
 struct LatestOptions {
-  std::string match;  ///< only names that fit this pattern (as a shell's); empty: all
-  /// What changed a shorter time ago is watched for so long: it may still be written.
+  std::string match;  ///< only names that match this glob pattern; empty: all
+  /// A candidate changed more recently than this is watched for this time: it may still be being written.
   Duration settle = std::chrono::seconds(2);
 };
 
-/// What find_latest() found.
+/// Result of find_latest().
 struct Latest {
   std::optional<Path> path;
   std::string kind;  ///< "stoker", "hugging face", "dcp", "torch", "keras", "hdf5", "safetensors"
-  std::optional<std::int64_t> step;  ///< where the name has one
-  std::vector<SkippedStep> skipped;  ///< newer ones, and why each is not whole
+  std::optional<std::int64_t> step;  ///< if the name has one
+  std::vector<SkippedStep> skipped;  ///< newer candidates and the reason for each
 };
 
-/// Looks at the candidates from the newest on. Stoker's steps are read and checked byte by byte, other
-/// people's must be complete, open, and hold still. If there are steps of Stoker, nothing else is looked at;
-/// else if there are checkpoint-N folders, only these. Nothing found is no error, nor is a missing folder;
-/// cancelled when `progress` asks to stop.
+/// Checks the candidates from the newest on. Stoker's steps are verified byte by byte; other formats must be
+/// complete and unchanged. If there are Stoker steps, only these are considered; otherwise, if there are
+/// checkpoint-N folders, only these. An empty result or a missing folder is not an error. Cancelled if
+/// `progress` requests a stop.
 Result<Latest> find_latest(const Path& folder, const LatestOptions& options, Clock& clock,
                            Progress& progress);
 

@@ -1,4 +1,4 @@
-// Other people's checkpoints: whole ones are found, cut ones passed over with the reason.
+// Checkpoints of other programs: complete ones are found, truncated ones skipped with a reason.
 #include "checkpoint/foreign/latest.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/foreign/whole_file.h"
+#include "checkpoint/foreign/file_check.h"
 #include "checkpoint/sandbox.h"
 
 namespace stoker::checkpoint {
@@ -22,7 +22,7 @@ std::string number(std::uint64_t value, int bytes) {
   return text;
 }
 
-// A zip archive of one stored member.
+// A zip archive with one stored member.
 std::string zip_of(const std::string& name, const std::string& content) {
   const std::string sizes = number(0, 4) + number(content.size(), 4) + number(content.size(), 4);
   const std::string common =
@@ -40,7 +40,7 @@ std::string safetensors_of(std::size_t bytes) {
   return number(header.size(), 8) + header + std::string(bytes, 'w');
 }
 
-// A superblock of version 0, of a file of that length.
+// A version 0 superblock of a file of this length.
 std::string hdf5_of(std::size_t bytes) {
   std::string start = std::string("\x89HDF\r\n\x1a\n") + std::string(5, '\0') + "\x08\x08" +
                       std::string(9, '\0') + number(0, 8) + number(~0ull, 8) + number(bytes, 8);
@@ -50,7 +50,7 @@ std::string hdf5_of(std::size_t bytes) {
 
 class FindLatest : public testing::Test {
  protected:
-  // Each file a second older than the one before.
+  // Each file is a second older than the previous one.
   void put(const std::string& name, const std::string& content) {
     const Path path = folder / name;
     ASSERT_TRUE(make_directories(path.parent_path()).ok());
@@ -62,7 +62,7 @@ class FindLatest : public testing::Test {
     ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
     ++turn_;
   }
-  // "<name> <kind> <step>", or "none"; what was passed over goes to `skipped`.
+  // "<name> <kind> <step>", or "none"; skipped candidates go to `skipped`.
   std::string find(LatestOptions options = {}) {
     NoProgress progress;
     const auto latest = find_latest(folder.path(), options, clock, progress);
@@ -82,7 +82,7 @@ class FindLatest : public testing::Test {
   int turn_ = 0;
 };
 
-TEST_F(FindLatest, nothing_is_no_error) {
+TEST_F(FindLatest, nothing_found_is_not_an_error) {
   EXPECT_EQ(find(), "none");
   EXPECT_THAT(skipped, IsEmpty());
   put("notes.txt", "x");
@@ -92,7 +92,7 @@ TEST_F(FindLatest, nothing_is_no_error) {
   EXPECT_THAT(skipped, IsEmpty());
 }
 
-TEST_F(FindLatest, the_newest_whole_file_of_each_format) {
+TEST_F(FindLatest, finds_the_newest_complete_file_of_each_format) {
   put("empty.pt", "");
   put("cut.pt", zip_of("archive/data.pkl", "pickle").substr(0, 60));
   put("other.pt", zip_of("readme", "text"));
@@ -103,18 +103,18 @@ TEST_F(FindLatest, the_newest_whole_file_of_each_format) {
   EXPECT_EQ(find(), "epoch=3-step=1200.ckpt torch 1200");
   EXPECT_THAT(skipped, ElementsAre("empty.pt: is empty", testing::StartsWith("cut.pt: "),
                                    "other.pt: is a zip archive without data.pkl",
-                                   "legacy.pt: is a bare pickle, which does not tell whether it is complete",
-                                   "text.ckpt: is not what torch.save writes"));
+                                   "legacy.pt: is a plain pickle, which cannot be checked for completeness",
+                                   "text.ckpt: is not a file written by torch.save"));
   EXPECT_EQ(find({.match = "old*.pt"}), "older.pt torch -1");
   EXPECT_EQ(find({.match = "*.h5"}), "none");
 }
 
-TEST_F(FindLatest, hdf5_files_tell_their_length) {
+TEST_F(FindLatest, truncated_hdf5_files_are_detected) {
   put("cut.h5", hdf5_of(200).substr(0, 150));
   put("not.h5", std::string(100, 'x'));
   put("whole.h5", hdf5_of(200));
   EXPECT_EQ(find(), "whole.h5 hdf5 -1");
-  EXPECT_THAT(skipped, ElementsAre("cut.h5: is 150 bytes long, its superblock says 200 (cut off)",
+  EXPECT_THAT(skipped, ElementsAre("cut.h5: is 150 bytes long, expected 200 (truncated)",
                                    "not.h5: is not an HDF5 file"));
 }
 
@@ -130,13 +130,13 @@ TEST_F(FindLatest, safetensors_and_keras) {
 
 class HuggingFace : public FindLatest {
  protected:
-  void trainer_state(int step, int told) {
-    put(format("checkpoint-{}/trainer_state.json", step), format("{{\"global_step\": {}}}", told));
+  void trainer_state(int step, int recorded) {
+    put(format("checkpoint-{}/trainer_state.json", step), format("{{\"global_step\": {}}}", recorded));
   }
 };
 
-TEST_F(HuggingFace, folders_go_by_their_number_and_each_file_counts) {
-  put("model.safetensors", safetensors_of(10));  // what the training left at its end
+TEST_F(HuggingFace, folders_are_ordered_by_number_and_every_file_is_required) {
+  put("model.safetensors", safetensors_of(10));  // written at the end of the training
   put("checkpoint-1000/model.safetensors", safetensors_of(10));
   put("checkpoint-900/model.safetensors", safetensors_of(10).substr(0, 60));
   trainer_state(900, 900);
@@ -157,18 +157,18 @@ TEST_F(HuggingFace, folders_go_by_their_number_and_each_file_counts) {
                                    testing::HasSubstr("checkpoint-900: model.safetensors: is 60 bytes long"),
                                    "checkpoint-800: model-00002-of-00002.safetensors: is missing",
                                    testing::StartsWith("checkpoint-700: optimizer.pt: "),
-                                   "checkpoint-600: trainer_state.json: is the one of step 500"));
+                                   "checkpoint-600: trainer_state.json: belongs to step 500"));
 }
 
-TEST_F(HuggingFace, an_index_leads_nowhere_else) {
+TEST_F(HuggingFace, an_index_must_not_name_files_elsewhere) {
   put("checkpoint-1/model.safetensors.index.json", R"({"weight_map": {"a": "../x.safetensors"}})");
   trainer_state(1, 1);
   EXPECT_EQ(find(), "none");
   EXPECT_THAT(skipped,
-              ElementsAre("checkpoint-1: model.safetensors.index.json: 'a' lies in '../x.safetensors'"));
+              ElementsAre("checkpoint-1: model.safetensors.index.json: 'a' is in '../x.safetensors'"));
 }
 
-TEST_F(FindLatest, distributed_checkpoints_are_those_with_metadata) {
+TEST_F(FindLatest, distributed_checkpoints_need_metadata) {
   put("step10/__0_0.distcp", "x");
   put("step5/__0_0.distcp", "x");
   put("step5/.metadata", "x");
@@ -178,7 +178,7 @@ TEST_F(FindLatest, distributed_checkpoints_are_those_with_metadata) {
   EXPECT_THAT(skipped, ElementsAre("step10: has no .metadata, which is written last"));
 }
 
-// A clock whose naps let somebody else write.
+// A clock whose sleeps let another writer change the file.
 class BusyClock final : public Clock {
  public:
   explicit BusyClock(Path file) : file_(std::move(file)) {}
@@ -194,7 +194,7 @@ class BusyClock final : public Clock {
   Duration slept_{0};
 };
 
-TEST_F(FindLatest, what_is_still_being_written_is_passed_over) {
+TEST_F(FindLatest, files_being_written_are_skipped) {
   put("new.safetensors", safetensors_of(50));
   put("old.safetensors", safetensors_of(50));
   BusyClock busy(folder / "new.safetensors");
@@ -204,10 +204,10 @@ TEST_F(FindLatest, what_is_still_being_written_is_passed_over) {
   ASSERT_TRUE(latest.ok());
   EXPECT_EQ(latest->path, folder / "old.safetensors");
   ASSERT_EQ(latest->skipped.size(), 1u);
-  EXPECT_EQ(latest->skipped[0].why, "changed while it was looked at: it is still being written");
+  EXPECT_EQ(latest->skipped[0].why, "changed while being checked: it is still being written");
 }
 
-TEST_F(FindLatest, steps_of_stoker_are_read_to_the_last_byte) {
+TEST_F(FindLatest, stoker_steps_are_verified_completely) {
   const Sandbox box(folder / "ckpt");
   box.save_well(1, {9, 10});
   const Path file = box.file(10, 0);
@@ -224,22 +224,22 @@ TEST_F(FindLatest, steps_of_stoker_are_read_to_the_last_byte) {
   EXPECT_THAT(latest->skipped[0].why, testing::HasSubstr("damaged between bytes"));
 }
 
-TEST(WholeFile, newer_superblocks_tell_their_length_and_their_writer) {
+TEST(WholeFile, newer_superblocks_record_length_and_open_writer) {
   const TempDirectory folder;
   const auto check = [&](int version, char flags, std::uint64_t end) {
     std::string file = std::string("\x89HDF\r\n\x1a\n") + static_cast<char>(version) + "\x08\x08" + flags +
                        number(0, 8) + number(~0ull, 8) + number(end, 8);
     file.resize(100, '\0');
     EXPECT_TRUE(write_file(folder / "f.h5", file).ok());
-    std::string text = check_whole(folder / "f.h5", FileKind::hdf5).to_string();
+    std::string text = check_complete(folder / "f.h5", FileKind::hdf5).to_string();
     const std::string prefix = (folder / "f.h5").string() + ": ";
     return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
   };
   EXPECT_EQ(check(2, 0, 100), "ok");
-  EXPECT_EQ(check(2, 0, 101), "is 100 bytes long, its superblock says 101 (cut off)");
+  EXPECT_EQ(check(2, 0, 101), "is 100 bytes long, expected 101 (truncated)");
   EXPECT_EQ(check(3, 0, 100), "ok");
   EXPECT_EQ(check(3, 1, 100), "was not closed by the program that wrote it");
-  EXPECT_EQ(check(9, 0, 100), "has an HDF5 superblock of version 9");
+  EXPECT_EQ(check(9, 0, 100), "HDF5 superblock version 9 is not supported");
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 #include <array>
 #include <map>
 
+#include "archive/safetensors.h"
 #include "base/file.h"
-#include "checkpoint/catalog.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/read/catalog.h"
 #include "checkpoint/read/step_reader.h"
-#include "format/safetensors.h"
+#include "stoker/checkpoint.h"
 
 namespace stoker::checkpoint {
 
@@ -21,7 +21,7 @@ std::string shape_text(const Shape& shape) {
   return text + "]";
 }
 
-// Collects what differs; shows the first ten.
+// Collects differences; the text lists the first ten.
 class Differences {
  public:
   template <typename... Args>
@@ -43,10 +43,10 @@ class Differences {
 Result<Views> by_name(const std::vector<MutableTensorView>& targets) {
   Views views;
   for (const MutableTensorView& view : targets) {
-    const auto bytes = formats::tensor_bytes(view.dtype, view.shape);
+    const auto bytes = archive::tensor_bytes(view.dtype, view.shape);
     if (!bytes || *bytes != view.data.size()) {
-      return invalid("checkpoint: tensor '{}': has {} bytes, shape and dtype need {}", printable(view.name),
-                     view.data.size(), bytes.value_or(0));
+      return invalid("checkpoint: tensor '{}': has {} bytes, but shape and dtype require {}",
+                     printable(view.name), view.data.size(), bytes.value_or(0));
     }
     if (!views.emplace(view.name, &view).second) {
       return invalid("checkpoint: tensor '{}' appears twice", printable(view.name));
@@ -55,11 +55,12 @@ Result<Views> by_name(const std::vector<MutableTensorView>& targets) {
   return views;
 }
 
-// Names that begin as one of `may_lack` may be on one side only.
+// Names with one of the `optional_prefixes` may be missing on either side.
 void compare(const std::vector<TensorInfo>& stored, const Views& views,
-             const std::vector<std::string>& may_lack, Differences& differences) {
+             const std::vector<std::string>& optional_prefixes, Differences& differences) {
   const auto may_be_missing = [&](std::string_view name) {
-    return std::ranges::any_of(may_lack, [&](const std::string& begin) { return name.starts_with(begin); });
+    return std::ranges::any_of(optional_prefixes,
+                               [&](const std::string& begin) { return name.starts_with(begin); });
   };
   std::map<std::string_view, const TensorInfo*> names;
   for (const TensorInfo& tensor : stored) {
@@ -67,12 +68,12 @@ void compare(const std::vector<TensorInfo>& stored, const Views& views,
     const auto found = views.find(tensor.name);
     if (found == views.end()) {
       if (may_be_missing(tensor.name)) continue;
-      differences.add("'{}' is in the checkpoint only", printable(tensor.name));
+      differences.add("'{}' is only in the checkpoint", printable(tensor.name));
     } else if (found->second->dtype != tensor.dtype) {
-      differences.add("'{}' is {}, in the checkpoint {}", tensor.name, to_text(found->second->dtype),
+      differences.add("'{}' is {}, but {} in the checkpoint", tensor.name, to_text(found->second->dtype),
                       to_text(tensor.dtype));
     } else if (found->second->shape != tensor.shape) {
-      differences.add("'{}' has shape {}, in the checkpoint {}", tensor.name,
+      differences.add("'{}' has shape {}, but {} in the checkpoint", tensor.name,
                       shape_text(found->second->shape), shape_text(tensor.shape));
     }
   }
@@ -82,15 +83,15 @@ void compare(const std::vector<TensorInfo>& stored, const Views& views,
   }
 }
 
-// What is to be filled of one tensor.
-struct Target {
+// Destination for one tensor.
+struct LoadTarget {
   const MutableTensorView* rows;
   std::int64_t first_row;
 };
-using Wanted = std::array<std::map<std::string_view, Target>, 2>;  // by Part
+using TargetsByPart = std::array<std::map<std::string_view, LoadTarget>, 2>;  // by Part
 
-// Where the rows of a piece go that the target has too.
-Destination place_of(const Piece& piece, const Target& target) {
+// Destination of the rows of a piece that are also in the target.
+Destination place_of(const Piece& piece, const LoadTarget& target) {
   if (piece.shape.empty()) return {target.rows->data.data(), 0, piece.end - piece.begin};
   const std::int64_t from = std::max(piece.first_row, target.first_row);
   const std::int64_t until =
@@ -102,11 +103,11 @@ Destination place_of(const Piece& piece, const Target& target) {
           static_cast<std::uint64_t>(until - piece.first_row) * row_bytes};
 }
 
-Destinations places_of(const Manifest& manifest, const Wanted& wanted) {
+Destinations places_of(const StepManifest& manifest, const TargetsByPart& wanted) {
   Destinations all;
-  for (const ShardFile& file : manifest.files) {
+  for (const TensorFile& file : manifest.files) {
     std::vector<Destination>& places = all.emplace_back();
-    const auto& part = wanted[static_cast<std::size_t>(part_of_path(file.path).value_or(Part::model))];
+    const auto& part = wanted[static_cast<std::size_t>(part_of_path(file.path).value_or(StepPart::model))];
     for (const Piece& piece : file.pieces) {
       const auto found = part.find(piece.name);
       places.push_back(found == part.end() ? Destination{} : place_of(piece, found->second));
@@ -115,13 +116,15 @@ Destinations places_of(const Manifest& manifest, const Wanted& wanted) {
   return all;
 }
 
-Status read_wanted(const Path& folder, const Manifest& manifest, const Wanted& wanted, Progress& progress) {
-  const std::vector<Damage> damages = read_files(folder, manifest, places_of(manifest, wanted), progress);
-  if (progress.stop_requested()) return cancelled("{}: stopped while reading", printable(folder.string()));
+Status read_wanted(const Path& folder, const StepManifest& manifest, const TargetsByPart& wanted,
+                   Progress& progress) {
+  const std::vector<StepDamage> damages = read_files(folder, manifest, places_of(manifest, wanted), progress);
+  if (progress.stop_requested())
+    return cancelled("{}: interrupted while reading", printable(folder.string()));
   return damages.empty() ? Status() : damage_error(folder, damages);
 }
 
-// Whether the tensor is in the step and the target's rows are rows of it.
+// Whether the tensor is in the step and contains the target's rows.
 Status check_target(const Path& folder, const std::map<std::string_view, const TensorInfo*>& stored,
                     const RowTarget& target) {
   const auto entry = stored.find(target.rows.name);
@@ -137,13 +140,13 @@ Status check_target(const Path& folder, const std::map<std::string_view, const T
   const std::int64_t rows = has.empty() ? 0 : has[0];
   const std::int64_t most = whole.empty() ? 0 : whole[0];
   const bool is_inside = target.first_row >= 0 && target.first_row <= most && rows <= most - target.first_row;
-  const auto bytes = formats::tensor_bytes(target.rows.dtype, has);
+  const auto bytes = archive::tensor_bytes(target.rows.dtype, has);
   if (is_alike && is_inside && bytes == target.rows.data.size()) return {};
   return invalid("{}: is {} {} in the checkpoint, not {} {} from row {}", where, to_text(found->dtype),
                  shape_text(whole), to_text(target.rows.dtype), shape_text(has), target.first_row);
 }
 
-Loaded describe(const Path& folder, const Loader& loader, Manifest& manifest) {
+Loaded describe(const Path& folder, const LoadingRank& loader, StepManifest& manifest) {
   Loaded loaded{folder,
                 manifest.step,
                 manifest.world_size,
@@ -159,12 +162,12 @@ Loaded describe(const Path& folder, const Loader& loader, Manifest& manifest) {
   return loaded;
 }
 
-// Targets that no tensor of the step fills.
-std::vector<std::string> lacking(const Manifest& manifest, Wanted wanted) {
+// Targets without a tensor in the step.
+std::vector<std::string> missing_targets(const StepManifest& manifest, TargetsByPart wanted) {
   std::vector<std::string> names;
-  for (const Part part : kParts) {
+  for (const StepPart part : kParts) {
     auto& targets = wanted[static_cast<std::size_t>(part)];
-    for (const TensorInfo& tensor : manifest.of(part)) targets.erase(tensor.name);
+    for (const TensorInfo& tensor : manifest.tensors_of(part)) targets.erase(tensor.name);
     for (const auto& [name, target] : targets) names.emplace_back(name);
   }
   return names;
@@ -172,54 +175,55 @@ std::vector<std::string> lacking(const Manifest& manifest, Wanted wanted) {
 
 }  // namespace
 
-Result<Loaded> load(const Path& folder, const Loader& loader, const Targets& targets) {
-  OK_OR_RETURN(manifest, manifest_of_step(folder));
-  OK_OR_RETURN(model, by_name(targets.model));
-  OK_OR_RETURN(optimizer, by_name(targets.optimizer));
+Result<Loaded> load(const Path& folder, const LoadingRank& loader, const Targets& targets) {
+  STOKER_ASSIGN_OR_RETURN(manifest, read_step_manifest(folder));
+  STOKER_ASSIGN_OR_RETURN(model, by_name(targets.model));
+  STOKER_ASSIGN_OR_RETURN(optimizer, by_name(targets.optimizer));
   const std::array<Views, 2> views = {std::move(model), std::move(optimizer)};
   const PartFilter parts{.model = true, .optimizer = targets.with_optimizer};
   Differences differences;
-  for (const Part part : kParts) {
+  for (const StepPart part : kParts) {
     if (!parts.includes(part)) continue;
-    const bool is_optimizer = part == Part::optimizer;
-    compare(manifest.of(part), views[static_cast<std::size_t>(part)],
-            is_optimizer ? targets.may_lack : std::vector<std::string>(), differences);
+    const bool is_optimizer = part == StepPart::optimizer;
+    compare(manifest.tensors_of(part), views[static_cast<std::size_t>(part)],
+            is_optimizer ? targets.optional_prefixes : std::vector<std::string>(), differences);
   }
-  RETURN_IF_ERROR(differences.status(folder));
-  // After this point every piece has a place of the right size.
-  Wanted wanted;
-  for (const Part part : kParts) {
+  STOKER_RETURN_IF_ERROR(differences.status(folder));
+  // From here on every piece has a destination of the right size.
+  TargetsByPart wanted;
+  for (const StepPart part : kParts) {
     if (!parts.includes(part)) continue;
     const std::size_t p = static_cast<std::size_t>(part);
-    for (const auto& [name, view] : views[p]) wanted[p].emplace(name, Target{view, 0});
+    for (const auto& [name, view] : views[p]) wanted[p].emplace(name, LoadTarget{view, 0});
   }
   NoProgress progress;
-  RETURN_IF_ERROR(read_wanted(folder, manifest, wanted, progress));
+  STOKER_RETURN_IF_ERROR(read_wanted(folder, manifest, wanted, progress));
   Loaded loaded = describe(folder, loader, manifest);
-  loaded.lacked = lacking(manifest, wanted);
+  loaded.missing = missing_targets(manifest, wanted);
   return loaded;
 }
 
 Status read_rows(const Path& folder, const std::vector<RowTarget>& targets, Progress& progress) {
-  OK_OR_RETURN(manifest, manifest_of_step(folder));
+  STOKER_ASSIGN_OR_RETURN(manifest, read_step_manifest(folder));
   std::array<std::map<std::string_view, const TensorInfo*>, 2> stored;
-  for (const Part part : kParts) {
+  for (const StepPart part : kParts) {
     const std::size_t p = static_cast<std::size_t>(part);
-    for (const TensorInfo& tensor : manifest.of(part)) stored[p].emplace(tensor.name, &tensor);
+    for (const TensorInfo& tensor : manifest.tensors_of(part)) stored[p].emplace(tensor.name, &tensor);
   }
-  Wanted wanted;
+  TargetsByPart wanted;
   for (const RowTarget& target : targets) {
-    const std::size_t p = static_cast<std::size_t>(target.is_optimizer ? Part::optimizer : Part::model);
-    RETURN_IF_ERROR(check_target(folder, stored[p], target));
-    if (!wanted[p].emplace(target.rows.name, Target{&target.rows, target.first_row}).second) {
+    const std::size_t p =
+        static_cast<std::size_t>(target.is_optimizer ? StepPart::optimizer : StepPart::model);
+    STOKER_RETURN_IF_ERROR(check_target(folder, stored[p], target));
+    if (!wanted[p].emplace(target.rows.name, LoadTarget{&target.rows, target.first_row}).second) {
       return invalid("checkpoint: tensor '{}' appears twice", printable(target.rows.name));
     }
   }
   return read_wanted(folder, manifest, wanted, progress);
 }
 
-Result<Loaded> load_latest(const Path& directory, const Loader& loader, const Targets& targets) {
-  OK_OR_RETURN(steps, step_folders(directory));
+Result<Loaded> load_latest(const Path& directory, const LoadingRank& loader, const Targets& targets) {
+  STOKER_ASSIGN_OR_RETURN(steps, step_folders(directory));
   std::vector<SkippedStep> skipped;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const Path folder = directory / step_folder_name(*step);

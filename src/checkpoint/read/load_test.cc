@@ -1,4 +1,4 @@
-// Damages every kind of file of a step in every way, and asks load and verify what they say.
+// Damages every kind of file of a step in every way, and checks the errors of load and verify.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kShard1 = "model/shard-00001-model-00001-of-00001.safetensors";
 constexpr const char* kShard2 = "model/shard-00002-model-00001-of-00001.safetensors";
 
-// A box with steps 1 and 2 of two ranks, made once and copied: saving syncs, copying does not.
+// A sandbox with steps 1 and 2 of two ranks, saved once and copied: saving syncs, copying does not.
 class Load : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -69,7 +69,7 @@ TEST_F(Load, a_flipped_bit_in_data_is_found_and_its_tensor_named) {
   EXPECT_EQ(code, Code::corrupt);
 }
 
-// One bit at the beginning, in the middle and at the end of each file that a step is made of.
+// One bit at the beginning, in the middle and at the end of each file of a step.
 TEST_F(Load, a_flipped_bit_in_each_file_is_named_with_file_tensor_and_rank) {
   int files = 0;
   for (const int rank : {0, 1}) {
@@ -114,32 +114,31 @@ TEST_F(Load, a_flipped_bit_in_the_header_is_found_by_its_block) {
   EXPECT_THAT(problem(), testing::StartsWith(format("{}: damaged between bytes 0 and ", kShard1)));
 }
 
-TEST_F(Load, cut_off_and_grown_files_are_named) {
+TEST_F(Load, truncated_and_grown_files_are_named) {
   const std::uint64_t size = std::filesystem::file_size(box.file(2, 0));
   cut(box.file(2, 0), size - 1);
-  EXPECT_EQ(problem(), format("{}: is {} bytes long, expected {} (cut off)", kShard1, size - 1, size));
+  EXPECT_EQ(problem(), format("{}: is {} bytes long, expected {} (truncated)", kShard1, size - 1, size));
   cut(box.file(2, 0), 0);
-  EXPECT_EQ(problem(), format("{}: is 0 bytes long, expected {} (cut off)", kShard1, size));
+  EXPECT_EQ(problem(), format("{}: is 0 bytes long, expected {} (truncated)", kShard1, size));
   cut(box.file(2, 0), size + 1);
   EXPECT_EQ(problem(), format("{}: is {} bytes long, expected {}", kShard1, size + 1, size));
 }
 
-TEST_F(Load, a_file_that_does_not_belong_there_is_refused) {
+TEST_F(Load, an_extra_file_is_rejected) {
   std::filesystem::copy_file(box.file(2, 0), box.step(2) / "model/extra.safetensors");
-  EXPECT_EQ(
-      problem(),
-      "model/extra.safetensors: does not belong to this checkpoint, though other readers would open it");
+  EXPECT_EQ(problem(),
+            "model/extra.safetensors: does not belong to this checkpoint, but other readers would open it");
   ASSERT_TRUE(rename_path(box.step(2) / "model/extra.safetensors", box.step(2) / "model/notes.txt").ok());
   EXPECT_EQ(problem(), "ok");
 }
 
-TEST_F(Load, a_file_of_another_save_is_refused_by_name) {
+TEST_F(Load, a_file_from_a_different_save_is_rejected) {
   std::filesystem::copy_file(box.file(1, 1), box.file(2, 1),
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_EQ(problem(), format("{}: belongs to another save (run-a/1/1.0, expected run-a/1/2.0)", kShard2));
 }
 
-TEST_F(Load, two_files_exchanged_are_found) {
+TEST_F(Load, exchanged_files_are_detected) {
   const Path aside = box.step(2) / "aside";
   ASSERT_TRUE(rename_path(box.file(2, 0), aside).ok());
   ASSERT_TRUE(rename_path(box.file(2, 1), box.file(2, 0)).ok());
@@ -148,7 +147,7 @@ TEST_F(Load, two_files_exchanged_are_found) {
   EXPECT_EQ(code, Code::corrupt);
 }
 
-TEST_F(Load, a_step_without_manifest_is_not_whole) {
+TEST_F(Load, a_step_without_manifest_is_invalid) {
   ASSERT_TRUE(remove_file(box.step(2) / "manifest.json").ok());
   EXPECT_EQ(problem(), "has no manifest, so it is not a whole checkpoint");
   EXPECT_EQ(code, Code::corrupt);
@@ -156,21 +155,21 @@ TEST_F(Load, a_step_without_manifest_is_not_whole) {
             box.step(3).string() + ": no such checkpoint");
 }
 
-TEST_F(Load, a_manifest_of_another_step_is_found_by_its_files) {
+TEST_F(Load, a_manifest_from_a_different_step_is_detected_by_its_files) {
   std::filesystem::copy_file(box.step(1) / "manifest.json", box.step(2) / "manifest.json",
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_THAT(problem(), testing::HasSubstr("belongs to another save (run-a/1/2.0, expected run-a/1/1.0)"));
   EXPECT_EQ(verify_step(box.step(2), Depth::structure)->damages[0].text(),
-            "manifest.json: is the one of step 1");
+            "manifest.json: belongs to step 1");
 }
 
-TEST_F(Load, weights_alone_can_be_loaded_past_a_damaged_optimizer) {
+TEST_F(Load, weights_load_despite_a_damaged_optimizer) {
   ASSERT_TRUE(remove_tree(box.step(2) / "optimizer").ok());
   EXPECT_NE(problem(), "ok");
   EXPECT_EQ(problem(false), "ok");
 }
 
-TEST_F(Load, what_does_not_fit_the_model_is_listed) {
+TEST_F(Load, differences_to_the_model_are_listed) {
   const auto fit = [&](const std::function<void(Targets&)>& change) {
     Targets targets = model.targets();
     change(targets);
@@ -180,63 +179,63 @@ TEST_F(Load, what_does_not_fit_the_model_is_listed) {
   };
   std::byte bytes[8] = {};
   EXPECT_EQ(fit([](Targets& t) { t.model.erase(t.model.begin() + 2); }),
-            ": does not fit the model: 'fc.bias' is in the checkpoint only");
+            ": does not fit the model: 'fc.bias' is only in the checkpoint");
   EXPECT_EQ(fit([&](Targets& t) { t.model.push_back({"new", DType::f32, {2}, bytes}); }),
             ": does not fit the model: 'new' is not in the checkpoint");
   EXPECT_EQ(fit([](Targets& t) { t.model[2].dtype = DType::i32; }),
-            ": does not fit the model: 'fc.bias' is I32, in the checkpoint F32");
+            ": does not fit the model: 'fc.bias' is I32, but F32 in the checkpoint");
   EXPECT_EQ(fit([](Targets& t) { t.model[2].shape = {10, 100}; }),
-            ": does not fit the model: 'fc.bias' has shape [10, 100], in the checkpoint [1000]");
+            ": does not fit the model: 'fc.bias' has shape [10, 100], but [1000] in the checkpoint");
   EXPECT_EQ(fit([](Targets& t) {
               t.optimizer.clear();
               t.model[2].shape = {1, 1000};
             }),
-            ": does not fit the model: 'fc.bias' has shape [1, 1000], in the checkpoint [1000]; "
-            "'state.conv.weight.momentum_buffer' is in the checkpoint only; "
-            "'state.fc.weight.momentum_buffer' is in the checkpoint only; "
-            "'state.fc.weight.step' is in the checkpoint only");
+            ": does not fit the model: 'fc.bias' has shape [1, 1000], but [1000] in the checkpoint; "
+            "'state.conv.weight.momentum_buffer' is only in the checkpoint; "
+            "'state.fc.weight.momentum_buffer' is only in the checkpoint; "
+            "'state.fc.weight.step' is only in the checkpoint");
   EXPECT_THAT(fit([&](Targets& t) {
                 for (int i = 0; i < 12; ++i) t.model.push_back({format("x{:02}", i), DType::f32, {2}, bytes});
               }),
               testing::EndsWith("'x09' is not in the checkpoint; and 2 more"));
 }
 
-TEST_F(Load, tensors_that_may_lack_do_so_on_either_side_and_are_told) {
+TEST_F(Load, optional_tensors_may_be_missing_on_either_side) {
   Targets targets = model.targets();
   std::vector<std::byte> bytes(4, std::byte{7});
   targets.optimizer.push_back({"scaler.scale", DType::f32, {}, bytes});
-  const auto said = [&] {
+  const auto outcome = [&] {
     const auto loaded = load(box.step(2), {}, targets);
     return loaded.ok() ? "ok" : loaded.error().to_string();
   };
-  EXPECT_EQ(said(),
+  EXPECT_EQ(outcome(),
             box.step(2).string() + ": does not fit the model: 'scaler.scale' is not in the checkpoint");
-  targets.may_lack = {"ema.", "scaler."};
+  targets.optional_prefixes = {"ema.", "scaler."};
   const auto loaded = load(box.step(2), {}, targets);
   ASSERT_TRUE(loaded.ok()) << loaded.error().to_string();
-  EXPECT_THAT(loaded->lacked, testing::ElementsAre("scaler.scale"));
+  EXPECT_THAT(loaded->missing, testing::ElementsAre("scaler.scale"));
   EXPECT_EQ(bytes, std::vector<std::byte>(4, std::byte{7}));
   EXPECT_TRUE(model == ToyModel(200));
-  // The reverse: what the checkpoint has more.
+  // The reverse: extra tensors in the checkpoint.
   targets.optimizer.resize(1);
-  targets.may_lack = {"state.fc."};
-  EXPECT_EQ(said(), "ok");
-  targets.may_lack = {"state."};
+  targets.optional_prefixes = {"state.fc."};
+  EXPECT_EQ(outcome(), "ok");
+  targets.optional_prefixes = {"state."};
   targets.model.pop_back();
-  EXPECT_THAT(said(), testing::HasSubstr("'mask' is in the checkpoint only"));
+  EXPECT_THAT(outcome(), testing::HasSubstr("'mask' is only in the checkpoint"));
 }
 
 TEST_F(Load, targets_are_checked_before_anything_is_written_to_them) {
   Targets targets = model.targets();
   targets.model[2].data = targets.model[2].data.first(8);
   EXPECT_EQ(load(box.step(2), {}, targets).error().to_string(),
-            "checkpoint: tensor 'fc.bias': has 8 bytes, shape and dtype need 4000");
+            "checkpoint: tensor 'fc.bias': has 8 bytes, but shape and dtype require 4000");
   targets = model.targets();
   targets.model.push_back(targets.model[2]);
   EXPECT_EQ(load(box.step(2), {}, targets).error().to_string(), "checkpoint: tensor 'fc.bias' appears twice");
 }
 
-TEST_F(Load, the_newest_whole_step_is_taken_and_the_others_are_named) {
+TEST_F(Load, the_newest_valid_step_is_loaded_and_skipped_ones_are_named) {
   flip(box.file(2, 1), 5000);
   const auto loaded = load_latest(box.directory(), {}, model.targets());
   ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
@@ -248,7 +247,7 @@ TEST_F(Load, the_newest_whole_step_is_taken_and_the_others_are_named) {
   EXPECT_EQ(*latest_valid(box.directory()), box.step(1));
 }
 
-TEST_F(Load, no_whole_step_is_an_error_that_names_each) {
+TEST_F(Load, without_a_valid_step_the_error_names_each) {
   ASSERT_TRUE(remove_file(box.file(1, 0)).ok());
   ASSERT_TRUE(remove_file(box.step(2) / "manifest.json").ok());
   EXPECT_EQ(
@@ -260,7 +259,7 @@ TEST_F(Load, no_whole_step_is_an_error_that_names_each) {
             (box.directory() / "none").string() + ": no checkpoint");
 }
 
-TEST_F(Load, a_model_that_does_not_fit_is_an_error_at_once) {
+TEST_F(Load, a_mismatched_model_is_an_immediate_error) {
   Targets targets = model.targets();
   targets.model.pop_back();
   EXPECT_EQ(load_latest(box.directory(), {}, targets).error().code(), Code::invalid);

@@ -9,17 +9,17 @@
 #include <sys/uio.h>
 #include <thread>
 
+#include "archive/safetensors.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "format/safetensors.h"
 
 namespace stoker::checkpoint {
 
 namespace {
 
-// Pieces that touch [begin, end) of a file's data, as a message shows them.
-std::string names_in(const ShardFile& file, std::uint64_t begin, std::uint64_t end) {
+// The pieces that overlap [begin, end) of a file's data, for a message.
+std::string names_in(const TensorFile& file, std::uint64_t begin, std::uint64_t end) {
   constexpr int kMost = 3;
   std::string text;
   int count = 0;
@@ -31,10 +31,10 @@ std::string names_in(const ShardFile& file, std::uint64_t begin, std::uint64_t e
   return format("{}, written by rank {}", text.empty() ? "its header" : text, file.rank);
 }
 
-// A file of another save may be whole in itself. A damaged header is left to the CRC-32C, which names the
-// place.
-std::string save_problem(const Path& path, const Manifest& manifest) {
-  const auto header = formats::read_safetensors_header(path);
+// A file of a different save may be valid in itself. A damaged header is left to the CRC-32C, which locates
+// the damage.
+std::string save_problem(const Path& path, const StepManifest& manifest) {
+  const auto header = archive::read_safetensors_header(path);
   if (!header.ok()) return {};
   const auto save = header->metadata.find(std::string(kSaveKey));
   const std::string found = save == header->metadata.end() ? "" : printable(save->second);
@@ -45,10 +45,10 @@ std::string save_problem(const Path& path, const Manifest& manifest) {
   return {};
 }
 
-bool header_agrees(const formats::SafetensorsHeader& header, const ShardFile& file) {
+bool header_agrees(const archive::SafetensorsHeader& header, const TensorFile& file) {
   if (header.data_begin != file.header_bytes || header.entries.size() != file.pieces.size()) return false;
   for (std::size_t i = 0; i < file.pieces.size(); ++i) {
-    const formats::SafetensorsEntry& entry = header.entries[i];
+    const archive::SafetensorsEntry& entry = header.entries[i];
     const Piece& piece = file.pieces[i];
     if (entry.name != piece.name || entry.dtype != piece.dtype || entry.shape != piece.shape) return false;
     if (entry.begin != piece.begin || entry.end != piece.end) return false;
@@ -57,11 +57,11 @@ bool header_agrees(const formats::SafetensorsHeader& header, const ShardFile& fi
   return info != header.metadata.end() && info->second == sharding_info(file.pieces);
 }
 
-// Reads a stretch of a file into memory that lies in several places.
+// Reads a range of a file into several memory ranges.
 Status read_scattered(const File& file, std::uint64_t offset, std::vector<iovec>& to) {
-  constexpr std::size_t kMostAtOnce = 1024;  // IOV_MAX of Linux
+  constexpr std::size_t kMaxAtOnce = 1024;  // IOV_MAX of Linux
   for (std::size_t at = 0; at < to.size();) {
-    const int count = static_cast<int>(std::min(kMostAtOnce, to.size() - at));
+    const int count = static_cast<int>(std::min(kMaxAtOnce, to.size() - at));
     const ssize_t n = ::preadv(file.fd(), &to[at], count, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return posix_error(printable(file.path().string()), errno);
@@ -76,13 +76,14 @@ Status read_scattered(const File& file, std::uint64_t offset, std::vector<iovec>
   return {};
 }
 
-// Where the bytes of one block go: wanted ones to their places, the others to scratch memory.
+// Destinations for the bytes of one block: requested ones to their places, the rest to scratch memory.
 class BlockPlaces {
  public:
-  BlockPlaces(const ShardFile& file, const std::vector<Destination>* places) : file_(file), places_(places) {}
+  BlockPlaces(const TensorFile& file, const std::vector<Destination>* places)
+      : file_(file), places_(places) {}
 
-  // Memory for bytes [begin, end) of the file, in their order. `scratch` has room for all of them.
-  std::vector<iovec> of(std::uint64_t begin, std::uint64_t end, std::byte* scratch) const {
+  // Memory for bytes [begin, end) of the file, in order. `scratch` is large enough for all of them.
+  std::vector<iovec> iovecs_for(std::uint64_t begin, std::uint64_t end, std::byte* scratch) const {
     std::vector<iovec> to;
     const auto put = [&](std::byte* at, std::uint64_t bytes) {
       if (bytes == 0) return;
@@ -111,8 +112,8 @@ class BlockPlaces {
   }
 
  private:
-  // Calls visit(place, from, until, skip) for the wanted stretches [from, until) of the file inside
-  // [begin, end), in their order; `skip` counts from the first byte that goes to the place.
+  // Calls visit(place, from, until, skip) for the requested ranges [from, until) of the file inside [begin,
+  // end), in order; `skip` is the offset in the destination.
   template <typename Visit>
   void for_each_wanted(std::uint64_t begin, std::uint64_t end, Visit visit) const {
     if (places_ == nullptr || end <= file_.header_bytes) return;
@@ -128,15 +129,15 @@ class BlockPlaces {
     }
   }
 
-  const ShardFile& file_;
-  const std::vector<Destination>* places_;  // null: nothing is wanted
+  const TensorFile& file_;
+  const std::vector<Destination>* places_;  // null: nothing is requested
 };
 
-// The state of one pass over the blocks of files, shared by its threads.
+// State of one pass over the blocks of files, shared by its threads.
 class BlockPass {
  public:
-  // Reads the files that `includes` names: all of them without `places`, else what is wanted.
-  BlockPass(const Path& folder, const Manifest& manifest, const std::vector<bool>& includes,
+  // Reads the files selected by `includes`: all without `places`, otherwise only requested ones.
+  BlockPass(const Path& folder, const StepManifest& manifest, const std::vector<bool>& includes,
             const Destinations* places, Progress& progress)
       : manifest_(manifest),
         places_(places),
@@ -145,7 +146,7 @@ class BlockPass {
         damage_(manifest.files.size()) {
     for (std::size_t i = 0; i < manifest.files.size(); ++i) {
       if (!includes[i]) continue;
-      const ShardFile& file = manifest.files[i];
+      const TensorFile& file = manifest.files[i];
       auto opened = File::open_regular(folder / file.path);
       if (!opened.ok()) {
         damage_[i] = std::string(opened.error().message());
@@ -154,7 +155,7 @@ class BlockPass {
       files_[i] = std::move(*opened);
       for (std::size_t block = 0; block < file.blocks.size(); ++block) {
         const auto [begin, end] = bytes_of({i, block});
-        // The first block always: it holds the header.
+        // Always the first block: it contains the header.
         if (places != nullptr && block > 0 && !places_of(i).wants(begin, end)) continue;
         work_.push_back({i, block});
         total_ += end - begin;
@@ -170,10 +171,10 @@ class BlockPass {
       threads.emplace_back([this](const StopToken&) { work(); });
     }
     work();
-    // A Thread asks to stop and joins; the bodies end when the work does and look at no token.
+    // A Thread requests a stop when it joins. The bodies end with the work and do not check the token.
   }
 
-  // By file, "" where nothing was found. REQUIRES: run() has returned.
+  // By file, "" for undamaged ones. REQUIRES: run() has returned.
   std::vector<std::string> damage() {
     const MutexLock lock(mutex_);
     return damage_;
@@ -210,8 +211,8 @@ class BlockPass {
   }
 
   void read_block(const Item& item, std::uint64_t begin, std::uint64_t end, std::byte* scratch) {
-    const ShardFile& file = manifest_.files[item.file];
-    const std::vector<iovec> to = places_of(item.file).of(begin, end, scratch);
+    const TensorFile& file = manifest_.files[item.file];
+    const std::vector<iovec> to = places_of(item.file).iovecs_for(begin, end, scratch);
     std::vector<iovec> left = to;
     if (Status status = read_scattered(files_[item.file], begin, left); !status.ok()) {
       return found(item, std::string(status.message()));
@@ -224,7 +225,7 @@ class BlockPass {
                        crc, file.blocks[item.block], names_in(file, begin, end)));
   }
 
-  // Keeps the first damage of a file, by place, whatever thread finds it.
+  // Keeps the first damage of a file by position, whichever thread finds it.
   void found(const Item& item, std::string what) {
     const MutexLock lock(mutex_);
     std::size_t& first = first_block_.try_emplace(item.file, item.block).first->second;
@@ -233,119 +234,122 @@ class BlockPass {
     damage_[item.file] = std::move(what);
   }
 
-  // Constant while run() runs.
-  const Manifest& manifest_;
+  // Constant during run().
+  const StepManifest& manifest_;
   const Destinations* places_;
   Progress& progress_;
   std::uint64_t total_ = 0;
   std::vector<File> files_;
   std::vector<Item> work_;
-  // Own synchronization.
+  // Synchronized internally.
   std::atomic<std::size_t> next_{0};
   std::atomic<std::uint64_t> done_{0};
   Mutex mutex_;
-  std::vector<std::string> damage_ GUARDED_BY(mutex_);
-  std::map<std::size_t, std::size_t> first_block_ GUARDED_BY(mutex_);
+  std::vector<std::string> damage_ STOKER_GUARDED_BY(mutex_);
+  std::map<std::size_t, std::size_t> first_block_ STOKER_GUARDED_BY(mutex_);
 };
 
-void check_listed(const Path& folder, const Manifest& manifest, Part part, std::vector<Damage>& damages) {
+void check_listed(const Path& folder, const StepManifest& manifest, StepPart part,
+                  std::vector<StepDamage>& damages) {
   std::set<std::string> listed;
-  for (const ShardFile& file : manifest.files) listed.insert(file.path);
+  for (const TensorFile& file : manifest.files) listed.insert(file.path);
   const auto names = list_directory(folder / to_text(part));
   if (!names.ok()) return;  // a part without tensors has no folder; missing files are reported by name
   for (const std::string& name : *names) {
     const std::string path = format("{}/{}", to_text(part), name);
     if (name.ends_with(kTensorSuffix) && !listed.contains(path)) {
       damages.push_back(
-          {printable(path), "does not belong to this checkpoint, though other readers would open it"});
+          {printable(path), "does not belong to this checkpoint, but other readers would open it"});
     }
   }
 }
 
-// What can be said of one file without reading its data.
-std::optional<Damage> check_file(const Path& folder, const Manifest& manifest, const ShardFile& file) {
+// Checks of one file without reading its data.
+std::optional<StepDamage> check_file(const Path& folder, const StepManifest& manifest,
+                                     const TensorFile& file) {
   const Path path = folder / file.path;
   std::error_code error;
   const std::uint64_t size = std::filesystem::file_size(path, error);
   if (error) {
     const bool is_missing = error == std::errc::no_such_file_or_directory;
-    return Damage{file.path, is_missing ? format("rank {}'s file is missing", file.rank) : error.message()};
+    return StepDamage{file.path,
+                      is_missing ? format("rank {}'s file is missing", file.rank) : error.message()};
   }
   if (size != file.bytes) {
-    return Damage{file.path, format("is {} bytes long, expected {}{}", size, file.bytes,
-                                    size < file.bytes ? " (cut off)" : "")};
+    return StepDamage{file.path, format("is {} bytes long, expected {}{}", size, file.bytes,
+                                        size < file.bytes ? " (truncated)" : "")};
   }
   std::string what = save_problem(path, manifest);
-  return what.empty() ? std::nullopt : std::optional(Damage{file.path, std::move(what)});
+  return what.empty() ? std::nullopt : std::optional(StepDamage{file.path, std::move(what)});
 }
 
-std::vector<Damage> check_included(const Path& folder, const Manifest& manifest,
-                                   const std::vector<bool>& includes) {
-  std::vector<Damage> damages;
-  std::set<Part> parts;
+std::vector<StepDamage> check_included(const Path& folder, const StepManifest& manifest,
+                                       const std::vector<bool>& includes) {
+  std::vector<StepDamage> damages;
+  std::set<StepPart> parts;
   for (std::size_t i = 0; i < manifest.files.size(); ++i) {
     if (!includes[i]) continue;
-    parts.insert(part_of_path(manifest.files[i].path).value_or(Part::model));
+    parts.insert(part_of_path(manifest.files[i].path).value_or(StepPart::model));
     if (auto damage = check_file(folder, manifest, manifest.files[i])) damages.push_back(std::move(*damage));
   }
-  for (const Part part : parts) check_listed(folder, manifest, part, damages);
+  for (const StepPart part : parts) check_listed(folder, manifest, part, damages);
   return damages;
 }
 
-std::vector<Damage> read_included(const Path& folder, const Manifest& manifest,
-                                  const std::vector<bool>& includes, const Destinations* places,
-                                  Progress& progress) {
-  std::vector<Damage> damages = check_included(folder, manifest, includes);
+std::vector<StepDamage> read_included(const Path& folder, const StepManifest& manifest,
+                                      const std::vector<bool>& includes, const Destinations* places,
+                                      Progress& progress) {
+  std::vector<StepDamage> damages = check_included(folder, manifest, includes);
   if (!damages.empty()) return damages;
   BlockPass pass(folder, manifest, includes, places, progress);
   pass.run();
   const std::vector<std::string> found = pass.damage();
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (!includes[i]) continue;
-    const ShardFile& file = manifest.files[i];
+    const TensorFile& file = manifest.files[i];
     if (!found[i].empty()) {
       damages.push_back({file.path, found[i]});
       continue;
     }
-    const auto header = formats::read_safetensors_header(folder / file.path);
+    const auto header = archive::read_safetensors_header(folder / file.path);
     if (!header.ok()) {
       damages.push_back({file.path, std::string(header.error().message())});
     } else if (!header_agrees(*header, file)) {
-      damages.push_back({file.path, "its header is not the one of the manifest"});
+      damages.push_back({file.path, "header differs from the manifest"});
     }
   }
   return damages;
 }
 
-std::vector<bool> files_of(const Manifest& manifest, PartFilter parts) {
+std::vector<bool> files_of(const StepManifest& manifest, PartFilter parts) {
   std::vector<bool> includes;
-  for (const ShardFile& file : manifest.files)
-    includes.push_back(parts.includes(part_of_path(file.path).value_or(Part::model)));
+  for (const TensorFile& file : manifest.files)
+    includes.push_back(parts.includes(part_of_path(file.path).value_or(StepPart::model)));
   return includes;
 }
 
 }  // namespace
 
-std::vector<Damage> check_files(const Path& folder, const Manifest& manifest, PartFilter parts) {
-  std::vector<Damage> damages = check_included(folder, manifest, files_of(manifest, parts));
-  // Of parts without a file, too, nothing may lie there.
-  for (const Part part : kParts) {
+std::vector<StepDamage> check_files(const Path& folder, const StepManifest& manifest, PartFilter parts) {
+  std::vector<StepDamage> damages = check_included(folder, manifest, files_of(manifest, parts));
+  // A part without tensors must have no files either.
+  for (const StepPart part : kParts) {
     const bool has_file = std::ranges::any_of(
-        manifest.files, [&](const ShardFile& file) { return part_of_path(file.path) == part; });
+        manifest.files, [&](const TensorFile& file) { return part_of_path(file.path) == part; });
     if (parts.includes(part) && !has_file) check_listed(folder, manifest, part, damages);
   }
   return damages;
 }
 
-std::vector<Damage> verify_files(const Path& folder, const Manifest& manifest, PartFilter parts,
-                                 Progress& progress) {
-  std::vector<Damage> damages = check_files(folder, manifest, parts);
+std::vector<StepDamage> verify_files(const Path& folder, const StepManifest& manifest, PartFilter parts,
+                                     Progress& progress) {
+  std::vector<StepDamage> damages = check_files(folder, manifest, parts);
   if (!damages.empty()) return damages;
   return read_included(folder, manifest, files_of(manifest, parts), nullptr, progress);
 }
 
-std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, const Destinations& places,
-                               Progress& progress) {
+std::vector<StepDamage> read_files(const Path& folder, const StepManifest& manifest,
+                                   const Destinations& places, Progress& progress) {
   std::vector<bool> includes;
   for (const std::vector<Destination>& of_file : places) {
     includes.push_back(std::ranges::any_of(of_file, [](const Destination& p) { return p.begin < p.end; }));
@@ -353,14 +357,14 @@ std::vector<Damage> read_files(const Path& folder, const Manifest& manifest, con
   return read_included(folder, manifest, includes, &places, progress);
 }
 
-Status damage_error(const Path& folder, const std::vector<Damage>& damages) {
+Status damage_error(const Path& folder, const std::vector<StepDamage>& damages) {
   const std::string more =
       damages.size() > 1 ? format(" (and {} more files)", damages.size() - 1) : std::string();
   return corrupt("{}: {}{}", printable(folder.string()), damages[0].text(), more)
       .cure("stoker checkpoint verify {}", shell_quote(folder.string()));
 }
 
-Result<Manifest> manifest_of_step(const Path& folder) {
+Result<StepManifest> read_step_manifest(const Path& folder) {
   if (!folder_exists(folder)) return not_found("{}: no such checkpoint", printable(folder.string()));
   auto manifest = read_manifest(folder);
   if (!manifest.ok() && manifest.error().code() == Code::not_found) {

@@ -4,12 +4,12 @@
 
 namespace stoker::checkpoint {
 
-Result<TensorReader> TensorReader::open(const Path& folder, const Manifest& manifest) {
+Result<TensorReader> TensorReader::open(const Path& folder, const StepManifest& manifest) {
   TensorReader reader;
-  for (const ShardFile& file : manifest.files) {
-    OK_OR_RETURN(opened, File::open_regular(folder / file.path));
+  for (const TensorFile& file : manifest.files) {
+    STOKER_ASSIGN_OR_RETURN(opened, File::open_regular(folder / file.path));
     reader.files_.push_back(std::move(opened));
-    const Part part = part_of_path(file.path).value_or(Part::model);
+    const StepPart part = part_of_path(file.path).value_or(StepPart::model);
     for (const Piece& piece : file.pieces) {
       const std::uint64_t bytes = piece.end - piece.begin;
       const std::uint64_t rows = piece.shape.empty() ? 1 : static_cast<std::uint64_t>(piece.shape[0]);
@@ -19,20 +19,20 @@ Result<TensorReader> TensorReader::open(const Path& folder, const Manifest& mani
           {begin, begin + bytes, reader.files_.size() - 1, file.header_bytes + piece.begin});
     }
   }
-  for (auto& [name, stretches] : reader.tensors_)
-    std::ranges::sort(stretches, {}, [](const Stretch& s) { return std::pair(s.begin, s.end); });
+  for (auto& [name, ranges] : reader.tensors_)
+    std::ranges::sort(ranges, {}, [](const ByteRange& s) { return std::pair(s.begin, s.end); });
   return reader;
 }
 
-Status TensorReader::read(Part part, const std::string& name, std::uint64_t offset,
+Status TensorReader::read(StepPart part, const std::string& name, std::uint64_t offset,
                           std::span<std::byte> out) const {
   const auto found = tensors_.find({part, name});
   if (found == tensors_.end()) return internal("checkpoint: no tensor '{}'", printable(name));
-  for (const Stretch& stretch : found->second) {
+  for (const ByteRange& range : found->second) {
     if (out.empty()) break;
-    if (stretch.end <= offset) continue;
-    const std::size_t n = std::min<std::uint64_t>(out.size(), stretch.end - offset);
-    RETURN_IF_ERROR(files_[stretch.file].read_at(stretch.at + (offset - stretch.begin), out.first(n)));
+    if (range.end <= offset) continue;
+    const std::size_t n = std::min<std::uint64_t>(out.size(), range.end - offset);
+    STOKER_RETURN_IF_ERROR(files_[range.file].read_at(range.at + (offset - range.begin), out.first(n)));
     out = out.subspan(n);
     offset += n;
   }

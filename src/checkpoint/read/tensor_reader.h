@@ -1,5 +1,5 @@
-// Bytes of a step's tensors, wherever their rows lie. Used by diff and convert. Thread-safe: files are opened
-// once and only read.
+// Reads bytes of a step's tensors from the files that contain their rows. Used by diff and convert.
+// Thread-safe: files are opened once and only read.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,24 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/status.h"
 #include "checkpoint/manifest.h"
+#include "stoker/status.h"
 
 namespace stoker::checkpoint {
 
-/// The tensors of one step, read piece by piece. Checks no CRC-32C: read_files() comes before.
+/// Tensors of one step. Does not verify CRC-32C: call verify_files() first.
 class TensorReader {
  public:
-  /// Opens every file of the step. `manifest` is the one of `folder`.
-  static Result<TensorReader> open(const Path& folder, const Manifest& manifest);
+  /// Opens every file of the step. `manifest` belongs to `folder`.
+  static Result<TensorReader> open(const Path& folder, const StepManifest& manifest);
 
-  /// Bytes of a tensor in C order, from `offset` on. REQUIRES: the manifest has the tensor, and it is that
-  /// long.
-  Status read(Part part, const std::string& name, std::uint64_t offset, std::span<std::byte> out) const;
+  /// Reads bytes of a tensor in C order, from `offset` on. REQUIRES: the manifest has the tensor, and the
+  /// range is inside it.
+  Status read(StepPart part, const std::string& name, std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
-  // Bytes [begin, end) of a tensor lie from `at` on in a file.
-  struct Stretch {
+  // Bytes [begin, end) of a tensor are at offset `at` of a file.
+  struct ByteRange {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::size_t file = 0;
@@ -36,7 +36,7 @@ class TensorReader {
   };
 
   std::vector<File> files_;
-  std::map<std::pair<Part, std::string>, std::vector<Stretch>> tensors_;  // stretches in ascending order
+  std::map<std::pair<StepPart, std::string>, std::vector<ByteRange>> tensors_;  // ranges in ascending order
 };
 
 }  // namespace stoker::checkpoint

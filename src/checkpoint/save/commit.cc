@@ -1,24 +1,22 @@
-// How a step is committed. P is the pending folder .step-<n>.<writer>.<repeat>, whose name every rank can
-// compute: <repeat> counts how often the step was asked for before. A rank whose save of one step fails
-// before it is handed over so meets the others again at the next step, and at the next try of this one.
-//   1. every rank makes P if it is not there; rank 0, and every rank that finds no lease it can read, leave
-//   one
+// Commit protocol of a step. P is the pending folder .step-<n>.<writer>.<repeat>. Every rank can compute its
+// name: <repeat> counts earlier requests for the step, so a rank whose save fails before it is queued can
+// continue with its peers at the next step, and at the next attempt of this one.
+//   1. every rank creates P if missing; rank 0, and every rank that finds no readable lease, writes a lease
 //   2. every rank writes its files as P/<part>/<name>.part and fsyncs them
-//   3. every rank gives its files their names and fsyncs the folders they are in
-//   4. every rank writes P/rank-<r>.ready, the others than rank 0 with sizes and CRCs
-//   5. rank 0 waits for every marker, by name, and checks markers and sizes of files
+//   3. every rank renames its files to their final names and fsyncs their folders
+//   4. every rank writes P/rank-<r>.ready; ranks other than 0 with sizes and CRCs
+//   5. rank 0 waits for every marker by name and checks markers and file sizes
 //   6. rank 0 removes the markers, writes manifest.json, fsyncs it and P
 //   7. rank 0 renames P to step-<n>                        <- the step exists from here on
-//   8. rank 0 fsyncs the directory, so that a power cut cannot undo 7, and removes the leases
-//   9. rank 0 removes the steps beyond `keep`, counted from step-<n> downwards
-// A rank that fails before 4 writes P/rank-<r>.failed instead; rank 0 then gives up and says so in
-// P/rank-0000.failed, which the others look for. A crash before 7 leaves P, which nobody takes for a step and
-// `remove_abandoned` takes away once its writer is dead; the steps before it are not touched until 9. When
-// step-<n> is there already (written by an earlier attempt that did not get further) 7 exchanges the two
-// names, so that one of them is a whole step at every moment; where the filesystem cannot, the old one is
-// moved away first. NFS and Lustre: rename is atomic on the server; a client may see an old listing for
-// seconds, so ranks look for names and open the folder first, which makes the client ask again. No locks are
-// used.
+//   8. rank 0 fsyncs the directory, so that a power failure cannot undo 7, and removes the leases
+//   9. rank 0 removes old steps by `keep_last`, counted from step-<n> downwards
+// A rank that fails before 4 writes P/rank-<r>.failed instead. Rank 0 then aborts and writes the reason to
+// P/rank-0000.failed, which its peers watch for. A crash before 7 leaves P, which is not a step;
+// `remove_abandoned` deletes it once its writer is dead. Older steps are not touched before 9. If step-<n>
+// exists already (from an earlier attempt that did not get further), 7 exchanges the two names, so one of
+// them is a valid step at every moment. Where the filesystem cannot, the old one is moved away first. NFS and
+// Lustre: rename is atomic on the server, but a client may see an old listing for seconds. Ranks therefore
+// look up names and open the folder first, which makes the client ask again. There are no locks.
 #include "checkpoint/save/commit.h"
 
 #include <algorithm>
@@ -31,7 +29,7 @@
 
 #include "base/file.h"
 #include "checkpoint/lease.h"
-#include "checkpoint/retention.h"
+#include "checkpoint/retention/retention.h"
 
 namespace stoker::checkpoint {
 
@@ -40,7 +38,7 @@ namespace {
 using namespace std::chrono_literals;
 
 Status exchange(const Path& a, const Path& b) {
-  // The raw call: older C libraries have no renameat2.
+  // The raw system call: older C libraries have no renameat2.
   if (::syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return {};
   return posix_error(printable(b.string()), errno);
 }
@@ -49,18 +47,18 @@ Status make_folder(const Path& path) {
   Status status = make_directory(path);
   if (status.code() != Code::exists) return status;
   if (folder_exists(path)) return {};
-  // Rank 0 gives a step up by removing what is in it.
-  return path_exists(path) ? status : not_found("{}: is gone again", printable(path.string()));
+  // Rank 0 aborts a step by removing its contents.
+  return path_exists(path) ? status : not_found("{}: was removed by another rank", printable(path.string()));
 }
 
 std::string own_lease(const SaverOptions& options) {
   return lease_text(make_lease(options.world_size, options.limit, RealClock().wall()));
 }
 
-// Refuses a folder that another rank 0 writes.
-Status leave_lease(const Path& path, const SaverOptions& options) {
-  OK_OR_RETURN(file, File::create_new(path));
-  RETURN_IF_ERROR(file.write(own_lease(options)));
+// Fails in a folder that another rank 0 writes.
+Status write_lease(const Path& path, const SaverOptions& options) {
+  STOKER_ASSIGN_OR_RETURN(file, File::create_new(path));
+  STOKER_RETURN_IF_ERROR(file.write(own_lease(options)));
   return file.close();
 }
 
@@ -75,7 +73,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
-// Makes a client of a network filesystem look at the folder anew.
+// Makes a client of a network filesystem refresh the folder.
 void refresh(const Path& folder) { const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
 
 }  // namespace
@@ -94,51 +92,52 @@ PendingStep::PendingStep(const SaverOptions& options, Step step, std::string sav
       save_(std::move(save)),
       deadline_(deadline) {}
 
-void PendingStep::passed(CommitPoint point) const {
+void PendingStep::notify_observer(CommitPoint point) const {
   if (options_.observe) options_.observe(point);
 }
 
-// Short naps at first, since ranks usually arrive together, then longer ones: a thousand ranks share a file
+// Short sleeps first, since ranks usually arrive together, then longer ones: a thousand ranks share a file
 // server.
-void PendingStep::nap(Duration& pause) const {
+void PendingStep::back_off(Duration& pause) const {
   const Duration longest = std::clamp<Duration>(options_.world_size.value * 2ms, 4ms, 500ms);
   RealClock().sleep(std::min(pause, deadline_.left()));
   pause = std::min<Duration>(pause * 2, longest);
 }
 
 Status PendingStep::open() {
-  RETURN_IF_ERROR(make_folder(pending_));
+  STOKER_RETURN_IF_ERROR(make_folder(pending_));
   if (options_.rank.value == 0) {
-    RETURN_IF_ERROR(leave_lease(pending_ / kLeaseName, options_));
+    STOKER_RETURN_IF_ERROR(write_lease(pending_ / kLeaseName, options_));
   } else {
-    // Rank 0 may have made the folder, or begun its lease, and not be further: whoever dies from here on must
-    // be recognisable.
+    // Rank 0 may only have created the folder or started its lease. A rank that dies from here on must be
+    // detectable.
     if (!find_lease(pending_).ok()) {
-      RETURN_IF_ERROR(write_file(pending_ / kMakerLeaseName, own_lease(options_)));
+      STOKER_RETURN_IF_ERROR(write_file(pending_ / kMakerLeaseName, own_lease(options_)));
     }
-    RETURN_IF_ERROR(error_of(Rank{0}));
+    STOKER_RETURN_IF_ERROR(reported_failure(Rank{0}));
   }
-  for (const Part part : kParts) RETURN_IF_ERROR(make_folder(pending_ / to_text(part)));
-  passed(CommitPoint::pending_made);
+  for (const StepPart part : kParts) STOKER_RETURN_IF_ERROR(make_folder(pending_ / to_text(part)));
+  notify_observer(CommitPoint::pending_made);
   return {};
 }
 
-Status PendingStep::sync_folders(const std::vector<ShardFile>& files) {
-  for (const ShardFile& file : files) RETURN_IF_ERROR(sync_directory((pending_ / file.path).parent_path()));
-  passed(CommitPoint::files_written);
+Status PendingStep::sync_folders(const std::vector<TensorFile>& files) {
+  for (const TensorFile& file : files)
+    STOKER_RETURN_IF_ERROR(sync_directory((pending_ / file.path).parent_path()));
+  notify_observer(CommitPoint::files_written);
   return {};
 }
 
-Status PendingStep::tell_ready(const ReadyMarker& marker) {
-  // Not synced: after a crash nobody reads it. Rank 0's is for who lists the directory.
+Status PendingStep::write_ready_marker(const ReadyMarker& marker) {
+  // Not synced: no reader needs it after a crash. Rank 0's is for whoever lists the directory.
   const std::string text = options_.rank.value == 0 ? "" : marker_text(marker);
-  RETURN_IF_ERROR(write_file(pending_ / ready_name(options_.rank), text));
-  passed(CommitPoint::ready_told);
+  STOKER_RETURN_IF_ERROR(write_file(pending_ / ready_name(options_.rank), text));
+  notify_observer(CommitPoint::ready_marker_written);
   return {};
 }
 
-// What that rank said when it gave up; ok if it has not.
-Status PendingStep::error_of(Rank rank) const {
+// The failure reported by that rank; ok if none.
+Status PendingStep::reported_failure(Rank rank) const {
   const auto text = read_file(pending_ / failed_name(rank), 1_MiB);
   if (!text.ok()) return {};
   return parse_failure(format("rank {}", rank), *text);
@@ -146,28 +145,28 @@ Status PendingStep::error_of(Rank rank) const {
 
 Status PendingStep::check_marker(Rank rank, const ReadyMarker& marker, const std::string& layout) const {
   if (marker.save != save_) {
-    return invalid("rank {} saves as '{}', rank 0 as '{}' (the run differs)", rank, marker.save, save_);
+    return invalid("rank {} saves as '{}', but rank 0 as '{}' (the run differs)", rank, marker.save, save_);
   }
   if (marker.layout != layout) {
-    return invalid("rank {} has other tensors than rank 0 (names, types or shapes differ)", rank);
+    return invalid("rank {} has different tensors than rank 0 (names, types or shapes differ)", rank);
   }
-  for (const ShardFile& file : marker.files) {
+  for (const TensorFile& file : marker.files) {
     std::error_code error;
     const std::uint64_t size = std::filesystem::file_size(pending_ / file.path, error);
     if (error) return posix_error(file.path, error.value()).with_context(format("rank {}", rank));
     if (size == file.bytes && file.rank == rank) continue;
-    return corrupt("rank {}: {}: is {} bytes long, {} were written", rank, file.path, size, file.bytes);
+    return corrupt("rank {}: {}: is {} bytes long, but {} were written", rank, file.path, size, file.bytes);
   }
   return {};
 }
 
 Result<std::vector<ReadyMarker>> PendingStep::collect(ReadyMarker own, const StopToken& stop) {
   std::vector<ReadyMarker> markers(static_cast<std::size_t>(options_.world_size.value));
-  RETURN_IF_ERROR(check_marker(Rank{0}, own, own.layout));
+  STOKER_RETURN_IF_ERROR(check_marker(Rank{0}, own, own.layout));
   markers[0] = std::move(own);
   std::vector<int> missing;
   for (int r = 1; r < options_.world_size.value; ++r) missing.push_back(r);
-  for (Duration pause = 1ms;; nap(pause)) {
+  for (Duration pause = 1ms;; back_off(pause)) {
     refresh(pending_);
     std::vector<int> still;
     for (const int r : missing) {
@@ -175,95 +174,96 @@ Result<std::vector<ReadyMarker>> PendingStep::collect(ReadyMarker own, const Sto
       const auto text = read_file(pending_ / name, kManifestLimit);
       if (!text.ok()) {
         if (text.error().code() != Code::not_found) return text.error();
-        RETURN_IF_ERROR(error_of(Rank{r}));
+        STOKER_RETURN_IF_ERROR(reported_failure(Rank{r}));
         still.push_back(r);
         continue;
       }
-      OK_OR_RETURN(marker, parse_marker(name, *text));
-      RETURN_IF_ERROR(check_marker(Rank{r}, marker, markers[0].layout));
+      STOKER_ASSIGN_OR_RETURN(marker, parse_marker(name, *text));
+      STOKER_RETURN_IF_ERROR(check_marker(Rank{r}, marker, markers[0].layout));
       markers[static_cast<std::size_t>(r)] = std::move(marker);
     }
     missing = std::move(still);
     if (missing.empty()) break;
-    if (stop.stop_requested()) return cancelled("stopped while waiting for {}", ranks_text(missing));
+    if (stop.stop_requested()) return cancelled("interrupted while waiting for {}", ranks_text(missing));
     if (deadline_.passed()) {
       return timeout("{} did not write {} within {}", ranks_text(missing),
                      missing.size() == 1 ? "its share" : "their shares", rounded_duration(options_.limit));
     }
   }
-  passed(CommitPoint::all_ready);
+  notify_observer(CommitPoint::all_ready);
   return markers;
 }
 
-Status PendingStep::put_in_place() {
+Status PendingStep::rename_into_place() {
   const Path place = options_.directory / step_folder_name(step_);
   Status status = rename_path(pending_, place);
   if (status.code() != Code::exists) return status;
   std::error_code error;
-  if (!options_.reading.empty() && std::filesystem::equivalent(place, options_.reading, error)) {
+  if (!options_.protected_step.empty() &&
+      std::filesystem::equivalent(place, options_.protected_step, error)) {
     return exists("{}: is the step this run resumed from", printable(place.string()));
   }
   const Path old = options_.directory / removed_folder_name(step_);
   if (exchange(pending_, place).ok()) {
-    RETURN_IF_ERROR(rename_path(pending_, old));
+    STOKER_RETURN_IF_ERROR(rename_path(pending_, old));
   } else {
-    RETURN_IF_ERROR(rename_path(place, old));
-    RETURN_IF_ERROR(rename_path(pending_, place));
+    STOKER_RETURN_IF_ERROR(rename_path(place, old));
+    STOKER_RETURN_IF_ERROR(rename_path(pending_, place));
   }
-  (void)remove_tree(old);  // what stays is taken away by the next remove_abandoned
+  (void)remove_tree(old);  // leftovers are removed by the next remove_abandoned
   return {};
 }
 
-Status PendingStep::publish(const Manifest& manifest) {
+Status PendingStep::publish(const StepManifest& manifest) {
   for (int r = 0; r < options_.world_size.value; ++r)
-    RETURN_IF_ERROR(remove_file(pending_ / ready_name(Rank{r})));
-  for (const Part part : kParts) {
-    if (manifest.of(part).empty()) RETURN_IF_ERROR(remove_tree(pending_ / to_text(part)));
+    STOKER_RETURN_IF_ERROR(remove_file(pending_ / ready_name(Rank{r})));
+  for (const StepPart part : kParts) {
+    if (manifest.tensors_of(part).empty()) STOKER_RETURN_IF_ERROR(remove_tree(pending_ / to_text(part)));
   }
-  RETURN_IF_ERROR(write_file(pending_ / kManifestName, manifest_text(manifest), Durability::synced));
-  passed(CommitPoint::manifest_written);
-  RETURN_IF_ERROR(put_in_place());
-  passed(CommitPoint::published);
-  RETURN_IF_ERROR(sync_directory(options_.directory));
+  STOKER_RETURN_IF_ERROR(write_file(pending_ / kManifestName, manifest_text(manifest), Durability::synced));
+  notify_observer(CommitPoint::manifest_written);
+  STOKER_RETURN_IF_ERROR(rename_into_place());
+  notify_observer(CommitPoint::published);
+  STOKER_RETURN_IF_ERROR(sync_directory(options_.directory));
   // Only now: a pending folder without a lease would count as alive for an hour.
   const Path place = options_.directory / step_folder_name(step_);
   for (const std::string_view name : {kLeaseName, kMakerLeaseName}) (void)remove_file(place / name);
-  passed(CommitPoint::parent_synced);
+  notify_observer(CommitPoint::parent_synced);
   return {};
 }
 
-Status PendingStep::await_outcome(const StopToken& stop) {
-  for (Duration pause = 1ms;; nap(pause)) {
+Status PendingStep::wait_for_commit(const StopToken& stop) {
+  for (Duration pause = 1ms;; back_off(pause)) {
     refresh(options_.directory);
-    RETURN_IF_ERROR(error_of(Rank{0}));
+    STOKER_RETURN_IF_ERROR(reported_failure(Rank{0}));
     if (!folder_exists(pending_)) break;
-    if (stop.stop_requested()) return cancelled("stopped while waiting for rank 0");
+    if (stop.stop_requested()) return cancelled("interrupted while waiting for rank 0");
     if (deadline_.passed()) {
-      return timeout("rank 0 did not commit it within {}", rounded_duration(options_.limit));
+      return timeout("rank 0 did not commit the step within {}", rounded_duration(options_.limit));
     }
   }
   const auto text = read_file(options_.directory / step_folder_name(step_) / kManifestName, kManifestLimit);
-  if (text.ok() && is_manifest_of(*text, save_)) return {};
-  return unavailable("rank 0 gave it up without saying why");
+  if (text.ok() && is_manifest_for_save(*text, save_)) return {};
+  return unavailable("rank 0 aborted the step without a reason");
 }
 
 Status PendingStep::explain(const Status& error) const {
   if (options_.rank.value == 0 || error.code() != Code::not_found) return error;
-  const Status reason = error_of(Rank{0});
+  const Status reason = reported_failure(Rank{0});
   return reason.ok() ? error : reason;
 }
 
-void PendingStep::give_up(const Status& error, const std::vector<ShardFile>& files) {
+void PendingStep::abort(const Status& error, const std::vector<TensorFile>& files) {
   // The note first: a rank whose files vanish looks for it. On a full disk it fits only once the files are
-  // gone.
+  // removed.
   const Path note = pending_ / failed_name(options_.rank);
-  bool is_told = write_file(note, failure_text(error)).ok();
-  for (const ShardFile& file : files) (void)remove_file(pending_ / file.path);
+  bool is_written = write_file(note, failure_text(error)).ok();
+  for (const TensorFile& file : files) (void)remove_file(pending_ / file.path);
   if (options_.rank.value == 0) {
-    for (const Part part : kParts) (void)remove_tree(pending_ / to_text(part));
+    for (const StepPart part : kParts) (void)remove_tree(pending_ / to_text(part));
   }
-  if (!is_told) is_told = write_file(note, failure_text(error)).ok();
-  if (!is_told) (void)File::create(note);  // an empty note needs no block
+  if (!is_written) is_written = write_file(note, failure_text(error)).ok();
+  if (!is_written) (void)File::create(note);  // an empty note needs no block
 }
 
 }  // namespace stoker::checkpoint

@@ -1,4 +1,4 @@
-// Kills a rank, and all of them, at every point of the protocol, and at moments between; fills the disk.
+// Kills one rank or all of them at every point of the protocol and in between; fills the disk.
 #include <csignal>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 
 #include "base/process.h"
 #include "checkpoint/layout.h"
-#include "checkpoint/retention.h"
+#include "checkpoint/retention/retention.h"
 #include "checkpoint/sandbox.h"
 
 namespace stoker::checkpoint {
@@ -43,7 +43,7 @@ struct KillCase {
 
 class Killed : public testing::TestWithParam<KillCase> {};
 
-TEST_P(Killed, the_step_is_there_whole_or_not_at_all) {
+TEST_P(Killed, the_step_exists_completely_or_not_at_all) {
   Sandbox box;
   save_killed_at(box, GetParam().point, GetParam().rank);
   EXPECT_TRUE(box.loads_exactly(1));
@@ -56,7 +56,7 @@ TEST_P(Killed, the_step_is_there_whole_or_not_at_all) {
   ASSERT_TRUE(loaded.ok());
   EXPECT_EQ(loaded->step, Step{GetParam().is_published ? 2 : 1});
   EXPECT_TRUE(loaded->skipped.empty());
-  // The next attempt, of another world size, clears up and goes on.
+  // The next attempt, with a different world size, cleans up and resumes.
   box.writer = "2";
   box.save_well(3, {2, 3});
   EXPECT_EQ(box.list(Depth::bytes), "1 valid, 2 valid, 3 valid");
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
                     KillCase{"pending_made_by_rank_1", CommitPoint::pending_made, 1, false},
                     KillCase{"files_written_by_rank_0", CommitPoint::files_written, 0, false},
                     KillCase{"files_written_by_rank_1", CommitPoint::files_written, 1, false},
-                    KillCase{"ready_told_by_rank_0", CommitPoint::ready_told, 0, false},
+                    KillCase{"ready_marker_by_rank_0", CommitPoint::ready_marker_written, 0, false},
                     KillCase{"all_ready", CommitPoint::all_ready, 0, false},
                     KillCase{"manifest_written", CommitPoint::manifest_written, 0, false},
                     KillCase{"published", CommitPoint::published, 0, true},
@@ -77,8 +77,8 @@ INSTANTIATE_TEST_SUITE_P(
                     KillCase{"pruned", CommitPoint::pruned, 0, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Rank 0 died between making the folder and leaving its lease: whoever comes later must know that it is dead.
-TEST(Killed, before_rank_zero_left_its_lease) {
+// Rank 0 died between creating the folder and writing its lease: later readers must detect that it is dead.
+TEST(Killed, before_rank_0_wrote_its_lease) {
   Sandbox box;
   box.save_well(2, {1});
   ASSERT_TRUE(make_directory(box.directory() / pending_folder_name(Step{2}, "2", 0)).ok());
@@ -113,7 +113,7 @@ TEST(Killed, while_replacing_a_step_leaves_one_of_the_two) {
   }
 }
 
-TEST(Killed, rank_zero_is_told_of_and_list_says_whose_share_is_missing) {
+TEST(Killed, list_names_the_rank_whose_share_is_missing) {
   Sandbox box;
   save_killed_at(box, CommitPoint::files_written, 1);
   const std::string list = box.list();
@@ -121,15 +121,15 @@ TEST(Killed, rank_zero_is_told_of_and_list_says_whose_share_is_missing) {
   EXPECT_THAT(list, testing::HasSubstr("(killed while writing)"));
 }
 
-// Moments nobody chose: the writing of files itself, renames, the pruning of older steps.
-TEST(Killed, at_any_moment_the_newest_step_is_whole) {
-  // tests/test_checkpoint_soak.py asks for more.
+// Random moments: writes of files, renames, pruning of older steps.
+TEST(Killed, at_a_random_moment_the_newest_step_is_valid) {
+  // tests/test_checkpoint_soak.py runs more.
   std::int64_t rounds = 20;
   const auto wanted = environment_value("STOKER_KILLS");
   ASSERT_TRUE(!wanted || parse_number(*wanted, &rounds));
   for (int round = 0; round < rounds; ++round) {
-    Sandbox box(round % 20 < 3 ? Place::disk : Place::memory);
-    box.keep = 1;
+    Sandbox box(round % 20 < 3 ? Storage::disk : Storage::memory);
+    box.keep_last = 1;
     Pipe pipe = std::move(*Pipe::create());
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
@@ -144,7 +144,7 @@ TEST(Killed, at_any_moment_the_newest_step_is_whole) {
       ::_exit(0);
     }
     char byte = 0;
-    ASSERT_EQ(::read(pipe.read.get(), &byte, 1), 1);  // step 1 is there
+    ASSERT_EQ(::read(pipe.read.get(), &byte, 1), 1);  // step 1 is published
     std::this_thread::sleep_for(std::chrono::microseconds(round % 20 * 3001 + round / 20 * 137));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
@@ -156,7 +156,7 @@ TEST(Killed, at_any_moment_the_newest_step_is_whole) {
   }
 }
 
-// A filesystem of a few megabytes, or the reason why there is none.
+// A filesystem of a few megabytes, or the reason why it cannot be created.
 class SmallDisk {
  public:
   explicit SmallDisk(const char* size) {
@@ -173,8 +173,8 @@ class SmallDisk {
   std::string why_;
 };
 
-// Wherever in a save the disk is full: at its folders, a file, a marker, the manifest.
-TEST(DiskFull, at_any_moment_leaves_the_previous_step_and_names_the_disk) {
+// The disk becomes full at each place of a save: its folders, a file, a marker, the manifest.
+TEST(DiskFull, at_any_point_keeps_the_previous_step_and_names_the_disk) {
   const SmallDisk disk("size=9m");
   if (!disk.why().empty()) GTEST_SKIP() << "mounting a small tmpfs needs root: " << disk.why();
   Sandbox box(disk.path() / "ckpt");
@@ -192,9 +192,9 @@ TEST(DiskFull, at_any_moment_leaves_the_previous_step_and_names_the_disk) {
     ++failed;
     EXPECT_FALSE(path_exists(box.step(2))) << left;
     EXPECT_EQ(statuses[0].code(), Code::no_space) << left << " bytes left: " << statuses[0].to_string();
-    // Without room for a word rank 0 can only leave an empty note.
-    const bool is_told = statuses[1].code() == Code::no_space || left < 8192;
-    EXPECT_TRUE(!statuses[1].ok() && is_told) << left << " bytes left: " << statuses[1].to_string();
+    // Without space for text, rank 0 can only write an empty note.
+    const bool is_reported = statuses[1].code() == Code::no_space || left < 8192;
+    EXPECT_TRUE(!statuses[1].ok() && is_reported) << left << " bytes left: " << statuses[1].to_string();
     ASSERT_TRUE(remove_file(ballast).ok());
     (void)remove_abandoned(box.directory(), RealClock().wall());
   }
@@ -205,7 +205,7 @@ TEST(DiskFull, at_any_moment_leaves_the_previous_step_and_names_the_disk) {
 }
 
 // One step of ToyModel takes about 3.3 MB.
-TEST(DiskFull, leaves_the_previous_step_valid_and_says_so) {
+TEST(DiskFull, keeps_the_previous_step_valid_and_is_reported) {
   const SmallDisk disk("size=6m");
   if (!disk.why().empty()) GTEST_SKIP() << "mounting a small tmpfs needs root: " << disk.why();
   Sandbox box(disk.path() / "ckpt");
@@ -217,11 +217,11 @@ TEST(DiskFull, leaves_the_previous_step_valid_and_says_so) {
   EXPECT_THAT(statuses[0].to_string(), testing::HasSubstr(": no space left on device"));
   EXPECT_EQ(box.list(Depth::bytes), "1 valid");
   EXPECT_TRUE(box.loads_exactly(1));
-  // What the failed save wrote is gone: there is as much room as before.
+  // The failed save's files are removed: there is as much space as before.
   EXPECT_GT(free_space(disk.path())->value, 2'300'000u);
 }
 
-TEST(DiskFull, training_goes_on_and_saves_again_once_there_is_room) {
+TEST(DiskFull, saves_succeed_again_once_there_is_space) {
   const SmallDisk disk("size=8m");
   if (!disk.why().empty()) GTEST_SKIP() << "mounting a small tmpfs needs root: " << disk.why();
   Sandbox box(disk.path() / "ckpt");

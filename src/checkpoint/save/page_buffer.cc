@@ -4,7 +4,7 @@
 #include <cstring>
 #include <sys/mman.h>
 
-#include "base/bytes.h"
+#include "stoker/bytes.h"
 
 namespace stoker::checkpoint {
 
@@ -14,9 +14,9 @@ Result<PageBuffer> PageBuffer::create(std::size_t bytes) {
   if (size == 0) return buffer;
   void* address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) {
-    return unavailable("checkpoint: no memory for a copy of {} to write from", rounded(ByteCount{size}));
+    return unavailable("checkpoint: cannot allocate {} for a copy of the tensors", rounded(ByteCount{size}));
   }
-  // Huge pages where the system gives them: fewer faults now and fewer misses in each copy.
+  // Huge pages if the system supports them: fewer page faults now and fewer TLB misses in each copy.
   ::madvise(address, size, MADV_HUGEPAGE);
   std::memset(address, 0, size);
   buffer.bytes_ = {static_cast<std::byte*>(address), size};

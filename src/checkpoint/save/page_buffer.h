@@ -1,5 +1,4 @@
-// Memory that is there before it is needed: whole pages, touched once, so that copying into them later costs
-// a copy and not a page fault each 4 KiB. Thread-compatible.
+// Memory with all pages touched in advance, so that later copies cause no page faults. Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::checkpoint {
 
@@ -15,8 +14,8 @@ namespace stoker::checkpoint {
 class PageBuffer {
  public:
   PageBuffer() = default;
-  /// Takes and touches at least `bytes`, rounded up to whole pages. Unavailable when the system has not got
-  /// them.
+  /// Allocates and touches at least `bytes`, rounded up to whole pages. Unavailable if the system has too
+  /// little memory.
   static Result<PageBuffer> create(std::size_t bytes);
   PageBuffer(PageBuffer&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   PageBuffer& operator=(PageBuffer&& other) noexcept {
@@ -31,7 +30,7 @@ class PageBuffer {
   std::span<std::byte> bytes_;
 };
 
-/// `bytes` rounded up to a multiple of a page of 4096.
+/// `bytes` rounded up to a multiple of a 4096-byte page.
 constexpr std::uint64_t whole_pages(std::uint64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
 }  // namespace stoker::checkpoint

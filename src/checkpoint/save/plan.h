@@ -1,5 +1,5 @@
-// Who writes what: each rank's share of the tensors, the same on every rank without a word between them.
-// Used by Saver. Thread-safe: no state.
+// Assigns each rank its share of the tensors, identically on all ranks without communication. Used by Saver.
+// Thread-safe: no state.
 #pragma once
 
 #include <array>
@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/manifest.h"
+#include "stoker/checkpoint.h"
 
 namespace stoker::checkpoint {
 
 /// Tensors below this size are never split.
 inline constexpr std::uint64_t kWholeBelow = 64 << 10;
 
-/// Rows of a tensor, by its place in the list.
+/// Rows of a tensor, by its index in the list.
 struct Slice {
   std::size_t tensor = 0;
   std::int64_t first_row = 0;
@@ -25,54 +25,52 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-/// The slices of `tensors` that `rank` writes: the list, laid end to end, is cut into `world_size` stretches
-/// of equal bytes; a cut falls between rows, or beside a small tensor. The first `held_by_rank_zero` tensors
-/// go to rank 0 whatever their size, and the rest is then shared so that the others carry the more.
-std::vector<Slice> share_of(std::span<const TensorInfo> tensors, std::size_t held_by_rank_zero, Rank rank,
-                            WorldSize world_size);
+/// The slices of `tensors` that `rank` writes. The concatenated list is cut into `world_size` ranges of equal
+/// bytes, between rows or beside a small tensor. The first `rank0_tensors` tensors always go to rank 0; the
+/// other ranks get correspondingly more of the rest.
+std::vector<Slice> rank_slices(std::span<const TensorInfo> tensors, std::size_t rank0_tensors, Rank rank,
+                               WorldSize world_size);
 
-/// One part of the contents, with what this rank writes of it.
+/// One part of the contents and this rank's slices of it.
 struct PartPlan {
   std::vector<TensorInfo> tensors;
-  std::vector<Slice> mine;
-  std::uint64_t bytes = 0;  ///< of `mine`
-  /// The first so many tensors come from rank 0, the last so many lie in rows on all ranks.
-  std::size_t held_by_rank_zero = 0;
+  std::vector<Slice> own_slices;
+  std::uint64_t bytes = 0;  ///< of `own_slices`
+  /// Number of first tensors saved by rank 0, and of last tensors sharded over all ranks.
+  std::size_t rank0_tensors = 0;
   std::size_t sharded = 0;
 };
 
-/// The plan of one rank for one step.
+/// One rank's plan for one step.
 struct SavePlan {
   std::array<PartPlan, 2> parts;  ///< by Part
-  std::string layout;             ///< hash over both lists: must be the same on every rank
+  std::string layout;             ///< hash of both lists: must be identical on all ranks
 };
 
-/// What a rank has in memory of a tensor of the plan.
-struct Source {
+/// A rank's memory of one planned tensor.
+struct TensorSource {
   const TensorView* view = nullptr;
   const Shape* shape = nullptr;  ///< of the whole tensor
-  std::int64_t first_row = 0;    ///< of `view` in it
+  std::int64_t first_row = 0;    ///< first row of `view` in it
 };
 
-/// The tensors of a part in the order of its plan: pointers into `contents`.
-std::vector<Source> sources_of(const Contents& contents, Part part);
+/// Tensors of a part in the order of its plan: pointers into `contents`.
+std::vector<TensorSource> sources_of(const StepContents& contents, StepPart part);
 
-/// Invalid when a name is empty, repeated or not plain text, or a tensor's bytes are not what its shape
-/// needs.
-Result<SavePlan> plan_save(const Contents& contents, Rank rank, WorldSize world_size);
+/// Invalid if a name is empty, repeated or not plain text, or if a tensor's bytes do not match its shape.
+Result<SavePlan> plan_save(const StepContents& contents, Rank rank, WorldSize world_size);
 
-/// Whether `plan` is what plan_save() would make of these contents once more: the same names, types and
-/// shapes in the same order. Costs a look at each tensor and takes no memory. Contents with shards never fit.
-bool fits(const SavePlan& plan, const Contents& contents);
+/// Whether plan_save() would return `plan` again for these contents: the same names, types and shapes in the
+/// same order. Visits each tensor and allocates nothing. Always false for contents with shards.
+bool fits(const SavePlan& plan, const StepContents& contents);
 
-/// The part of `source` that `slice` names.
-std::span<const std::byte> bytes_of(const Source& source, const Slice& slice);
+/// The part of `source` in `slice`.
+std::span<const std::byte> bytes_of(const TensorSource& source, const Slice& slice);
 
-/// A sample of each tensor that ranks share: a CRC-32C over a few of its bytes, 0 for those they do not
-/// share.
-std::vector<std::uint32_t> samples_of(const Contents& contents, const SavePlan& plan);
+/// A sample of each shared tensor: a CRC-32C of a few of its bytes; 0 for others.
+std::vector<std::uint32_t> sample_checksums(const StepContents& contents, const SavePlan& plan);
 
-/// Invalid naming rank and tensor when another rank's sample differs from rank 0's.
+/// Invalid with rank and tensor if another rank's sample differs from rank 0's.
 Status compare_samples(const SavePlan& plan, std::span<const std::uint32_t> zero,
                        std::span<const std::uint32_t> other, Rank rank);
 

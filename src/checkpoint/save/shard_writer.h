@@ -1,47 +1,46 @@
-// Writes one safetensors file of a share from memory: past the page cache where the filesystem can, with a
-// CRC-32C for each block, synced, under a temporary name until it is whole. Used by the writer thread of
-// Saver.
+// Writes one safetensors file of a share from memory: with direct I/O where supported, with a CRC-32C for
+// each block, synced, under a temporary name until it is complete. Used by the writer thread of Saver.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "archive/safetensors.h"
 #include "base/thread.h"
-#include "base/time.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/save/arriving.h"
+#include "checkpoint/save/copy_progress.h"
 #include "checkpoint/save/plan.h"
-#include "format/safetensors.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::checkpoint {
 
-/// The layout of one file: header, and which slice lies where in its data.
+/// Layout of one file: header, and the position of each slice in its data.
 struct ShardPlan {
-  formats::SafetensorsPlan file;
-  std::vector<std::size_t> order;  ///< slice (place in PartPlan::mine) of each entry of the header
+  archive::SafetensorsPlan file;
+  std::vector<std::size_t> order;  ///< slice (index in PartPlan::own_slices) of each header entry
 };
 
-/// Lays out what a rank writes of a part. The header has an empty text at kSaveKey: each save puts its name
-/// there (formats::header_with), so that a file tells to which save it belongs.
+/// Layout of this rank's file of a part. The header has an empty string at kSaveKey; each save puts its name
+/// there (archive::header_with_metadata), which identifies the save of a file.
 Result<ShardPlan> plan_shard(const PartPlan& part);
 
-/// The pieces of that file as the manifest lists them.
+/// The pieces of that file for the manifest.
 std::vector<Piece> pieces_of(const ShardPlan& shard, const PartPlan& part);
 
-/// What a file holds behind its header.
+/// Data of a file after its header.
 struct ShardData {
-  /// Begins on a page; the memory behind its last byte up to the end of the page belongs to it.
+  /// Starts on a page; the memory after its last byte up to the end of the page belongs to it.
   std::span<const std::byte> bytes;
-  /// How much of it is there; outlives the call.
-  const Arriving& arriving;
-  /// Until then all of it must be.
+  /// Filled part; outlives the call.
+  const CopyProgress& copy_progress;
+  /// By then all of it must be filled.
   Deadline deadline;
 };
 
-/// Writes header and `data` to `<folder>/<path>.part`, syncs it and gives it its name. Removes what it wrote
-/// on an error. Cancelled when `stop` asks for it between blocks.
+/// Writes header and `data` to `<folder>/<path>.part`, syncs it and renames it. Removes it on an error.
+/// Cancelled if `stop` is requested between blocks.
 Result<std::vector<std::uint32_t>> write_shard(const Path& file, std::string_view header,
                                                const ShardData& data, const StopToken& stop);
 

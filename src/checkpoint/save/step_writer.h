@@ -1,18 +1,18 @@
-// The save of one step by one rank, from the moment its share is asked for: the share is written, at once to
-// shared storage or first to the node's own disk, and committed together with the other ranks. Used by
-// Saver's threads: with a node's own disk one keeps and another one commits; everything but keep_on_node() is
-// for one thread at a time.
+// Save of one step by one rank, from the request on: the share is written, directly to shared storage or
+// first to the node-local disk, and committed together with the other ranks. Used by Saver's threads: with a
+// node-local disk one writes locally and another one commits; everything except write_locally() is for one
+// thread at a time.
 #pragma once
 
 #include <utility>
 #include <vector>
 
-#include "base/status.h"
 #include "base/thread.h"
-#include "base/time.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/save/commit.h"
 #include "checkpoint/save/slot.h"
+#include "stoker/checkpoint.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::checkpoint {
 
@@ -21,31 +21,31 @@ class StepWriter {
   /// `options` must outlive it.
   explicit StepWriter(const SaverOptions& options) : options_(options) {}
 
-  /// Writes the share to the node's own disk. On an error nothing of it stays there, and the step goes on
-  /// from memory. REQUIRES: options.local is set; the step has a slot.
-  Status keep_on_node(StepInFlight& step, const StopToken& stop) const;
-  /// Brings the share from memory or from the node's own disk to shared storage, and commits the step: after
-  /// this point it is published, or given up by all ranks. Blocks until `step.deadline` at most. The times
-  /// lack what is not the step's own: SaveTimes::local_problem.
+  /// Writes the share to the node-local disk. After an error nothing of it stays there, and the step
+  /// continues from memory. REQUIRES: options.local is set; the step has a slot.
+  Status write_locally(StepInFlight& step, const StopToken& stop) const;
+  /// Writes the share from memory or the node-local disk to shared storage and commits the step. Afterwards
+  /// it is published, or aborted by all ranks. Blocks until `step.deadline` at most. SaveTimes::local_error
+  /// is not set.
   Result<SaveTimes> commit(StepInFlight& step, const StopToken& stop);
-  /// Removes the folders of steps that were given up and whose reason all ranks have read, waiting for that
-  /// until the deadline.
-  void tidy_what_was_read(Deadline deadline);
+  /// Removes the folders of aborted steps after all ranks have read the reason; waits for that until the
+  /// deadline.
+  void remove_acknowledged(Deadline deadline);
 
  private:
-  Status write_kept(StepInFlight& step, const StopToken& stop) const;
+  Status write_local_files(StepInFlight& step, const StopToken& stop) const;
   Status write_share(StepInFlight& step, const Path& folder, const StopToken& stop) const;
   Result<SaveTimes> commit_pending(StepInFlight& step, const StopToken& stop);
   Result<SaveTimes> commit_share(StepInFlight& step, PendingStep& pending, const StopToken& stop);
   Status publish(StepInFlight& step, PendingStep& pending, SaveTimes& times, const StopToken& stop);
   void remove_shares(const StepInFlight& step, bool is_saved);
-  bool has_been_read(const Path& folder) const;
-  void tidy();
-  void passed(CommitPoint point) const;
+  bool is_acknowledged(const Path& folder) const;
+  void remove_aborted();
+  void notify_observer(CommitPoint point) const;
 
   const SaverOptions& options_;
-  std::vector<std::pair<Step, Path>> given_up_;
-  std::vector<Path> undrained_;  ///< shares on the node's own disk that could not be brought
+  std::vector<std::pair<Step, Path>> aborted_;
+  std::vector<Path> undrained_;  ///< shares on the node-local disk that could not be copied
 };
 
 }  // namespace stoker::checkpoint

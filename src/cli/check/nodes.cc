@@ -8,27 +8,26 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "cli/hello_session.h"
-#include "cli/running.h"
-#include "explain/preflight/preflight.h"
-#include "rank/hello/session.h"
+#include "cli/run_request.h"
+#include "netcheck/network_check.h"
+#include "preflight/preflight.h"
 
 namespace stoker::cli {
 namespace {
 
-namespace hello_room = rank::hello;
-using hello_room::AskedPath;
+using netcheck::CheckedPath;
 
-// Files that show the nodes which folder is meant; gone with this.
-class Probes {
+// Probe files that let nodes verify that they see the same folder; removed by the destructor.
+class ProbeFiles {
  public:
-  Probes() = default;
-  Probes(const Probes&) = delete;
-  Probes& operator=(const Probes&) = delete;
-  ~Probes() {
+  ProbeFiles() = default;
+  ProbeFiles(const ProbeFiles&) = delete;
+  ProbeFiles& operator=(const ProbeFiles&) = delete;
+  ~ProbeFiles() {
     for (const Path& file : files_) (void)remove_file(file);
   }
-  // The name of the file, or "" where none can be made, which is told elsewhere.
-  std::string put_into(const Path& folder) {
+  // The file name, or "" if the folder is not writable, which other checks report.
+  std::string create_in(const Path& folder) {
     const std::string name = ".stoker-probe-" + random_name();
     if (!File::create_new(folder / name).ok()) return "";
     files_.push_back(folder / name);
@@ -39,8 +38,8 @@ class Probes {
   std::vector<Path> files_;
 };
 
-AskedPath read_path(std::string key, const Path& path) {
-  AskedPath asked{.key = std::move(key), .path = path.string()};
+netcheck::CheckedPath read_path(std::string key, const Path& path) {
+  netcheck::CheckedPath asked{.key = std::move(key), .path = path.string()};
   struct stat about{};
   if (::stat(path.c_str(), &about) == 0) {
     asked.inode = about.st_ino;
@@ -49,12 +48,14 @@ AskedPath read_path(std::string key, const Path& path) {
   return asked;
 }
 
-std::vector<AskedPath> paths_of(const job::Job& job, Probes& probes) {
-  std::vector<AskedPath> paths;
+std::vector<CheckedPath> job_paths(const job::Job& job, ProbeFiles& probes) {
+  std::vector<CheckedPath> paths;
   const auto written = [&](std::string key, const Path& folder) {
-    const Path there = explain::standing(folder);
-    paths.push_back(
-        {.key = std::move(key), .path = there.string(), .is_written = true, .probe = probes.put_into(there)});
+    const Path there = preflight::nearest_existing(folder);
+    paths.push_back({.key = std::move(key),
+                     .path = there.string(),
+                     .is_written = true,
+                     .probe = probes.create_in(there)});
   };
   paths.push_back(read_path("working_directory", job.working_directory));
   written("record.directory", job.record.directory);
@@ -69,8 +70,8 @@ std::vector<AskedPath> paths_of(const job::Job& job, Probes& probes) {
   if (job.environment.wheelhouse)
     paths.push_back(read_path("environment.wheelhouse", *job.environment.wheelhouse));
   if (job.train && job.train->file) paths.push_back(read_path("train.file", *job.train->file));
-  // What is missing here is told already.
-  std::erase_if(paths, [](const AskedPath& asked) { return !path_exists(asked.path); });
+  // Other checks report missing paths.
+  std::erase_if(paths, [](const netcheck::CheckedPath& asked) { return !path_exists(asked.path); });
   return paths;
 }
 
@@ -90,7 +91,7 @@ ByteCount staged_bytes(const job::StageOptions& stage) {
 }
 
 // The first rank of each host.
-std::vector<Rank> hosts_of(const hello_room::Report& report) {
+std::vector<Rank> hosts_of(const netcheck::Report& report) {
   std::vector<Rank> ranks;
   std::set<std::string> seen;
   for (const auto& [rank, facts] : report.ranks) {
@@ -99,77 +100,76 @@ std::vector<Rank> hosts_of(const hello_room::Report& report) {
   return ranks;
 }
 
-std::string interface_of(const hello_room::RankFacts& facts) {
+std::string interface_of(const netcheck::RankFacts& facts) {
   const net::InterfaceChoice& choice = facts.gpus.empty() ? facts.gloo : facts.nccl;
   return choice.chosen ? choice.chosen->name : "";
 }
 
 }  // namespace
 
-Result<NodesCheck> look_from_nodes(const job::Job& job, const Words& words, Output& out) {
-  Probes probes;
-  OK_OR_RETURN(options, hello_session(job, std::nullopt, std::nullopt));
-  // A minute is enough for what is asked, and is granted soon.
+Result<NodesCheck> check_on_nodes(const job::Job& job, Output& out) {
+  ProbeFiles probes;
+  STOKER_ASSIGN_OR_RETURN(options, hello_session(job, std::nullopt, std::nullopt));
+  // A minute is enough for the checks, and is allocated soon.
   std::erase_if(options.srun_options,
                 [](const std::string& option) { return option.starts_with("--time="); });
   if (options.allocates) options.srun_options.emplace_back("--time=1");
-  options.words = words;
   options.measures_speed = false;
-  options.looks_at_storage = true;
-  options.paths = paths_of(job, probes);
+  options.checks_storage = true;
+  options.paths = job_paths(job, probes);
   options.local_needed = staged_bytes(job.stage);
   install_stop_signals();
   auto progress = out.progress("check");
-  const hello_room::Audience audience{*progress, [&](const std::string& line) { out.note("{}", line); }};
-  auto report = hello_room::run_session(options, audience);
+  const netcheck::CheckListener listener{*progress,
+                                         [&](const Message& line) { out.note("{}", line.english()); }};
+  auto report = netcheck::run_network_check(options, listener);
   progress.reset();
   if (!report) return report.error();
   NodesCheck check{.report = std::move(*report), .findings = {}};
-  check.findings = hello_room::judge(check.report);
+  check.findings = netcheck::judge(check.report);
   const bool is_well = std::ranges::none_of(
       check.findings, [](const Finding& finding) { return finding.level == Level::job; });
-  keep_hello(job, check.report, is_well);
+  save_hello_record(job, check.report, is_well);
   return check;
 }
 
-void print_nodes(const NodesCheck& check, Output& out) {
-  const Words& words = check.report.words;
-  out.line("{}", words.say("on the nodes:").text());
-  hello_room::Report climbed = check.report;
-  std::erase_if(climbed.rungs, [](const auto& rung) { return rung.state == hello_room::RungState::skipped; });
-  print_rungs(climbed, out);
+void print_nodes(const NodesCheck& check, const Translator& words, Output& out) {
+  out.line("{}", words.localize("on the nodes:").text());
+  netcheck::Report shown = check.report;
+  std::erase_if(shown.steps, [](const auto& step) { return step.state == netcheck::CheckState::skipped; });
+  print_check_results(shown, words, out);
   std::vector<std::vector<std::string>> rows;
   for (const Rank rank : hosts_of(check.report)) {
-    const hello_room::RankFacts& facts = check.report.ranks.at(rank);
+    const netcheck::RankFacts& facts = check.report.ranks.at(rank);
     const auto view = check.report.views.find(rank);
     const bool is_known = view != check.report.views.end();
     const std::string local = is_known ? printable(view->second.local) : "-";
-    rows.push_back({printable(facts.host),
-                    is_known && view->second.is_memory ? words.say("{} (memory)", local) : quoted(local),
-                    is_known ? rounded(view->second.local_free) : "-",
-                    is_known ? format("{:+.1f} s", view->second.clock_s) : "-",
-                    std::to_string(facts.gpus.size()),
-                    interface_of(facts).empty() ? "-" : printable(interface_of(facts))});
+    rows.push_back(
+        {printable(facts.host),
+         is_known && view->second.is_memory ? words.localize("{} (memory)", local) : untranslated(local),
+         is_known ? rounded(view->second.local_free) : "-",
+         is_known ? format("{:+.1f} s", view->second.clock_s) : "-", std::to_string(facts.gpus.size()),
+         interface_of(facts).empty() ? "-" : printable(interface_of(facts))});
   }
   out.line("");
-  out.table({words.say("NODE"), words.say("OWN DISK"), words.say("FREE"), words.say("CLOCK"),
-             words.say("GPUS"), words.say("INTERFACE")},
+  out.table({words.localize("NODE"), words.localize("OWN DISK"), words.localize("FREE"),
+             words.localize("CLOCK"), words.localize("GPUS"), words.localize("INTERFACE")},
             rows);
   if (!check.findings.empty()) out.line("");
   for (const Finding& finding : check.findings) out.finding(finding, words);
 }
 
-std::string nodes_json(const NodesCheck& check) {
-  nlohmann::ordered_json rungs = nlohmann::ordered_json::array();
-  for (const hello_room::Rung& rung : check.report.rungs) {
-    const std::string_view state = rung.state == hello_room::RungState::passed   ? "passed"
-                                   : rung.state == hello_room::RungState::failed ? "failed"
-                                                                                 : "skipped";
-    rungs.push_back({{"name", rung.name}, {"state", std::string(state)}, {"text", rung.text}});
+std::string nodes_json(const NodesCheck& check, const Translator& words) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const netcheck::CheckStep& step : check.report.steps) {
+    const std::string_view state = step.state == netcheck::CheckState::passed   ? "passed"
+                                   : step.state == netcheck::CheckState::failed ? "failed"
+                                                                                : "skipped";
+    steps.push_back({{"name", step.name}, {"state", std::string(state)}, {"text", words.render(step.text)}});
   }
   nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
   for (const Rank rank : hosts_of(check.report)) {
-    const hello_room::RankFacts& facts = check.report.ranks.at(rank);
+    const netcheck::RankFacts& facts = check.report.ranks.at(rank);
     nlohmann::ordered_json host = {
         {"host", facts.host}, {"gpus", facts.gpus.size()}, {"interface", interface_of(facts)}};
     if (const auto view = check.report.views.find(rank); view != check.report.views.end()) {
@@ -180,7 +180,7 @@ std::string nodes_json(const NodesCheck& check) {
     }
     hosts.push_back(std::move(host));
   }
-  return json_text(nlohmann::ordered_json{{"rungs", rungs}, {"hosts", hosts}});
+  return json_text(nlohmann::ordered_json{{"checks", steps}, {"hosts", hosts}});
 }
 
 }  // namespace stoker::cli

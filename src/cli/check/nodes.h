@@ -1,5 +1,4 @@
-// `stoker check JOB --on-nodes`: the same questions asked where the ranks will be. Called by the command's
-// own file.
+// `stoker check JOB --on-nodes`: runs the checks on the job's nodes. Called by check.cc.
 #pragma once
 
 #include <vector>
@@ -7,23 +6,23 @@
 #include "base/finding.h"
 #include "cli/output.h"
 #include "job/job.h"
-#include "rank/hello/report.h"
+#include "netcheck/report.h"
 
 namespace stoker::cli {
 
 struct NodesCheck {
-  rank::hello::Report report;
+  netcheck::Report report;
   std::vector<Finding> findings;
 };
 
-/// Starts the job's ranks for a minute, without the job. Puts a file into each folder that the ranks will
-/// write to, and takes it away again. What is found is told in the language of `words`.
-Result<NodesCheck> look_from_nodes(const job::Job& job, const Words& words, Output& out);
+/// Starts the job's ranks for a minute, without the job. Creates and removes a probe file in each folder that
+/// the ranks will write to.
+Result<NodesCheck> check_on_nodes(const job::Job& job, Output& out);
 
-/// The rungs that were climbed and a row for each node.
-void print_nodes(const NodesCheck& check, Output& out);
+/// Prints the checks and a row per node.
+void print_nodes(const NodesCheck& check, const Translator& words, Output& out);
 
-/// As the value of "nodes" in JSON, as text.
-std::string nodes_json(const NodesCheck& check);
+/// The value of "nodes" in JSON, serialized.
+std::string nodes_json(const NodesCheck& check, const Translator& words);
 
 }  // namespace stoker::cli

@@ -14,19 +14,21 @@ std::string level_of(Level level) {
 
 ordered_json text_of(std::string_view text) { return {{"text", std::string(text)}}; }
 
-ordered_json rules_json(const Words& words) {
+ordered_json rules_json(const Translator& words) {
   ordered_json rules = ordered_json::array();
-  for (const explain::RuleText& rule : explain::rule_texts()) {
+  for (const script_lint::RuleText& rule : script_lint::rule_texts()) {
     rules.push_back({{"id", std::string(rule.name)},
-                     {"shortDescription", text_of(words.of(rule.why))},
+                     {"shortDescription", text_of(words.translate(rule.why))},
                      {"defaultConfiguration", {{"level", level_of(rule.level)}}}});
   }
   return rules;
 }
 
-ordered_json result_json(const std::string& name, const explain::ScriptFinding& finding, const Words& words) {
-  const std::string fix = finding.fix.empty() ? quoted("") : words.say("fix: {}", finding.fix);
-  const std::string text = finding.text + (fix.empty() ? "" : "\n" + fix);
+ordered_json result_json(const std::string& name, const script_lint::ScriptFinding& finding,
+                         const Translator& words) {
+  const std::string fix =
+      finding.fix.empty() ? untranslated("") : words.localize("fix: {}", words.render(finding.fix));
+  const std::string text = words.render(finding.text) + (fix.empty() ? "" : "\n" + fix);
   const ordered_json region = {{"startLine", finding.line}, {"startColumn", finding.column}};
   const ordered_json place = {
       {"physicalLocation", {{"artifactLocation", {{"uri", name}}}, {"region", region}}}};
@@ -38,9 +40,9 @@ ordered_json result_json(const std::string& name, const explain::ScriptFinding& 
 
 }  // namespace
 
-std::string sarif_of(const std::string& name, const explain::Lint& lint, const Words& words) {
+std::string to_sarif(const std::string& name, const script_lint::LintResult& lint, const Translator& words) {
   ordered_json results = ordered_json::array();
-  for (const explain::ScriptFinding& finding : lint.findings)
+  for (const script_lint::ScriptFinding& finding : lint.findings)
     results.push_back(result_json(name, finding, words));
   const ordered_json driver = {
       {"name", "stoker"}, {"version", std::string(version())}, {"rules", rules_json(words)}};

@@ -1,13 +1,14 @@
-// Findings as SARIF 2.1.0, which code hosts and editors show beside the lines.
+// Findings as SARIF 2.1.0 for code hosts and editors.
 #pragma once
 
 #include <string>
 
-#include "explain/script/lint.h"
+#include "base/language/translator.h"
+#include "script_lint/lint.h"
 
 namespace stoker::cli {
 
 /// One run over one script, with every rule described; `name` is the script's path.
-std::string sarif_of(const std::string& name, const explain::Lint& lint, const Words& words);
+std::string to_sarif(const std::string& name, const script_lint::LintResult& lint, const Translator& words);
 
 }  // namespace stoker::cli

@@ -1,9 +1,9 @@
-// `stoker check SCRIPT`: a batch script of people's own. Called by the command's own file.
+// `stoker check SCRIPT`: lints a user's batch script. Called by check.cc.
 #pragma once
 
 #include <string>
 
-#include "base/language/words.h"
+#include "base/language/translator.h"
 #include "cli/output.h"
 
 namespace stoker::cli {
@@ -14,16 +14,16 @@ struct ScriptCheck {
   bool fixes = false;
   bool fixes_in_place = false;
   bool sarif = false;
-  Words words;  ///< that findings are told in
+  Translator words;  ///< language of the findings
 };
 
-/// Whether the word names a batch script, by what the file holds or how it is called.
-bool names_batch_script(const std::string& word);
+/// Detects a batch script by its content or extension.
+bool is_batch_script(const std::string& word);
 
-/// Prints what is wrong with the script, mends it when asked to, and returns the exit code.
+/// Prints the findings, fixes the script if requested, and returns the exit code.
 int check_script(const ScriptCheck& check, Output& out);
 
-/// Every rule with its level and reason.
-int print_rules(const Words& words, Output& out);
+/// Prints every rule with its level and reason.
+int print_rules(const Translator& words, Output& out);
 
 }  // namespace stoker::cli

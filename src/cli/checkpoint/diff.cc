@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "checkpoint/diff/step_diff.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
@@ -10,25 +11,26 @@
 namespace stoker::cli {
 namespace {
 
-struct Labels {
+struct DiffLabels {
   std::string first;
   std::string second;
 };
 
-// What the two columns are called: as asked, else by what tells them apart.
-Result<Labels> choose_labels(const std::string& asked, const checkpoint::StepDiff& diff) {
+// The labels of the two columns: as requested, else the first difference of steps and runs.
+Result<DiffLabels> choose_labels(const std::string& asked, const checkpoint::StepDiff& diff) {
   if (!asked.empty()) {
     const auto names = split(asked, ',');
     if (names.size() != 2 || trim(names[0]).empty() || trim(names[1]).empty())
-      return invalid("checkpoint diff: --labels: '{}' is not two names with a comma between",
+      return invalid("checkpoint diff: --labels: '{}' is not two names separated by a comma",
                      printable(asked));
-    return Labels{printable(trim(names[0])), printable(trim(names[1]))};
+    return DiffLabels{printable(trim(names[0])), printable(trim(names[1]))};
   }
   const std::string first = format("step {}", diff.first.step);
   const std::string second = format("step {}", diff.second.step);
-  if (first != second) return Labels{first, second};
-  if (diff.first.run != diff.second.run) return Labels{printable(diff.first.run), printable(diff.second.run)};
-  return Labels{"first", "second"};
+  if (first != second) return DiffLabels{first, second};
+  if (diff.first.run != diff.second.run)
+    return DiffLabels{printable(diff.first.run), printable(diff.second.run)};
+  return DiffLabels{"first", "second"};
 }
 
 std::string shape_text(const Shape& shape) {
@@ -41,7 +43,7 @@ std::string number_text(double number) { return format("{:.4g}", number); }
 
 std::string change_text(const checkpoint::TensorDiff& tensor) {
   using checkpoint::TensorChange;
-  if (tensor.change == TensorChange::other_form) {
+  if (tensor.change == TensorChange::different_form) {
     return format("{} {} → {} {}", to_text(tensor.first.dtype), shape_text(tensor.first.shape),
                   to_text(tensor.second.dtype), shape_text(tensor.second.shape));
   }
@@ -51,31 +53,32 @@ std::string change_text(const checkpoint::TensorDiff& tensor) {
   return format("{:.3g} %", 100 * tensor.relative());
 }
 
-// What is only in one of the steps or of another form comes first, then the largest changes.
+// Unmatched tensors come first, then the largest changes.
 std::vector<const checkpoint::TensorDiff*> most_changed(const checkpoint::StepDiff& diff) {
   std::vector<const checkpoint::TensorDiff*> changed;
   for (const checkpoint::TensorDiff& tensor : diff.tensors)
     if (tensor.change != checkpoint::TensorChange::same) changed.push_back(&tensor);
   std::ranges::stable_sort(changed, [](const auto* one, const auto* other) {
-    const bool one_stands_alone = one->change != checkpoint::TensorChange::changed;
-    const bool other_stands_alone = other->change != checkpoint::TensorChange::changed;
-    if (one_stands_alone != other_stands_alone) return one_stands_alone;
+    const bool is_one_unmatched = one->change != checkpoint::TensorChange::changed;
+    const bool is_other_unmatched = other->change != checkpoint::TensorChange::changed;
+    if (is_one_unmatched != is_other_unmatched) return is_one_unmatched;
     return one->relative() > other->relative();
   });
   return changed;
 }
 
 void print_values(std::string_view what, const std::vector<checkpoint::ValueDiff>& values, Output& out) {
-  constexpr std::size_t kMost = 40;
+  constexpr std::size_t kMax = 40;
   const auto shortened = [](const std::string& value) {
     if (value.empty()) return std::string("not set");
-    return printable(value.size() > kMost ? value.substr(0, kMost) + "..." : value);
+    return printable(value.size() > kMax ? value.substr(0, kMax) + "..." : value);
   };
   for (const checkpoint::ValueDiff& value : values)
     out.line("{} {}: {} → {}", what, printable(value.name), shortened(value.first), shortened(value.second));
 }
 
-void print_tensors(const checkpoint::StepDiff& diff, const Labels& labels, std::size_t most, Output& out) {
+void print_tensors(const checkpoint::StepDiff& diff, const DiffLabels& labels, std::size_t most,
+                   Output& out) {
   const auto changed = most_changed(diff);
   std::vector<std::vector<std::string>> rows;
   for (const auto* tensor : std::span(changed).first(std::min(most, changed.size()))) {
@@ -93,7 +96,7 @@ void print_tensors(const checkpoint::StepDiff& diff, const Labels& labels, std::
   if (rows.size() < changed.size()) out.line("and {} more (--most)", grouped(changed.size() - rows.size()));
 }
 
-void print_batch_norms(const checkpoint::StepDiff& diff, const Labels& labels, Output& out) {
+void print_batch_norms(const checkpoint::StepDiff& diff, const DiffLabels& labels, Output& out) {
   if (diff.batch_norms.empty()) return;
   std::vector<std::vector<std::string>> rows;
   for (const checkpoint::BatchNormDiff& norm : diff.batch_norms) {
@@ -106,9 +109,9 @@ void print_batch_norms(const checkpoint::StepDiff& diff, const Labels& labels, O
             rows);
 }
 
-void print(const checkpoint::StepDiff& diff, const Labels& labels, std::size_t most, Output& out) {
+void print(const checkpoint::StepDiff& diff, const DiffLabels& labels, std::size_t most, Output& out) {
   using checkpoint::TensorChange;
-  const auto described = [](const checkpoint::Manifest& manifest, const std::string& label) {
+  const auto described = [](const checkpoint::StepManifest& manifest, const std::string& label) {
     const std::string step = format("step {}", manifest.step);
     return format("{}{} of {}", label == step ? "" : label + ": ", step, printable(manifest.run));
   };
@@ -118,12 +121,12 @@ void print(const checkpoint::StepDiff& diff, const Labels& labels, std::size_t m
   print_tensors(diff, labels, most, out);
   print_batch_norms(diff, labels, out);
   const std::uint64_t same = diff.count(TensorChange::same);
-  out.line("{} tensors: {} changed, {} the same, {} only in one or of another form",
-           grouped(diff.tensors.size()), grouped(diff.count(TensorChange::changed)), grouped(same),
+  out.line("{}: {} changed, {} the same, {} unmatched", counted(diff.tensors.size(), "tensor"),
+           grouped(diff.count(TensorChange::changed)), grouped(same),
            grouped(diff.tensors.size() - same - diff.count(TensorChange::changed)));
 }
 
-nlohmann::ordered_json step_json(const checkpoint::Manifest& manifest, const std::string& label) {
+nlohmann::ordered_json step_json(const checkpoint::StepManifest& manifest, const std::string& label) {
   return {{"label", label}, {"run", manifest.run}, {"step", manifest.step.value}, {"save", manifest.save}};
 }
 
@@ -157,7 +160,7 @@ nlohmann::ordered_json tensor_json(const checkpoint::TensorDiff& tensor) {
   return json;
 }
 
-std::string to_json(const checkpoint::StepDiff& diff, const Labels& labels) {
+std::string to_json(const checkpoint::StepDiff& diff, const DiffLabels& labels) {
   nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
   for (const checkpoint::TensorDiff& tensor : diff.tensors) tensors.push_back(tensor_json(tensor));
   nlohmann::ordered_json norms = nlohmann::ordered_json::array();
@@ -178,8 +181,8 @@ std::string to_json(const checkpoint::StepDiff& diff, const Labels& labels) {
 
 Result<checkpoint::StepDiff> compare(const std::array<std::string, 2>& named, const std::string& runs,
                                      const checkpoint::StepDiffOptions& options, Output& out) {
-  OK_OR_RETURN(first, find_step({.run = named[0], .runs = runs}));
-  OK_OR_RETURN(second, find_step({.run = named[1], .runs = runs}));
+  STOKER_ASSIGN_OR_RETURN(first, find_step({.run = named[0], .runs = runs}));
+  STOKER_ASSIGN_OR_RETURN(second, find_step({.run = named[1], .runs = runs}));
   install_stop_signals();
   const auto progress = out.progress("comparing");
   return checkpoint::diff_steps(first, second, options, *progress);
@@ -188,19 +191,19 @@ Result<checkpoint::StepDiff> compare(const std::array<std::string, 2>& named, co
 }  // namespace
 
 int checkpoint_diff(std::span<const std::string> words, Output& out) {
-  constexpr const char* kStep = "a step folder; or a run or checkpoint directory: its newest whole step";
+  constexpr const char* kStep = "Step folder, or run or checkpoint directory (its newest intact step)";
   std::array<std::string, 2> named;
   std::string runs = "runs";
   std::string label_text;
   std::int64_t most = 20;
   checkpoint::StepDiffOptions options;
-  Arguments arguments("checkpoint diff", "Says what changed between two checkpoints, tensor by tensor.");
+  Arguments arguments("checkpoint diff", "Compare two checkpoints tensor by tensor.");
   arguments.positional("FIRST", &named[0], kStep);
   arguments.positional("SECOND", &named[1], kStep);
-  arguments.flag("--optimizer", &options.with_optimizer, "compare the optimizer's state too");
-  arguments.option("--most", &most, "N", "rows shown, the largest changes first [20]");
-  arguments.option("--labels", &label_text, "A,B", "what the two are called [steps, or runs]");
-  arguments.option("--runs", &runs, "DIR", "folder that holds the runs (the job's record.directory)");
+  arguments.flag("--optimizer", &options.with_optimizer, "Also compare the optimizer state");
+  arguments.option("--most", &most, "N", "Show this many rows, the largest changes first [20]");
+  arguments.option("--labels", &label_text, "A,B", "Name the two checkpoints [steps, or runs]");
+  arguments.option("--runs", &runs, "DIR", "Folder with the runs (the job's record.directory)");
   arguments.example("stoker checkpoint diff runs/a/checkpoints/step-100 runs/a/checkpoints/step-200");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (most < 0) return out.fail(invalid("checkpoint diff: --most: {} is negative", most));
@@ -209,7 +212,7 @@ int checkpoint_diff(std::span<const std::string> words, Output& out) {
   const auto labels = choose_labels(label_text, *diff);
   if (!labels.ok()) return out.fail(labels.error());
   if (diff->is_same()) {
-    out.line("{} and {} are the same", labels->first, labels->second);
+    out.line("{} and {} are identical", labels->first, labels->second);
   } else {
     print(*diff, *labels, static_cast<std::size_t>(most), out);
   }

@@ -30,18 +30,18 @@ std::string to_json(const Path& folder, const checkpoint::Latest& latest) {
 }
 
 Status search(const Search& search, Output& out) {
-  OK_OR_RETURN(folder, find_checkpoints(search.choice));
+  STOKER_ASSIGN_OR_RETURN(folder, find_checkpoint_directory(search.choice));
   install_stop_signals();
   RealClock clock;
   checkpoint::LatestOptions options{.match = search.match};
   if (search.settle) options.settle = *search.settle;
   auto progress = out.progress("reading");
-  OK_OR_RETURN(latest, checkpoint::find_latest(folder, options, clock, *progress));
+  STOKER_ASSIGN_OR_RETURN(latest, checkpoint::find_latest(folder, options, clock, *progress));
   progress.reset();
-  note_passed_over(latest.skipped, out);
+  note_skipped_steps(latest.skipped, out);
   if (!latest.path) {
     return not_found("{}: {}", printable(folder.string()),
-                     latest.skipped.empty() ? "no checkpoint" : "no checkpoint is whole");
+                     latest.skipped.empty() ? "no checkpoint" : "no intact checkpoint");
   }
   out.line("{}", latest.path->string());
   out.json(to_json(folder, latest));
@@ -52,15 +52,13 @@ Status search(const Search& search, Output& out) {
 
 int checkpoint_latest(std::span<const std::string> words, Output& out) {
   Search wanted;
-  Arguments arguments(
-      "checkpoint latest",
-      "Prints the newest checkpoint of a folder that is whole, Stoker's or another program's.");
-  arguments.positional("FOLDER|RUN", &wanted.choice.run, "a folder with checkpoints of any kind, or a run");
-  arguments.option("--match", &wanted.match, "PATTERN", "only names that fit, as 'epoch-*.pt'");
+  Arguments arguments("checkpoint latest",
+                      "Print the newest intact checkpoint of a folder, in any supported format.");
+  arguments.positional("FOLDER|RUN", &wanted.choice.run, "Folder with checkpoints, or a run");
+  arguments.option("--match", &wanted.match, "PATTERN", "Consider only matching names: 'epoch-*.pt'");
   arguments.option("--settle", &wanted.settle, "TIME",
-                   "what changed a shorter time ago is watched for so long: it may still be written [2s]");
-  arguments.option("--runs", &wanted.choice.runs, "DIR",
-                   "folder that holds the runs (the job's record.directory)");
+                   "Watch recently modified files for this time before use [2s]");
+  arguments.option("--runs", &wanted.choice.runs, "DIR", "Folder with the runs (the job's record.directory)");
   arguments.example("stoker checkpoint latest runs/resnet50/checkpoints");
   if (const auto code = arguments.parse(words, out)) return *code;
   const Status status = search(wanted, out);

@@ -1,6 +1,6 @@
 // `stoker checkpoint list RUN|DIR`: docs/commands/checkpoint-list.md
 #include "base/json/json.h"
-#include "checkpoint/catalog.h"
+#include "checkpoint/read/catalog.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
 
@@ -46,9 +46,9 @@ std::string to_json(const Path& directory, const std::vector<checkpoint::StepInf
 }
 
 Status show(const RunChoice& choice, Output& out) {
-  OK_OR_RETURN(directory, find_checkpoints(choice));
+  STOKER_ASSIGN_OR_RETURN(directory, find_checkpoint_directory(choice));
   const WallTime now = RealClock().wall();
-  OK_OR_RETURN(steps, checkpoint::list_steps(directory, checkpoint::Depth::structure, now));
+  STOKER_ASSIGN_OR_RETURN(steps, checkpoint::list_steps(directory, checkpoint::Depth::structure, now));
   if (steps.empty()) return not_found("{}: no checkpoint", printable(directory.string()));
   print(steps, unix_seconds(now), out);
   out.json(to_json(directory, steps));
@@ -59,11 +59,10 @@ Status show(const RunChoice& choice, Output& out) {
 
 int checkpoint_list(std::span<const std::string> words, Output& out) {
   RunChoice choice;
-  Arguments arguments("checkpoint list",
-                      "Shows the checkpoints of a run, or of a directory, and whether each is whole.");
+  Arguments arguments("checkpoint list", "List the checkpoints of a run or directory and their state.");
   arguments.optional_positional("RUN|DIR", &choice.run,
-                                "a run (id, prefix, folder, 'last') or a checkpoint directory [last]");
-  arguments.option("--runs", &choice.runs, "DIR", "folder that holds the runs (the job's record.directory)");
+                                "Run (id, prefix, folder, 'last') or checkpoint directory [last]");
+  arguments.option("--runs", &choice.runs, "DIR", "Folder with the runs (the job's record.directory)");
   arguments.example("stoker checkpoint list last");
   if (const auto code = arguments.parse(words, out)) return *code;
   const Status status = show(choice, out);

@@ -1,18 +1,19 @@
 // `stoker checkpoint verify DIR`: docs/commands/checkpoint-verify.md
 #include "base/json/json.h"
-#include "checkpoint/catalog.h"
+#include "base/language/counted.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/read/catalog.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
 
 namespace stoker::cli {
 namespace {
 
-// The step folders to look at: the one named, or all of a directory, the newest first.
+// The named step folder, or all steps of a directory, the newest first.
 Result<std::vector<Path>> folders_of(const RunChoice& choice) {
-  if (const auto named = step_folder_named(choice)) return std::vector<Path>{*named};
-  OK_OR_RETURN(directory, find_checkpoints(choice));
-  OK_OR_RETURN(steps, checkpoint::step_folders(directory));
+  if (const auto named = explicit_step_folder(choice)) return std::vector<Path>{*named};
+  STOKER_ASSIGN_OR_RETURN(directory, find_checkpoint_directory(choice));
+  STOKER_ASSIGN_OR_RETURN(steps, checkpoint::step_folders(directory));
   std::vector<Path> folders;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     folders.push_back(directory / checkpoint::step_folder_name(*step));
@@ -28,15 +29,15 @@ Result<checkpoint::StepReport> read_all(const Path& folder, Output& out) {
 
 void print(const checkpoint::StepReport& report, Output& out) {
   const std::string folder = printable(report.info.folder.string());
-  for (const checkpoint::Damage& damage : report.damages) out.line("{}/{}", folder, damage.text());
+  for (const checkpoint::StepDamage& damage : report.damages) out.line("{}/{}", folder, damage.text());
   if (!report.damages.empty()) return;
-  out.line("{}: step {}, {} tensors in {} files, {}, every byte as written", folder, report.info.step,
-           grouped(report.tensors), grouped(report.files), rounded({report.info.bytes}));
+  out.line("{}: step {}, {} in {}, {}, every byte verified", folder, report.info.step,
+           counted(report.tensors, "tensor"), counted(report.files, "file"), rounded({report.info.bytes}));
 }
 
 nlohmann::ordered_json to_json(const checkpoint::StepReport& report) {
   nlohmann::ordered_json damages = nlohmann::ordered_json::array();
-  for (const checkpoint::Damage& damage : report.damages) {
+  for (const checkpoint::StepDamage& damage : report.damages) {
     damages.push_back({{"file", damage.file}, {"what", damage.what}});
   }
   return {{"folder", report.info.folder.string()},
@@ -52,11 +53,9 @@ nlohmann::ordered_json to_json(const checkpoint::StepReport& report) {
 
 int checkpoint_verify(std::span<const std::string> words, Output& out) {
   RunChoice choice;
-  Arguments arguments("checkpoint verify",
-                      "Reads every byte of a checkpoint and says what is not as it was written.");
-  arguments.positional("DIR", &choice.run,
-                       "a step folder, or a checkpoint directory or run, whose steps are all read");
-  arguments.option("--runs", &choice.runs, "DIR", "folder that holds the runs (the job's record.directory)");
+  Arguments arguments("checkpoint verify", "Verify every byte of a checkpoint.");
+  arguments.positional("DIR", &choice.run, "Step folder, or run or checkpoint directory (all steps)");
+  arguments.option("--runs", &choice.runs, "DIR", "Folder with the runs (the job's record.directory)");
   arguments.example("stoker checkpoint verify runs/resnet50/checkpoints/step-1200");
   if (const auto code = arguments.parse(words, out)) return *code;
   const auto folders = folders_of(choice);
@@ -74,8 +73,7 @@ int checkpoint_verify(std::span<const std::string> words, Output& out) {
   const nlohmann::ordered_json value = {{"steps", std::move(json)}};
   out.json(json_text(value));
   if (damaged == 0) return exit_code::kOk;
-  out.note("{} of {} checkpoints damaged; a resume passes over {}", damaged, folders->size(),
-           damaged == 1 ? "it" : "them");
+  out.note("{} of {} checkpoints damaged; resume skips damaged checkpoints", damaged, folders->size());
   return exit_code::kFailed;
 }
 

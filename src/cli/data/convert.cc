@@ -2,17 +2,18 @@
 #include <array>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/data/choice.h"
 #include "cli/data/report/pack_report.h"
 #include "cli/data/shard_options.h"
-#include "cli/data/table_words.h"
+#include "cli/data/table_arguments.h"
 #include "cli/data/threads.h"
 #include "cli/output.h"
-#include "data/pack/pack.h"
-#include "data/pack/source/tree.h"
-#include "data/pack/verify.h"
+#include "pack/pack.h"
+#include "pack/verify.h"
+#include "sources/shards/shards.h"
 
 namespace stoker::cli {
 namespace {
@@ -22,48 +23,47 @@ struct ConvertOptions {
   std::string out;
   std::string format;
   ShardOptions shards;
-  TableWords table;
-  Threads threads;
+  TableArguments table;
+  ThreadsOption threads;
   bool is_dry_run = false;
 };
 
-Result<data::PackOptions> to_pack_options(const ConvertOptions& o) {
+Result<pack::PackOptions> to_pack_options(const ConvertOptions& o) {
   constexpr std::array<std::string_view, 5> kFormats = {"tar", "tfrecord", "parquet", "hdf5", "zarr"};
-  constexpr std::array<data::ShardFormat, 5> kKinds = {data::ShardFormat::tar, data::ShardFormat::tfrecord,
-                                                       data::ShardFormat::parquet, data::ShardFormat::hdf5,
-                                                       data::ShardFormat::zarr};
-  OK_OR_RETURN(kind, choice("data convert", "--format", o.format, kFormats));
-  OK_OR_RETURN(threads, o.threads.count("data convert"));
-  data::PackOptions options;
+  constexpr std::array<pack::ShardFormat, 5> kKinds = {pack::ShardFormat::tar, pack::ShardFormat::tfrecord,
+                                                       pack::ShardFormat::parquet, pack::ShardFormat::hdf5,
+                                                       pack::ShardFormat::zarr};
+  STOKER_ASSIGN_OR_RETURN(kind, parse_choice("data convert", "--format", o.format, kFormats));
+  STOKER_ASSIGN_OR_RETURN(threads, o.threads.count("data convert"));
+  pack::PackOptions options;
   options.source.where = o.source;
   options.source.threads = threads;
   options.out = o.out;
-  options.order = data::SampleOrder::source;
-  options.check = data::ImageCheck::carry;
+  options.order = pack::SampleOrder::source;
+  options.check = pack::ImageCheck::keep_broken;
   options.format = kKinds[kind];
   options.threads = threads;
-  RETURN_IF_ERROR(o.shards.apply("data convert", options));
-  OK_OR_RETURN(table, o.table.options("data convert"));
+  STOKER_RETURN_IF_ERROR(o.shards.apply("data convert", options));
+  STOKER_ASSIGN_OR_RETURN(table, o.table.options("data convert"));
   options.source.table = std::move(table);
   if (!path_exists(o.source)) return not_found("{}: no such dataset or shards", printable(o.source));
-  OK_OR_RETURN(has_shards, data::is_source_of_shards(options.source));
+  STOKER_ASSIGN_OR_RETURN(has_shards, sources::is_shard_source(options.source));
   if (has_shards) return options;
-  return invalid("{}: is neither a dataset nor shards (tar, TFRecord, Parquet, HDF5, Zarr)",
-                 printable(o.source))
+  return invalid("{}: neither a dataset nor shards (tar, TFRecord, Parquet, HDF5, Zarr)", printable(o.source))
       .cure("stoker data pack {} {} --format {}", shell_quote(o.source), shell_quote(o.out), o.format);
 }
 
-std::string plan_json(const data::PackPlan& plan) {
+std::string plan_json(const pack::PackPlan& plan) {
   nlohmann::ordered_json splits = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < plan.sizing.size(); ++i) {
     splits.push_back({{"name", plan.source.splits[i]},
                       {"samples", plan.sizing[i].samples},
                       {"shards", plan.sizing[i].shards}});
   }
-  return json_text(nlohmann::ordered_json{{"source", printable(plan.outline.source)},
-                                          {"format", plan.outline.container},
+  return json_text(nlohmann::ordered_json{{"source", printable(plan.dataset_plan.source)},
+                                          {"format", plan.dataset_plan.container},
                                           {"splits", splits},
-                                          {"not_carried", plan.source.not_carried},
+                                          {"skipped_fields", plan.source.skipped_fields},
                                           {"table", table_json(plan.source.table)}});
 }
 
@@ -71,45 +71,47 @@ std::string plan_json(const data::PackPlan& plan) {
 
 int data_convert(std::span<const std::string> words, Output& out) {
   ConvertOptions o;
-  Arguments arguments("data convert",
-                      "Writes a dataset's samples, in their order, into shards of another kind.");
-  arguments.positional("SOURCE", &o.source, "a dataset, or a folder of other tools' shards");
+  Arguments arguments("data convert", "Convert a dataset's samples, in order, to a different shard format.");
+  arguments.positional("SOURCE", &o.source, "Dataset, or a folder of shards from a different tool");
   arguments.positional("OUT", &o.out,
-                       "the new dataset's folder: new or empty, or one where this was interrupted");
-  arguments.option("--format", &o.format, "KIND", "tar, tfrecord, parquet, hdf5 or zarr");
+                       "Folder of the new dataset: new, empty, or of an interrupted conversion");
+  arguments.option("--format", &o.format, "KIND",
+                   "Set the shard format: tar, tfrecord, parquet, hdf5 or zarr");
   o.shards.declare(arguments);
   o.table.declare(arguments);
-  o.threads.declare(arguments, "threads; the result is the same for any (default: the cores)");
+  o.threads.declare(arguments, "Use N threads; the output does not depend on N (default: all cores)");
   arguments.flag("--dry-run", &o.is_dry_run,
-                 "say what would be written and what cannot be carried, and stop");
+                 "Print the plan and the parts that cannot be converted, write nothing");
   arguments.example("stoker data convert imagenet-tfrecord/ imagenet --format tar");
   arguments.example(
       "stoker data convert flowers.parquet flowers --format tar --tensor features=petal_*,sepal_*:float32 "
       "--label species");
   if (const auto code = arguments.parse(words, out)) return *code;
-  if (const Status status = no_empty_words("data convert", words); !status.ok()) return out.fail(status);
+  if (const Status status = check_no_empty_arguments("data convert", words); !status.ok())
+    return out.fail(status);
 
   install_stop_signals();
   auto progress = out.progress("");
-  const Result<data::PackPlan> plan = announced_plan(to_pack_options(o), "converting", *progress, out);
+  const Result<pack::PackPlan> plan = plan_and_print(to_pack_options(o), "converting", *progress, out);
   if (!plan.ok()) return out.fail(plan.error());
   if (o.is_dry_run) {
     progress.reset();
     out.json(plan_json(*plan));
     return exit_code::kOk;
   }
-  const Result<data::PackSummary> summary = data::run_pack(*plan, *progress);
+  const Result<pack::PackSummary> summary = pack::run_pack(*plan, *progress);
   if (!summary.ok()) return out.fail(summary.error());
   const auto report =
-      data::verify_dataset(plan->options.out, data::VerifyDepth::bytes, plan->options.threads, *progress);
+      pack::verify_dataset(plan->options.out, pack::VerifyDepth::bytes, plan->options.threads, *progress);
   progress.reset();
   if (!report.ok()) return out.fail(report.error());
   if (report->damages > 0) {
-    return out.fail(corrupt("{}: {} of it is not as written: the first is {} in {}", printable(o.out),
-                            grouped(report->damages), report->damaged[0].sample, report->damaged[0].shard));
+    return out.fail(corrupt("{}: {} damaged, first {} in {}", printable(o.out),
+                            counted(report->damages, "sample"), report->damaged[0].sample,
+                            report->damaged[0].shard));
   }
   print_summary(*plan, *summary, out);
-  out.line("  read back: every byte as written");
+  out.line("  verified: every byte");
   nlohmann::ordered_json json = describe(*plan, *summary);
   json["verified"] = true;
   out.json(json_text(json));

@@ -6,19 +6,19 @@
 #include "cli/data/report/contents_report.h"
 #include "cli/data/report/dvc_report.h"
 #include "cli/output.h"
-#include "data/look/inside/file_contents.h"
-#include "data/look/shard_scan.h"
-#include "data/pack/pack.h"
-#include "format/manifest.h"
+#include "dataset/manifest.h"
+#include "inspect/file_contents.h"
+#include "pack/pack.h"
+#include "sources/shard_scan.h"
 
 namespace stoker::cli {
 namespace {
 
 using nlohmann::ordered_json;
 
-std::uint64_t bytes_of(const formats::SplitInfo& split) {
+std::uint64_t bytes_of(const dataset::SplitInfo& split) {
   std::uint64_t bytes = 0;
-  for (const formats::ShardInfo& shard : split.shards) bytes += shard.bytes;
+  for (const dataset::ShardInfo& shard : split.shards) bytes += shard.bytes;
   return bytes;
 }
 
@@ -30,7 +30,7 @@ std::string first_few(const std::vector<std::string>& names) {
   return names.size() > kShown ? text + ", ..." : text;
 }
 
-std::string images_text(const formats::ImageStatistics& images) {
+std::string images_text(const dataset::ImageStatistics& images) {
   std::string text = grouped(images.images);
   if (images.width_min == images.width_max && images.height_min == images.height_max) {
     text += format(", {}x{}", images.width_max, images.height_max);
@@ -44,29 +44,29 @@ std::string images_text(const formats::ImageStatistics& images) {
   return text;
 }
 
-// Nothing where DVC says nothing of it.
+// Empty without a DVC file.
 std::string dvc_text(const Result<DvcState>& dvc) {
   if (!dvc.ok()) return std::string(dvc.status().message());
   if (!dvc->version) return {};
   const std::string text = version_text(*dvc->version);
   if (!dvc->compared.ignored_by.empty())
     return format("{}: not compared ({})", text, dvc->compared.ignored_by);
-  return dvc->compared.difference.empty() ? text + ": number and size of files as it says"
+  return dvc->compared.difference.empty() ? text + ": number and size of files match"
                                           : format("{}: differs: {}", text, dvc->compared.difference);
 }
 
-void print(const Path& dataset, const formats::Manifest& manifest, const Result<DvcState>& dvc, Output& out) {
+void print(const Path& dataset, const dataset::Manifest& manifest, const Result<DvcState>& dvc, Output& out) {
   out.line("{}: {}, {}, {}, version {}", printable(dataset.string()), counted(manifest.samples(), "sample"),
            counted(manifest.shard_count(), "shard"), rounded({manifest.bytes()}), manifest.version);
   std::vector<std::vector<std::string>> rows;
-  for (const formats::SplitInfo& split : manifest.splits) {
+  for (const dataset::SplitInfo& split : manifest.splits) {
     rows.push_back(
         {split.name, grouped(split.samples), grouped(split.shards.size()), rounded({bytes_of(split)})});
   }
   out.table({"SPLIT", "SAMPLES", "SHARDS", "SIZE"}, rows);
-  const formats::Schema& schema = manifest.schema;
+  const dataset::DatasetSchema& schema = manifest.schema;
   std::vector<std::string> files;
-  for (const formats::ComponentInfo& component : schema.components) files.push_back(component.name);
+  for (const dataset::ComponentInfo& component : schema.components) files.push_back(component.name);
   out.line("files    {} in {}", first_few(files), schema.container);
   if (!schema.classes.empty()) {
     out.line("classes  {}: {}", grouped(schema.classes.size()), first_few(schema.classes));
@@ -78,9 +78,9 @@ void print(const Path& dataset, const formats::Manifest& manifest, const Result<
   if (const std::string text = dvc_text(dvc); !text.empty()) out.line("dvc      {}", text);
 }
 
-std::string to_json(const Path& dataset, const formats::Manifest& manifest, const Result<DvcState>& dvc) {
+std::string to_json(const Path& dataset, const dataset::Manifest& manifest, const Result<DvcState>& dvc) {
   ordered_json splits = ordered_json::array();
-  for (const formats::SplitInfo& split : manifest.splits) {
+  for (const dataset::SplitInfo& split : manifest.splits) {
     splits.push_back({{"name", split.name},
                       {"samples", split.samples},
                       {"shards", split.shards.size()},
@@ -88,10 +88,10 @@ std::string to_json(const Path& dataset, const formats::Manifest& manifest, cons
                       {"class_samples", split.class_samples}});
   }
   ordered_json components = ordered_json::array();
-  for (const formats::ComponentInfo& component : manifest.schema.components) {
+  for (const dataset::ComponentInfo& component : manifest.schema.components) {
     components.push_back({{"name", component.name}, {"is_image", component.is_image}});
   }
-  const formats::ImageStatistics& images = manifest.images;
+  const dataset::ImageStatistics& images = manifest.images;
   const ordered_json json = {{"dataset", printable(dataset.string())},
                              {"version", manifest.version},
                              {"samples", manifest.samples()},
@@ -117,26 +117,25 @@ std::string to_json(const Path& dataset, const formats::Manifest& manifest, cons
   return json_text(json);
 }
 
-// A file, or a Zarr store that is a folder: what others keep data in.
-bool is_other_file(const Path& path) {
+// A data file of a different tool, or a Zarr folder.
+bool is_foreign_file(const Path& path) {
   if (!folder_exists(path)) return path_exists(path);
-  return !path_exists(path / formats::kManifestFile) && data::is_zarr(path.filename().string());
+  return !path_exists(path / dataset::kManifestFile) && sources::is_zarr(path.filename().string());
 }
 
-int info_of_file(const Path& file, Output& out) {
+int print_file_info(const Path& file, Output& out) {
   install_stop_signals();
   auto progress = out.progress("");
-  const Result<data::FileContents> contents = data::file_contents(file, *progress);
+  const Result<inspect::FileContents> contents = inspect::file_contents(file, *progress);
   progress.reset();
   if (!contents.ok()) return out.fail(contents.error());
   report_contents(file, *contents, out);
   return exit_code::kOk;
 }
 
-Status why_no_dataset(const Path& folder, Status why) {
-  if (!data::is_ready_to_merge(folder)) return why;
-  return not_found("{}: is not finished: all its shards are packed, and not merged",
-                   printable(folder.string()))
+Status missing_dataset_error(const Path& folder, Status why) {
+  if (!pack::is_ready_to_merge(folder)) return why;
+  return not_found("{}: unfinished: all shards are packed but not merged", printable(folder.string()))
       .cure("stoker data merge {}", shell_quote(folder.string()));
 }
 
@@ -144,18 +143,17 @@ Status why_no_dataset(const Path& folder, Status why) {
 
 int data_info(std::span<const std::string> words, Output& out) {
   std::string dataset;
-  Arguments arguments("data info", "Says what a dataset holds, or a file that might become one.");
-  arguments.positional("DATASET", &dataset,
-                       "a folder that stoker data pack or index made; or a file that might become one");
+  Arguments arguments("data info", "Show the contents of a dataset, or of a file that could become one.");
+  arguments.positional("DATASET", &dataset, "Dataset folder, or a file that could become a dataset");
   arguments.example("stoker data info photos-s");
   arguments.example("stoker data info events.h5");
   if (const auto code = arguments.parse(words, out)) return *code;
-  if (is_other_file(dataset)) return info_of_file(dataset, out);
+  if (is_foreign_file(dataset)) return print_file_info(dataset, out);
 
-  const Result<formats::Manifest> manifest = formats::read_manifest(dataset);
-  if (!manifest.ok()) return out.fail(why_no_dataset(dataset, manifest.status()));
+  const Result<dataset::Manifest> manifest = dataset::read_manifest(dataset);
+  if (!manifest.ok()) return out.fail(missing_dataset_error(dataset, manifest.status()));
   NoProgress quiet;
-  const Result<DvcState> dvc = dvc_state(dataset, data::DvcDepth::sizes, 1, quiet);
+  const Result<DvcState> dvc = dvc_state(dataset, pack::DvcDepth::sizes, 1, quiet);
   print(dataset, *manifest, dvc, out);
   out.json(to_json(dataset, *manifest, dvc));
   return exit_code::kOk;

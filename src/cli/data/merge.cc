@@ -4,26 +4,26 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "data/pack/pack.h"
+#include "pack/pack.h"
 
 namespace stoker::cli {
 
 int data_merge(std::span<const std::string> words, Output& out) {
   std::string folder;
-  Arguments arguments("data merge", "Makes a dataset of what `stoker data pack --part I/N` has written.");
-  arguments.positional("OUT", &folder, "the folder that all parts were given");
+  Arguments arguments("data merge", "Merge the parts of `stoker data pack --part I/N` into a dataset.");
+  arguments.positional("OUT", &folder, "Output folder of all parts");
   arguments.example("stoker data merge photos-s");
   if (const auto code = arguments.parse(words, out)) return *code;
 
-  const Result<data::PackSummary> summary = data::merge_parts(folder);
+  const Result<pack::PackSummary> summary = pack::merge_parts(folder);
   if (!summary.ok()) return out.fail(summary.error());
-  const formats::Manifest& manifest = summary->manifest;
+  const dataset::Manifest& manifest = summary->manifest;
   const std::string name = printable(folder);
   out.line("{}: {}, {}, {}, version {}", name, counted(manifest.samples(), "sample"),
            counted(manifest.shard_count(), "shard"), rounded({manifest.bytes()}), manifest.short_version());
   if (summary->left_out > 0) {
-    out.line("  {} files left out: {} (list: {}/left-out.csv)", grouped(summary->left_out),
-             data::left_out_text(manifest.left_out), name);
+    out.line("  {} left out: {} (list: {}/left-out.csv)", counted(summary->left_out, "file"),
+             pack::left_out_text(manifest.left_out), name);
   }
   const nlohmann::ordered_json json = {{"dataset", name},
                                        {"version", manifest.version},

@@ -2,9 +2,9 @@
 
 namespace stoker::cli {
 
-Result<std::optional<data::ReadersWanted>> parse_readers(std::string_view command, std::string_view text) {
-  if (text.empty()) return std::optional<data::ReadersWanted>();
-  data::ReadersWanted wanted;
+Result<std::optional<pack::TargetReaders>> parse_readers(std::string_view command, std::string_view text) {
+  if (text.empty()) return std::optional<pack::TargetReaders>();
+  pack::TargetReaders wanted;
   for (std::string_view part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     const std::string_view name = trim(part.substr(0, equals));

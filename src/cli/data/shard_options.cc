@@ -9,50 +9,50 @@
 namespace stoker::cli {
 
 void ShardOptions::declare(Arguments& arguments) {
-  arguments.option("--shards", &shards_, "N", "how many shards each split gets (default: chosen, and why)");
-  arguments.option("--shard-size", &shard_size_, "SIZE", "about how large a shard becomes");
-  arguments.option("--labels", &labels_, "KIND",
-                   "index: only there; cls, json: also as members of tar, for readers that know no index");
+  arguments.option("--shards", &shards_, "N", "Write N shards per split (default: automatic)");
+  arguments.option("--shard-size", &shard_size_, "SIZE", "Set the approximate shard size");
   arguments.option(
-      "--compression", &compression_, "KIND",
-      "none: shards hold files as they are; auto: the same, and what compressing would save and cost");
+      "--labels", &labels_, "KIND",
+      "Store labels: index (only there); cls, json (also in each sample, for readers without the index)");
+  arguments.option("--compression", &compression_, "KIND",
+                   "Set compression: none; auto (none, and measure what compression would save and cost)");
   arguments.option("--zarr-version", &zarr_version_, "2|3",
-                   "with --format zarr: 2 for zarr-python before 3 and its relatives (default: 3)");
+                   "Set the Zarr version; 2 for zarr-python 2 (default: 3)");
 }
 
-Status ShardOptions::apply(std::string_view command, data::PackOptions& options) const {
+Status ShardOptions::apply(std::string_view command, pack::PackOptions& options) const {
   constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
-  OK_OR_RETURN(labels, choice(command, "--labels", labels_, kLabels));
+  STOKER_ASSIGN_OR_RETURN(labels, parse_choice(command, "--labels", labels_, kLabels));
   constexpr std::array<std::string_view, 2> kCompression = {"none", "auto"};
-  OK_OR_RETURN(compression, choice(command, "--compression", compression_, kCompression));
+  STOKER_ASSIGN_OR_RETURN(compression, parse_choice(command, "--compression", compression_, kCompression));
   options.tries_compression = compression == 1;
-  RETURN_IF_ERROR(in_range(command, "--shards", shards_, 999'999));
+  STOKER_RETURN_IF_ERROR(check_range(command, "--shards", shards_, 999'999));
   if (shards_ && shard_size_) return invalid("{}: --shards and --shard-size: give one of them", command);
   if (shard_size_ && shard_size_->value == 0)
     return invalid("{}: --shard-size: 0 bytes hold no sample", command);
   if (zarr_version_ && *zarr_version_ != 2 && *zarr_version_ != 3)
     return invalid("{}: --zarr-version: {} is neither 2 nor 3", command, *zarr_version_);
-  if (zarr_version_ && options.format != data::ShardFormat::zarr)
+  if (zarr_version_ && options.format != pack::ShardFormat::zarr)
     return invalid("{}: --zarr-version goes with --format zarr", command);
-  if (zarr_version_ == 2) options.format = data::ShardFormat::zarr_2;
-  options.labels = static_cast<data::LabelMembers>(labels);
+  if (zarr_version_ == 2) options.format = pack::ShardFormat::zarr_2;
+  options.labels = static_cast<pack::LabelMembers>(labels);
   options.sizing.shards = shards_;
   options.sizing.shard_size = shard_size_;
   return {};
 }
 
-Status in_range(std::string_view command, std::string_view option, std::optional<std::int64_t> value,
-                std::int64_t most) {
+Status check_range(std::string_view command, std::string_view option, std::optional<std::int64_t> value,
+                   std::int64_t most) {
   if (!value || (*value >= 1 && *value <= most)) return {};
   return invalid("{}: {}: {} is not between 1 and {}", command, option, *value, most);
 }
 
-Result<data::PackPlan> announced_plan(const Result<data::PackOptions>& options, std::string_view doing,
+Result<pack::PackPlan> plan_and_print(const Result<pack::PackOptions>& options, std::string_view doing,
                                       Progress& progress, Output& out) {
   if (!options.ok()) return options.error();
-  OK_OR_RETURN(plan, data::plan_pack(*options, progress));
+  STOKER_ASSIGN_OR_RETURN(plan, pack::plan_pack(*options, progress));
   if (options->tries_compression) {
-    OK_OR_RETURN(advice, data::advise_compression(plan.source, progress));
+    STOKER_ASSIGN_OR_RETURN(advice, pack::advise_compression(plan.source, progress));
     plan.compression = std::move(advice);
   }
   print_plan(plan, doing, out);

@@ -1,5 +1,5 @@
 // `stoker data verify DATASET [--full]`: docs/commands/data-verify.md
-#include "data/pack/verify.h"
+#include "pack/verify.h"
 
 #include <algorithm>
 
@@ -14,16 +14,16 @@
 namespace stoker::cli {
 namespace {
 
-void print(const Path& dataset, const data::VerifyReport& report, bool is_full, Output& out) {
-  const formats::Manifest& manifest = report.manifest;
+void print(const Path& dataset, const pack::VerifyReport& report, bool is_full, Output& out) {
+  const dataset::Manifest& manifest = report.manifest;
   if (report.damages == 0) {
     out.line("{}: {} in {}, {}", printable(dataset.string()), counted(manifest.samples(), "sample"),
              counted(manifest.shard_count(), "shard"),
-             is_full ? "every byte as packed" : "index and sizes as packed (--full compares every byte)");
+             is_full ? "every byte verified" : "index and sizes verified (--full verifies every byte)");
     return;
   }
   std::vector<std::vector<std::string>> rows;
-  for (const data::Damage& damage : report.damaged) {
+  for (const pack::Damage& damage : report.damaged) {
     rows.push_back({damage.shard, damage.sample, damage.expected, damage.found});
   }
   out.table({"SHARD", "SAMPLE", "EXPECTED", "FOUND"}, rows);
@@ -34,19 +34,19 @@ void print(const Path& dataset, const DvcState& dvc, bool is_full, Output& out) 
   if (!dvc.version) return;
   const std::string text = version_text(*dvc.version);
   if (!dvc.compared.ignored_by.empty()) {
-    out.line("  {}: not compared: {} leaves files out, only dvc can tell which", text,
+    out.line("  {}: not compared: {} excludes files that only dvc can resolve", text,
              dvc.compared.ignored_by);
   } else if (dvc.compared.difference.empty()) {
-    out.line("  {}: {} as it says", text, is_full ? "every byte" : "number and size of files");
+    out.line("  {}: {}", text, is_full ? "every byte matches" : "number and size of files match");
   } else {
     out.note("{}: {}\n  try: {}", printable(dataset.string()), dvc.compared.difference, dvc.cure);
   }
 }
 
-std::string to_json(const Path& dataset, const data::VerifyReport& report, const DvcState& dvc,
+std::string to_json(const Path& dataset, const pack::VerifyReport& report, const DvcState& dvc,
                     bool is_full) {
   nlohmann::ordered_json damaged = nlohmann::ordered_json::array();
-  for (const data::Damage& damage : report.damaged) {
+  for (const pack::Damage& damage : report.damaged) {
     damaged.push_back({{"shard", damage.shard},
                        {"sample", damage.sample},
                        {"expected", damage.expected},
@@ -68,10 +68,10 @@ std::string to_json(const Path& dataset, const data::VerifyReport& report, const
 int data_verify(std::span<const std::string> words, Output& out) {
   std::string dataset;
   bool is_full = false;
-  Threads threads;
-  Arguments arguments("data verify", "Compares a dataset with what was packed, and names what differs.");
-  arguments.positional("DATASET", &dataset, "a folder that stoker data pack made");
-  arguments.flag("--full", &is_full, "compare every byte, not only index and sizes");
+  ThreadsOption threads;
+  Arguments arguments("data verify", "Verify a dataset against its index and checksums.");
+  arguments.positional("DATASET", &dataset, "Dataset folder");
+  arguments.flag("--full", &is_full, "Compare every byte, not only index and sizes");
   threads.declare(arguments);
   arguments.example("stoker data verify photos-s --full");
   if (const auto code = arguments.parse(words, out)) return *code;
@@ -80,10 +80,10 @@ int data_verify(std::span<const std::string> words, Output& out) {
 
   install_stop_signals();
   auto progress = out.progress("");
-  const auto depth = is_full ? data::VerifyDepth::bytes : data::VerifyDepth::index;
-  const Result<data::VerifyReport> report = data::verify_dataset(dataset, depth, *thread_count, *progress);
+  const auto depth = is_full ? pack::VerifyDepth::bytes : pack::VerifyDepth::index;
+  const Result<pack::VerifyReport> report = pack::verify_dataset(dataset, depth, *thread_count, *progress);
   if (!report.ok()) return out.fail(report.error());
-  const auto dvc_depth = is_full ? data::DvcDepth::bytes : data::DvcDepth::sizes;
+  const auto dvc_depth = is_full ? pack::DvcDepth::bytes : pack::DvcDepth::sizes;
   const Result<DvcState> dvc = dvc_state(dataset, dvc_depth, *thread_count, *progress);
   progress.reset();
   if (!dvc.ok()) return out.fail(dvc.error());

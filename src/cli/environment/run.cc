@@ -4,7 +4,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "rank/venv/made_venv.h"
+#include "rank/venv/node_venv.h"
 
 namespace stoker::cli {
 namespace {
@@ -16,8 +16,8 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
-// Becomes the command, which is found as a shell would find it with the new PATH. Returns when it cannot.
-Status become(const std::vector<std::string>& command, const Environment& environment) {
+// Replaces this process by the command, searched in the new PATH. Returns only on failure.
+Status exec_command(const std::vector<std::string>& command, const Environment& environment) {
   std::vector<std::string> words = command;
   std::vector<std::string> variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
@@ -40,22 +40,22 @@ int environment_run(std::span<const std::string> words, Output& out) {
   RunOptions o;
   Arguments arguments(
       "environment run",
-      "Runs a command in a virtual environment on this node's disk, which it makes if it is not there.");
-  arguments.option("--requirements", &o.requirements, "FILE", "what to install, as pip reads it");
-  arguments.option("--wheelhouse", &o.wheelhouse, "DIR", "take packages from here and from nowhere else");
-  arguments.option("--within", &o.within, "TIME", "how long making it, or waiting for it, may take");
-  arguments.rest("COMMAND", &o.command, "what to run");
+      "Run a command in a virtual environment on the node-local disk; create the environment if necessary.");
+  arguments.option("--requirements", &o.requirements, "FILE", "Install this requirements file");
+  arguments.option("--wheelhouse", &o.wheelhouse, "DIR", "Install packages only from this directory");
+  arguments.option("--within", &o.within, "TIME", "Limit the time to create the environment or wait for it");
+  arguments.rest("COMMAND", &o.command, "Command to run");
   arguments.example("stoker environment run --requirements requirements.txt -- python train.py");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (o.requirements.empty() || o.command.empty())
-    return out.fail(invalid("environment run: wants --requirements FILE and a command behind --"));
+    return out.fail(invalid("environment run: --requirements FILE and a command after -- are required"));
   rank::VenvRequest request{.requirements = o.requirements, .wheelhouse = o.wheelhouse};
   request.environment = current_environment();
   const auto venv = rank::make_venv(request, Deadline::after(*o.within));
   if (!venv.ok()) return out.fail(venv.error());
   if (!venv->note.empty()) out.note("environment: {}", venv->note);
-  if (venv->is_new) out.note("environment: made {} in {:.1f} s", venv->folder, venv->seconds);
-  return out.fail(become(o.command, rank::with_venv(request.environment, venv->folder)));
+  if (venv->is_new) out.note("environment: created {} in {:.1f} s", venv->folder, venv->seconds);
+  return out.fail(exec_command(o.command, rank::with_venv(request.environment, venv->folder)));
 }
 
 }  // namespace stoker::cli

@@ -5,7 +5,7 @@
 namespace stoker::cli {
 namespace {
 
-// As POSIX has it for messages.
+// The order of POSIX for messages.
 Language language_of_environment() {
   const slurm::Lookup environment = slurm::process_environment();
   for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
@@ -18,18 +18,18 @@ Language language_of_environment() {
 }  // namespace
 
 void add_language_option(Arguments& arguments, std::string* name) {
-  arguments.option("--lang", name, "LANGUAGE", "language of what is said: en, fr; auto: that of the locale");
+  arguments.option("--lang", name, "LANGUAGE", "Set the message language: en, fr; auto: the locale's");
 }
 
-Result<Words> words_named(const std::string& name) {
-  if (name == kLanguageOfLocale) return Words(language_of_environment());
+Result<Translator> parse_language(const std::string& name) {
+  if (name == kLocaleLanguage) return Translator(language_of_environment());
   std::vector<std::string_view> codes;
   for (const LanguageName& each : languages()) {
-    if (name == each.code) return Words(each.language);
+    if (name == each.code) return Translator(each.language);
     codes.push_back(each.code);
   }
-  codes.emplace_back(kLanguageOfLocale);
-  return invalid("--lang: no language '{}'{}", printable(name), suggestion(name, codes));
+  codes.emplace_back(kLocaleLanguage);
+  return invalid("--lang: unknown language '{}'{}", printable(name), suggestion(name, codes));
 }
 
 }  // namespace stoker::cli

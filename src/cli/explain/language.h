@@ -1,9 +1,9 @@
-// The option --lang of commands that speak several languages.
+// The option --lang of commands with translated messages.
 #pragma once
 
 #include <string>
 
-#include "base/language/words.h"
+#include "base/language/translator.h"
 #include "cli/arguments.h"
 
 namespace stoker::cli {
@@ -11,10 +11,10 @@ namespace stoker::cli {
 /// Declares it.
 void add_language_option(Arguments& arguments, std::string* name);
 
-/// The language of that name; without one ("auto") that of LC_ALL, LC_MESSAGES or LANG, the first that is
-/// set. Invalid, with the choices, for a name that is none.
-Result<Words> words_named(const std::string& name);
+/// The translator for a language code; "auto" uses the first of LC_ALL, LC_MESSAGES and LANG that is set.
+/// Invalid, with the choices, for an unknown code.
+Result<Translator> parse_language(const std::string& name);
 
-inline constexpr const char* kLanguageOfLocale = "auto";
+inline constexpr const char* kLocaleLanguage = "auto";
 
 }  // namespace stoker::cli

@@ -9,21 +9,21 @@
 namespace stoker::cli {
 namespace {
 
-// Modules may lie on a file system that is slow to wake.
-constexpr std::chrono::minutes kLoadPatience{2};
+// Modules may be on a slow network file system.
+constexpr std::chrono::minutes kLoadTimeout{2};
 
 }  // namespace
 
-Status check_outside(std::string_view command, const JobChoice& choice) {
+Status check_not_in_allocation(std::string_view command, const JobChoice& choice) {
   const auto inside = slurm::current_allocation(slurm::process_environment());
   if (!inside.ok()) return inside.status();
   if (!*inside || choice.dry_run) return {};
-  return invalid("{}: this is an allocation already (SLURM_JOB_ID)", command)
+  return invalid("{}: already in an allocation (SLURM_JOB_ID)", command)
       .cure("stoker run {}", shell_quote(choice.job));
 }
 
-Result<Environment> environment_of(const job::Job& job) {
-  return launch::interactive_environment(job, current_environment(), Deadline::after(kLoadPatience));
+Result<Environment> load_interactive_environment(const job::Job& job) {
+  return launch::interactive_environment(job, current_environment(), Deadline::after(kLoadTimeout));
 }
 
 int show_command(const std::vector<std::string>& words, Output& out) {
@@ -34,9 +34,9 @@ int show_command(const std::vector<std::string>& words, Output& out) {
   return exit_code::kOk;
 }
 
-Status without_salloc(const Status& error, const std::string& job_file) {
+Status explain_missing_salloc(const Status& error, const std::string& job_file) {
   if (error.code() != Code::not_found) return error;
-  return unavailable("salloc: no such program in PATH (is this a machine with Slurm?)")
+  return unavailable("salloc: program not found in PATH (is this a machine with Slurm?)")
       .cure("stoker run {}", shell_quote(job_file));
 }
 

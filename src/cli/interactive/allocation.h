@@ -1,4 +1,4 @@
-// What `stoker shell` and `stoker jupyter` share: an allocation to work in by hand.
+// Shared by `stoker shell` and `stoker jupyter`: an interactive allocation.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 #include "base/process.h"
 #include "cli/output.h"
-#include "cli/running.h"
+#include "cli/run_request.h"
 
 namespace stoker::cli {
 
-/// Invalid inside of an allocation, unless nothing is to be started.
-Status check_outside(std::string_view command, const JobChoice& choice);
+/// Invalid inside an allocation, except for a dry run.
+Status check_not_in_allocation(std::string_view command, const JobChoice& choice);
 
-/// What salloc and all in its allocation is started with.
-Result<Environment> environment_of(const job::Job& job);
+/// The environment of salloc and its allocation.
+Result<Environment> load_interactive_environment(const job::Job& job);
 
-/// Prints the command line in place of starting it.
+/// Prints the command line instead of starting it.
 int show_command(const std::vector<std::string>& words, Output& out);
 
-/// A missing salloc in words that help; any other error as it is.
-Status without_salloc(const Status& error, const std::string& job_file);
+/// Turns a missing salloc into a helpful error; returns other errors unchanged.
+Status explain_missing_salloc(const Status& error, const std::string& job_file);
 
 }  // namespace stoker::cli

@@ -10,12 +10,12 @@
 namespace stoker::cli {
 namespace {
 
-struct NotebookOptions {
+struct NotebookArguments {
   std::string ports;
-  std::vector<std::string> around;
+  std::vector<std::string> command_prefix;
 };
 
-// Nothing but a folder that nobody can look into lies there.
+// Scratch space for a private folder.
 Path scratch_here() {
   for (const char* name : {"SLURM_TMPDIR", "TMPDIR"}) {
     const auto folder = environment_value(name);
@@ -32,29 +32,31 @@ std::string job_here() {
 }  // namespace
 
 int notebook(std::span<const std::string> words, Output& out) {
-  NotebookOptions o;
+  NotebookArguments o;
   Arguments arguments(
-      "notebook",
-      "Runs a Jupyter server on this node until its standard input closes, and says where it is.");
-  arguments.option("--ports", &o.ports, "A-B", "listen on one of these; else on one below those of clients");
-  arguments.rest("WORD", &o.around, "what starts a command in the environment that has Jupyter");
+      "notebook", "Run a Jupyter server on this node until standard input closes, and print its address.");
+  arguments.option("--ports", &o.ports, "A-B",
+                   "Listen on a port of this range (default: below the ephemeral ports)");
+  arguments.rest("WORD", &o.command_prefix, "Command prefix that enters the environment with Jupyter");
   arguments.example("stoker notebook --ports 21000-21999 -- ch-run image --");
   if (const auto code = arguments.parse(words, out)) return *code;
   rank::NotebookOptions options;
-  options.in_environment = o.around;
+  options.command_prefix = o.command_prefix;
   options.environment = current_environment();
-  options.seen_from = environment_value("SLURM_LAUNCH_NODE_IPADDR").value_or("");
+  options.client_address = environment_value("SLURM_LAUNCH_NODE_IPADDR").value_or("");
   options.scratch = scratch_here();
   if (!o.ports.empty()) options.ports = net::parse_port_range(o.ports);
   if (!o.ports.empty() && !options.ports)
-    return out.fail(invalid("notebook: --ports {}: no range (as in 21000-21999)", printable(o.ports)));
+    return out.fail(
+        invalid("notebook: --ports {}: not a port range (as in 21000-21999)", printable(o.ports)));
   const auto ended = rank::run_notebook(options, [&](const rank::Notebook& server) {
-    const launch::NotebookPlace place{.program = server.program,
-                                      .host = environment_value("SLURMD_NODENAME").value_or(net::host_name()),
-                                      .address = server.address,
-                                      .port = server.port,
-                                      .token = server.token,
-                                      .job = job_here()};
+    const launch::NotebookEndpoint place{
+        .program = server.program,
+        .host = environment_value("SLURMD_NODENAME").value_or(net::host_name()),
+        .address = server.address,
+        .port = server.port,
+        .token = server.token,
+        .job = job_here()};
     out.line("{}", to_line(place));
     std::fflush(stdout);
   });

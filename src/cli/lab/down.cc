@@ -1,15 +1,17 @@
 // `stoker lab down`: docs/commands/lab-down.md
+#include "lab/down.h"
+
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "base/stopwatch.h"
 #include "cli/commands.h"
 #include "cli/lab/lab_name.h"
-#include "lab/up.h"
 
 namespace stoker::cli {
 
 int lab_down(std::span<const std::string> words, Output& out) {
   std::string name = "lab1";
-  Arguments arguments("lab down", "Takes a lab away with all that is in it: jobs, files, network.");
+  Arguments arguments("lab down", "Remove a lab with its jobs, files and network.");
   add_lab_name(arguments, &name);
   arguments.example("stoker lab down");
   arguments.example("stoker lab down --name acct");
@@ -19,9 +21,10 @@ int lab_down(std::span<const std::string> words, Output& out) {
   if (!removed) return out.fail(removed.error());
   const double seconds = watch.seconds();
   if (removed->nothing()) {
-    out.line("{}: not there; nothing to take away", name);
+    out.line("{}: not found; nothing to remove", name);
   } else {
-    out.line("{}: gone after {:.1f} s ({} processes ended)", name, seconds, removed->processes);
+    out.line("{}: removed in {:.1f} s ({} killed)", name, seconds,
+             counted(static_cast<std::uint64_t>(removed->processes), "process", "processes"));
   }
   const nlohmann::ordered_json json = {{"name", name},
                                        {"processes", removed->processes},

@@ -8,8 +8,7 @@ namespace stoker::cli {
 
 int lab_env(std::span<const std::string> words, Output& out) {
   std::string name = "lab1";
-  Arguments arguments("lab env",
-                      "Prints the shell lines that make sbatch, srun and squeue speak to the lab.");
+  Arguments arguments("lab env", "Print the shell lines that connect sbatch, srun and squeue to the lab.");
   add_lab_name(arguments, &name);
   arguments.example("eval \"$(stoker lab env)\"");
   if (const auto code = arguments.parse(words, out)) return *code;

@@ -9,10 +9,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// One that could not be healed is an error of its own; the others are healed all the same.
-int tell(const std::string& lab, const lab::fault::Healed& healed, Output& out) {
+// A fault that cannot be healed does not prevent healing the remaining ones.
+int print_result(const std::string& lab, const lab::fault::HealResult& healed, Output& out) {
   for (const std::string& line : healed.lines) out.line("{}", line);
-  if (healed.lines.empty() && healed.failures.empty()) out.line("{}: no fault in force", lab);
+  if (healed.lines.empty() && healed.failures.empty()) out.line("{}: no active faults", lab);
   if (!healed.failures.empty()) {
     for (std::size_t i = 1; i < healed.failures.size(); ++i) out.note("{}", healed.failures[i].to_string());
     return out.fail(healed.failures[0]);
@@ -28,7 +28,7 @@ int lab_heal(const std::string& lab, const std::string& target, Output& out) {
   auto opened = lab::open(lab);
   if (!opened) return out.fail(opened.error());
   const auto healed = lab::fault::heal(*opened, target);
-  return healed ? tell(lab, *healed, out) : out.fail(healed.error());
+  return healed ? print_result(lab, *healed, out) : out.fail(healed.error());
 }
 
 }  // namespace stoker::cli

@@ -1,4 +1,4 @@
-// `stoker lab fault heal [TARGET]`, a word of `stoker lab fault`.
+// `stoker lab fault heal [TARGET]`, a subcommand of `stoker lab fault`.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace stoker::cli {
 
-/// Undoes the faults of one target, or all of the lab for "", prints each, and returns the exit code.
+/// Heals the faults of one target, or of the whole lab for "", prints each, and returns the exit code.
 int lab_heal(const std::string& lab, const std::string& target, Output& out);
 
 }  // namespace stoker::cli

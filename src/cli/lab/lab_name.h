@@ -1,4 +1,4 @@
-// What the commands of `stoker lab` share.
+// Shared by the commands of `stoker lab`.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace stoker::cli {
 
 /// Declares --name.
 inline void add_lab_name(Arguments& arguments, std::string* name) {
-  arguments.option("--name", name, "NAME", "which lab");
+  arguments.option("--name", name, "NAME", "Select the lab");
 }
 
 }  // namespace stoker::cli

@@ -9,13 +9,13 @@
 namespace stoker::cli {
 namespace {
 
-struct LogsOptions {
+struct LabLogsOptions {
   std::string name = "lab1";
   std::vector<std::string> daemons;
   std::int64_t lines = 20;
 };
 
-// The daemons that have written something: log/<daemon>.log, or .out for one that ended before it had a log.
+// Daemons with output: log/<daemon>.log, or .out for a daemon that exited before it opened its log.
 std::vector<std::string> daemons_of(const lab::Lab& lab) {
   std::vector<std::string> names;
   const auto files = list_directory(lab.log_folder());
@@ -43,15 +43,15 @@ std::vector<std::string> log_of(const lab::Lab& lab, const std::string& daemon, 
   return {};
 }
 
-Status show(const LogsOptions& o, Output& out) {
-  OK_OR_RETURN(lab, lab::open(o.name));
+Status show(const LabLogsOptions& o, Output& out) {
+  STOKER_ASSIGN_OR_RETURN(lab, lab::open(o.name));
   const std::vector<std::string> all = daemons_of(lab);
   std::vector<std::string> chosen = o.daemons.empty() ? all : o.daemons;
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (std::string& daemon : chosen) {
     if (lab.find(daemon) != nullptr) daemon = "slurmd-" + daemon;
     if (std::ranges::find(all, daemon) == all.end()) {
-      return not_found("{}: no log of '{}' (there are: {})", lab.name, printable(daemon), join(all, ", "));
+      return not_found("{}: no log of '{}' (available: {})", lab.name, printable(daemon), join(all, ", "));
     }
   }
   for (const std::string& daemon : chosen) {
@@ -69,11 +69,11 @@ Status show(const LogsOptions& o, Output& out) {
 }  // namespace
 
 int lab_logs(std::span<const std::string> words, Output& out) {
-  LogsOptions o;
-  Arguments arguments("lab logs", "Shows what the daemons of a lab wrote to their logs.");
-  arguments.positional_list("DAEMON", &o.daemons, "a node, or slurmctld, slurmdbd, munged, ...; else all");
+  LabLogsOptions o;
+  Arguments arguments("lab logs", "Show the logs of a lab's daemons.");
+  arguments.positional_list("DAEMON", &o.daemons, "Node, slurmctld, slurmdbd, munged, ... (default: all)");
   add_lab_name(arguments, &o.name);
-  arguments.option("-n,--lines", &o.lines, "N", "the last N lines of each");
+  arguments.option("-n,--lines", &o.lines, "N", "Show the last N lines of each log");
   arguments.example("stoker lab logs n1");
   arguments.example("stoker lab logs slurmctld -n 100");
   if (const auto code = arguments.parse(words, out)) return *code;

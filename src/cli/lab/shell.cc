@@ -8,30 +8,30 @@
 namespace stoker::cli {
 namespace {
 
-struct ShellOptions {
+struct LabShellOptions {
   std::string name = "lab1";
   std::string node;
   std::vector<std::string> command;
 };
 
-Result<Command> command_of(const ShellOptions& o) {
-  OK_OR_RETURN(lab, lab::open(o.name));
+Result<Command> command_of(const LabShellOptions& o) {
+  STOKER_ASSIGN_OR_RETURN(lab, lab::open(o.name));
   std::vector<std::string> argv = o.command;
   if (argv.empty()) argv = {environment_value("SHELL").value_or("/bin/sh")};
   const Path here = std::filesystem::current_path();
   if (o.node.empty()) return lab::login_command(lab, std::move(argv), here);
-  OK_OR_RETURN(node, lab::find_node(lab, o.node));
+  STOKER_ASSIGN_OR_RETURN(node, lab::find_node(lab, o.node));
   return lab::node_command(lab, *node, std::move(argv), here);
 }
 
 }  // namespace
 
 int lab_shell(std::span<const std::string> words, Output& out) {
-  ShellOptions o;
-  Arguments arguments("lab shell", "Opens a shell in the lab, or runs one command there.");
-  arguments.optional_positional("NODE", &o.node, "on this node; else where the controller runs");
+  LabShellOptions o;
+  Arguments arguments("lab shell", "Open a shell in the lab, or run one command there.");
+  arguments.optional_positional("NODE", &o.node, "Node (default: where the controller runs)");
   add_lab_name(arguments, &o.name);
-  arguments.rest("COMMAND", &o.command, "run this instead of a shell");
+  arguments.rest("COMMAND", &o.command, "Command to run instead of a shell");
   arguments.example("stoker lab shell n1");
   arguments.example("stoker lab shell n1 -- hostname");
   if (const auto code = arguments.parse(words, out)) return *code;

@@ -24,7 +24,7 @@ struct UpOptions {
   bool is_pinned = false;
 };
 
-// Beyond int, a number is as wrong as the largest int is: the room says so.
+// A value beyond int is clamped, and src/lab rejects it like the largest int.
 int clamped(std::int64_t value) {
   return static_cast<int>(std::clamp<std::int64_t>(value, INT32_MIN, INT32_MAX));
 }
@@ -40,9 +40,9 @@ Result<lab::Options> lab_options(const UpOptions& o) {
   options.is_pinned = o.is_pinned;
   options.owner = clamped(o.owner.value_or(0));
   if (o.owner && *o.owner < 1) return invalid("lab: --owner {}: must be the id of a process", *o.owner);
-  options.mode = ::geteuid() == 0 ? lab::Mode::namespaces : lab::Mode::processes;
+  options.mode = ::geteuid() == 0 ? lab::LabMode::namespaces : lab::LabMode::processes;
   if (!o.mode.empty()) {
-    OK_OR_RETURN(mode, lab::parse_mode(o.mode));
+    STOKER_ASSIGN_OR_RETURN(mode, lab::parse_mode(o.mode));
     options.mode = mode;
   }
   return options;
@@ -50,18 +50,19 @@ Result<lab::Options> lab_options(const UpOptions& o) {
 
 // "n1-n4, 10.77.1.1-4"; in processes mode "n1-n4 on 127.0.0.1".
 std::string where(const lab::Lab& lab) {
-  const lab::Node& first = lab.nodes.front();
-  const lab::Node& last = lab.nodes.back();
+  const lab::LabNode& first = lab.nodes.front();
+  const lab::LabNode& last = lab.nodes.back();
   const bool is_one = lab.nodes.size() == 1;
   const std::string names = is_one ? first.name : format("{}-{}", first.name, last.name);
-  if (lab.mode == lab::Mode::processes) return format("{} on this host's address", names);
+  if (lab.mode == lab::LabMode::processes) return format("{} on this host's address", names);
   if (is_one) return format("{}, {}", names, first.address);
   return format("{}, {}-{}", names, first.address, last.address.substr(last.address.rfind('.') + 1));
 }
 
 std::string to_json(const lab::Lab& lab, double seconds) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
-  for (const lab::Node& node : lab.nodes) nodes.push_back({{"name", node.name}, {"address", node.address}});
+  for (const lab::LabNode& node : lab.nodes)
+    nodes.push_back({{"name", node.name}, {"address", node.address}});
   const nlohmann::ordered_json json = {{"name", lab.name},
                                        {"folder", lab.folder.string()},
                                        {"mode", lab::to_text(lab.mode)},
@@ -77,18 +78,18 @@ std::string to_json(const lab::Lab& lab, double seconds) {
 
 int lab_up(std::span<const std::string> words, Output& out) {
   UpOptions o;
-  Arguments arguments("lab up", "Starts a real Slurm cluster of several nodes on this one machine.");
+  Arguments arguments("lab up", "Start a real Slurm cluster of several nodes on this machine.");
   add_lab_name(arguments, &o.name);
-  arguments.option("--nodes", &o.nodes, "N", "how many nodes, up to 64");
-  arguments.option("--cpus", &o.cpus, "N", "CPUs of each node, as Slurm counts them");
-  arguments.option("--gpus", &o.gpus, "N", "made-up GPUs of each node");
+  arguments.option("--nodes", &o.nodes, "N", "Set the number of nodes, up to 64");
+  arguments.option("--cpus", &o.cpus, "N", "Set the CPUs per node in Slurm");
+  arguments.option("--gpus", &o.gpus, "N", "Set the simulated GPUs per node");
   arguments.option("--mode", &o.mode, "MODE",
-                   "namespaces: each node has its own address and name (root's default); processes: all "
-                   "share this host's");
-  arguments.option("--max-array-size", &o.max_array_size, "N", "Slurm's MaxArraySize");
-  arguments.flag("--accounting", &o.has_accounting, "with slurmdbd and a private MariaDB, for sacct");
-  arguments.flag("--pin", &o.is_pinned, "each node gets one core, so that two nodes are faster than one");
-  arguments.option("--owner", &o.owner, "PID", "take the lab away when this process ends, however it ends");
+                   "namespaces: each node has its own address and name (default for root); processes: all "
+                   "nodes share this host's");
+  arguments.option("--max-array-size", &o.max_array_size, "N", "Set Slurm's MaxArraySize");
+  arguments.flag("--accounting", &o.has_accounting, "Start slurmdbd with a private MariaDB, for sacct");
+  arguments.flag("--pin", &o.is_pinned, "Pin each node to one core, so that two nodes are faster than one");
+  arguments.option("--owner", &o.owner, "PID", "Remove the lab when this process exits");
   arguments.example("stoker lab up --nodes 4");
   arguments.example("stoker lab up --name acct --accounting --owner $$");
   if (const auto code = arguments.parse(words, out)) return *code;

@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/life/jobs.h"
 #include "cli/remote/host.h"
-#include "launch/control.h"
+#include "launch/status/control.h"
 
 namespace stoker::cli {
 namespace {
@@ -25,16 +25,16 @@ std::string target(const launch::Cancellation& plan) {
 
 int cancel_run(const record::RunFolder& run, const CancelOptions& o, Output& out) {
   auto scheduler = make_scheduler();
-  const auto plan = launch::plan_cancel(run, scheduler, Deadline::after(kSchedulerPatience));
+  const auto plan = launch::plan_cancel(run, scheduler, Deadline::after(kSchedulerTimeout));
   if (!plan.ok()) return out.fail(plan.error());
   if (!o.dry_run) {
-    const Status status = launch::cancel(run, *plan, scheduler, Deadline::after(kSchedulerPatience));
+    const Status status = launch::cancel(run, *plan, scheduler, Deadline::after(kSchedulerTimeout));
     if (!status.ok()) return out.fail(status);
   }
   if (plan->how == How::none) {
-    out.line("run {}: is over already ({})", run.id(), to_text(plan->before.life));
+    out.line("run {}: has already ended ({})", run.id(), to_text(plan->before.life));
   } else {
-    out.line("{} {}, run {}", o.dry_run ? "would end" : "asked to end:", target(*plan), run.id());
+    out.line("{} {}, run {}", o.dry_run ? "would cancel" : "cancelling", target(*plan), run.id());
   }
   const bool is_asked = plan->how != How::none && !o.dry_run;
   out.json(json_text(nlohmann::ordered_json{
@@ -46,20 +46,20 @@ int cancel_run(const record::RunFolder& run, const CancelOptions& o, Output& out
   return exit_code::kOk;
 }
 
-// A job that is no run of ours: whose it is decides Slurm.
+// A job without a run; Slurm checks the permission.
 int cancel_job(const Target& target, const CancelOptions& o, Output& out) {
   auto scheduler = make_scheduler();
-  const auto jobs = look_at(target, scheduler);
+  const auto jobs = query_jobs(target, scheduler);
   if (!jobs.ok()) return out.fail(jobs.error());
-  const launch::Life life = life_of_all(*jobs);
+  const launch::Life life = combined_life(*jobs);
   const bool is_wanted = !is_over(life);
   if (is_wanted && !o.dry_run) {
-    const Status status = scheduler.cancel(target.job, Deadline::after(kSchedulerPatience));
+    const Status status = scheduler.cancel(target.job, Deadline::after(kSchedulerTimeout));
     if (!status.ok()) return out.fail(status);
   }
   const std::string name = name_of(target, *jobs);
-  if (!is_wanted) out.line("{}: is over already ({})", name, to_text(life));
-  if (is_wanted) out.line("{} {} ({})", o.dry_run ? "would end" : "asked to end:", name, to_text(life));
+  if (!is_wanted) out.line("{}: has already ended ({})", name, to_text(life));
+  if (is_wanted) out.line("{} {} ({})", o.dry_run ? "would cancel" : "cancelling", name, to_text(life));
   out.json(json_text(nlohmann::ordered_json{{"run", nullptr},
                                             {"job", target.job},
                                             {"state", std::string(to_text(life))},
@@ -71,13 +71,13 @@ int cancel_job(const Target& target, const CancelOptions& o, Output& out) {
 
 int cancel(std::span<const std::string> words, Output& out) {
   CancelOptions o;
-  Arguments arguments("cancel", "Ends a run: its job in the queue, or its processes on this machine.");
+  Arguments arguments("cancel", "Cancel a run: its Slurm job, or its processes on this machine.");
   add_run_choice(arguments, &o.choice);
-  arguments.flag("--dry-run", &o.dry_run, "say what would be ended, and end nothing");
+  arguments.flag("--dry-run", &o.dry_run, "Show the job or process, cancel nothing");
   add_host_choice(arguments, &o.host);
   arguments.example("stoker cancel last");
   if (const auto code = arguments.parse(words, out)) return *code;
-  if (o.host.is_elsewhere()) return run_elsewhere(o.host, "cancel", words, "", out);
+  if (o.host.is_remote()) return run_on_host(o.host, "cancel", words, "", out);
   const auto target = find_target(o.choice);
   if (!target.ok()) return out.fail(target.error());
   return target->run ? cancel_run(*target->run, o, out) : cancel_job(*target, o, out);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/json/json.h"
-#include "base/time.h"
+#include "stoker/time.h"
 
 namespace stoker::cli {
 namespace {
@@ -12,8 +12,8 @@ using launch::JobLife;
 using launch::Life;
 using Json = nlohmann::ordered_json;
 
-// Of an array so many tasks are listed.
-constexpr std::size_t kMostRows = 20;
+// Listed tasks of an array.
+constexpr std::size_t kMaxRows = 20;
 
 std::optional<double> elapsed_of(const JobLife& job) {
   const bool has_begun = job.life != Life::queued && job.facts.start;
@@ -38,12 +38,12 @@ std::vector<std::string> row_of(const JobLife& job) {
           note};
 }
 
-// What is not simply done or waiting for its turn.
-bool is_worth_a_row(const JobLife& job) { return job.life != Life::done && job.life != Life::queued; }
+// Done and pending tasks are only counted.
+bool is_listed(const JobLife& job) { return job.life != Life::done && job.life != Life::queued; }
 
-Json to_json(const std::vector<observe::Doubt>& doubts) {
+Json to_json(const std::vector<observe::SuspectLine>& doubts) {
   Json list = Json::array();
-  for (const observe::Doubt& doubt : doubts)
+  for (const observe::SuspectLine& doubt : doubts)
     list.push_back({{"file", doubt.file.string()}, {"line", doubt.line}, {"text", doubt.text}});
   return list;
 }
@@ -78,10 +78,10 @@ Result<Target> find_target(const RunChoice& choice) {
   return Target{std::nullopt, choice.run, run.error()};
 }
 
-Result<std::vector<JobLife>> look_at(const Target& target, slurm::SlurmCommands& scheduler) {
-  auto jobs = launch::look_at_job(target.job, scheduler, Deadline::after(kSchedulerPatience));
+Result<std::vector<JobLife>> query_jobs(const Target& target, slurm::SlurmCommands& scheduler) {
+  auto jobs = launch::query_job_lives(target.job, scheduler, Deadline::after(kSchedulerTimeout));
   const bool has_no_slurm =
-      !jobs.ok() && jobs.error().message().find("no such program in PATH") != std::string::npos;
+      !jobs.ok() && jobs.error().message().find("program not found in PATH") != std::string::npos;
   if (has_no_slurm) return target.no_run;
   return jobs;
 }
@@ -91,7 +91,7 @@ std::string name_of(const Target& target, const std::vector<JobLife>& jobs) {
                           : format("array {} ({} tasks)", target.job, grouped(jobs.size()));
 }
 
-std::string sentence(const std::vector<JobLife>& jobs) {
+std::string summary_text(const std::vector<JobLife>& jobs) {
   if (jobs.size() != 1) return count_lives(jobs);
   const JobLife& job = jobs.front();
   std::string text(to_text(job.life));
@@ -99,29 +99,29 @@ std::string sentence(const std::vector<JobLife>& jobs) {
   return job.note.empty() ? text : format("{} ({})", text, job.note);
 }
 
-std::string doubt_text(const std::vector<observe::Doubt>& doubts) {
+std::string doubt_text(const std::vector<observe::SuspectLine>& doubts) {
   if (doubts.empty()) return "";
-  const observe::Doubt& first = doubts.front();
-  return format("{}:{} tells of a failure: {}", first.file.filename(), first.line, first.text);
+  const observe::SuspectLine& first = doubts.front();
+  return format("{}:{} contains a failure: {}", first.file.filename(), first.line, first.text);
 }
 
 void print_jobs(const Target& target, const std::vector<JobLife>& jobs, Output& out) {
   std::vector<std::vector<std::string>> rows;
   std::size_t left_out = 0;
   for (const JobLife& job : jobs) {
-    if (jobs.size() > 1 && !is_worth_a_row(job)) continue;
-    if (rows.size() < kMostRows) {
+    if (jobs.size() > 1 && !is_listed(job)) continue;
+    if (rows.size() < kMaxRows) {
       rows.push_back(row_of(job));
     } else {
       ++left_out;
     }
   }
-  if (jobs.size() > 1) out.line("{}: {}", name_of(target, jobs), sentence(jobs));
+  if (jobs.size() > 1) out.line("{}: {}", name_of(target, jobs), summary_text(jobs));
   if (!rows.empty()) out.table({"JOB", "STATE", "NAME", "USER", "NODES", "ELAPSED", "NOTE"}, rows);
-  if (left_out > 0) out.line("... and {} more that are not done", grouped(left_out));
+  if (left_out > 0) out.line("... and {} more not done", grouped(left_out));
 }
 
-std::string json_of(const std::vector<observe::Doubt>& doubts) { return json_text(to_json(doubts)); }
+std::string json_of(const std::vector<observe::SuspectLine>& doubts) { return json_text(to_json(doubts)); }
 
 std::string json_of(const std::vector<JobLife>& jobs) {
   Json list = Json::array();
@@ -130,11 +130,11 @@ std::string json_of(const std::vector<JobLife>& jobs) {
 }
 
 std::string json_of(const slurm::SlurmCommands& scheduler) {
-  const slurm::CallBudget& budget = scheduler.budget();
+  const slurm::CallRateLimiter& rate_limiter = scheduler.rate_limiter();
   return json_text(nlohmann::ordered_json{{"calls", scheduler.calls().count},
                                           {"seconds", Seconds(scheduler.calls().spent).count()},
-                                          {"per_s", budget.per_second()},
-                                          {"left", static_cast<std::int64_t>(budget.left())}});
+                                          {"per_s", rate_limiter.per_second()},
+                                          {"left", static_cast<std::int64_t>(rate_limiter.left())}});
 }
 
 }  // namespace stoker::cli

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/json/json.h"
-#include "base/time.h"
 #include "cli/life/jobs.h"
 #include "cli/runs.h"
 #include "job/job.h"
+#include "stoker/time.h"
 
 namespace stoker::cli {
 namespace {
@@ -16,8 +16,8 @@ RunLine describe(const record::RunFolder& run, const launch::RunLife& life, doub
   line.ranks = run.description().world_size;
   const record::RunState& records = life.records;
   if (records.started > 0) {
-    const bool is_going_on = life.life == launch::Life::running || records.ended == 0;
-    line.elapsed_s = std::max(0.0, (is_going_on ? now : records.ended) - records.started);
+    const bool is_active = life.life == launch::Life::running || records.ended == 0;
+    line.elapsed_s = std::max(0.0, (is_active ? now : records.ended) - records.started);
   }
   const auto attempt = run.last_attempt();
   if (!attempt) return line;
@@ -62,12 +62,12 @@ nlohmann::ordered_json to_json(const RunLine& line) {
 
 }  // namespace
 
-std::vector<RunLine> look_at_runs(const std::vector<record::ListedRun>& listed, slurm::Scheduler& scheduler) {
+std::vector<RunLine> query_runs(const std::vector<record::ListedRun>& listed, slurm::Scheduler& scheduler) {
   std::vector<record::RunFolder> runs;
   for (const record::ListedRun& each : listed) {
     if (each.run) runs.push_back(*each.run);
   }
-  const auto lives = launch::look_at(runs, scheduler, Deadline::after(kSchedulerPatience));
+  const auto lives = launch::query_life(runs, scheduler, Deadline::after(kSchedulerTimeout));
   const double now = unix_seconds(RealClock().wall());
   std::vector<RunLine> lines;
   std::size_t next = 0;
@@ -107,7 +107,7 @@ void print_runs(const std::vector<RunLine>& lines, Output& out) {
                     rate ? format("{} samples/s", grouped(static_cast<std::uint64_t>(*rate))) : "-",
                     note_of(line)});
   }
-  // Who has no queue needs no column for it.
+  // The JOB column is omitted without Slurm jobs.
   const bool has_jobs = std::any_of(lines.begin(), lines.end(),
                                     [](const RunLine& line) { return !line.life.scheduler_job.empty(); });
   for (std::size_t i = 0; has_jobs && i < lines.size(); ++i) {

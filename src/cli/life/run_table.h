@@ -1,4 +1,4 @@
-// Runs as `stoker status` shows them: one line each, as a table or as JSON.
+// The run table of `stoker status`, as text or JSON.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
 #include "cli/output.h"
-#include "launch/life.h"
-#include "observe/doubts.h"
+#include "launch/status/life.h"
 #include "observe/progress.h"
+#include "observe/suspect_lines.h"
 #include "record/run_folder.h"
+#include "stoker/status.h"
 
 namespace stoker::cli {
 
@@ -24,19 +24,19 @@ struct RunLine {
   double elapsed_s = 0;
   std::optional<std::uint32_t> epochs;  ///< planned
   observe::RunProgress progress;
-  std::vector<observe::Doubt> doubts;  ///< only looked for where one run is asked for
-  Status problem;                      ///< the folder could not be opened
+  std::vector<observe::SuspectLine> doubts;  ///< filled only for a single run
+  Status problem;                            ///< the folder could not be opened
 };
 
-/// All of them with one look at the scheduler.
-std::vector<RunLine> look_at_runs(const std::vector<record::ListedRun>& listed, slurm::Scheduler& scheduler);
+/// Loads all runs with one query to the scheduler.
+std::vector<RunLine> query_runs(const std::vector<record::ListedRun>& listed, slurm::Scheduler& scheduler);
 
-/// What is shown of it beside numbers that change all the time: state and note.
+/// The columns that change only with events: state and note.
 std::string state_of(const RunLine& line);
 std::string note_of(const RunLine& line);
 
 void print_runs(const std::vector<RunLine>& lines, Output& out);
-/// As JSON: an object for each, a list.
+/// A JSON list of runs.
 std::string json_of(const std::vector<RunLine>& lines);
 
 }  // namespace stoker::cli

@@ -2,21 +2,21 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/time.h"
 #include "cli/commands.h"
 #include "cli/life/jobs.h"
 #include "cli/life/run_table.h"
 #include "cli/remote/host.h"
+#include "stoker/time.h"
 
 namespace stoker::cli {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Between two looks of --watch; a scheduler that gives no answer is left alone ever longer.
+// Polling interval of --watch, with backoff while the scheduler does not answer.
 constexpr Duration kFirstPause = 2s;
-constexpr Duration kLongestPause = 15s;
-constexpr Duration kLongestSilence = 60s;
+constexpr Duration kLongestPollInterval = 15s;
+constexpr Duration kLongestBackoff = 60s;
 constexpr Duration kTick = 200ms;
 
 struct StatusOptions {
@@ -26,7 +26,7 @@ struct StatusOptions {
   bool is_watching = false;
 };
 
-// What is shown: runs, or a job that is none.
+// Runs, or a job without a run.
 struct View {
   std::vector<RunLine> runs;
   Target target;
@@ -36,40 +36,40 @@ struct View {
 };
 
 Result<std::vector<record::ListedRun>> newest(const StatusOptions& o) {
-  // The default is made by the first run.
+  // The first run creates the default folder.
   if (o.choice.runs != RunChoice{}.runs && !folder_exists(o.choice.runs))
     return not_found("status: {}: no such folder (--runs)", printable(o.choice.runs));
-  OK_OR_RETURN(all, record::list_runs(o.choice.runs));
+  STOKER_ASSIGN_OR_RETURN(all, record::list_runs(o.choice.runs));
   const auto count = static_cast<std::size_t>(o.count);
   if (all.size() > count) all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(count));
   return std::move(all);
 }
 
-Result<View> look(const StatusOptions& o, slurm::SlurmCommands& scheduler) {
+Result<View> load_view(const StatusOptions& o, slurm::SlurmCommands& scheduler) {
   View view;
   if (o.choice.run.empty()) {
-    OK_OR_RETURN(listed, newest(o));
-    view.runs = look_at_runs(listed, scheduler);
+    STOKER_ASSIGN_OR_RETURN(listed, newest(o));
+    view.runs = query_runs(listed, scheduler);
     return view;
   }
-  OK_OR_RETURN(target, find_target(o.choice));
+  STOKER_ASSIGN_OR_RETURN(target, find_target(o.choice));
   view.target = std::move(target);
   if (view.is_of_job()) {
-    OK_OR_RETURN(jobs, look_at(view.target, scheduler));
+    STOKER_ASSIGN_OR_RETURN(jobs, query_jobs(view.target, scheduler));
     view.jobs = std::move(jobs);
     return view;
   }
   const record::RunFolder& run = *view.target.run;
-  view.runs = look_at_runs({{run.id(), run.folder(), run, {}}}, scheduler);
+  view.runs = query_runs({{run.id(), run.folder(), run, {}}}, scheduler);
   const auto attempt = run.last_attempt();
   if (attempt.ok() && view.runs[0].life.life == launch::Life::done)
-    view.runs[0].doubts = observe::doubts_of(*attempt);
+    view.runs[0].doubts = observe::attempt_suspect_lines(*attempt);
   return view;
 }
 
 void print(const View& view, const StatusOptions& o, Output& out) {
   if (view.is_of_job()) return print_jobs(view.target, view.jobs, out);
-  if (view.runs.empty()) out.line("no runs in {}/ (another folder: --runs DIR)", o.choice.runs);
+  if (view.runs.empty()) out.line("no runs in {}/ (--runs DIR selects a different folder)", o.choice.runs);
   if (!view.runs.empty()) print_runs(view.runs, out);
 }
 
@@ -83,28 +83,29 @@ bool is_over(const View& view) {
   const bool are_jobs_over = std::all_of(view.jobs.begin(), view.jobs.end(),
                                          [](const auto& job) { return launch::is_over(job.life); });
   return are_jobs_over && std::all_of(view.runs.begin(), view.runs.end(), [](const RunLine& line) {
-           // One that never began waits for nobody.
+           // A run that was never started cannot end.
            return !line.problem.ok() || launch::is_over(line.life.life) ||
                   line.life.life == launch::Life::created;
          });
 }
 
-// What does not change by itself from second to second.
-std::string gist_of(const View& view) {
-  std::string gist = view.is_of_job() ? sentence(view.jobs) : "";
-  for (const RunLine& line : view.runs) gist += format("{} {} {}\n", line.id, state_of(line), note_of(line));
-  return gist;
+// The state without numbers that change every second.
+std::string change_key(const View& view) {
+  std::string key = view.is_of_job() ? summary_text(view.jobs) : "";
+  for (const RunLine& line : view.runs) key += format("{} {} {}\n", line.id, state_of(line), note_of(line));
+  return key;
 }
 
 std::string footer(const slurm::SlurmCommands& scheduler, Duration pause) {
   const slurm::SlurmCommands::Calls& calls = scheduler.calls();
-  std::string asked = "Slurm not asked";
+  std::string asked = "Slurm not queried";
   if (calls.count > 0)
-    asked = format("Slurm asked {}, {} in all", calls.count == 1 ? "once" : format("{} times", calls.count),
-                   rounded_duration(calls.spent));
-  if (calls.count > 0 && scheduler.budget().per_second() > 0)
-    asked += format(", {:.0f} questions free", scheduler.budget().left());
-  return format("{}; next look in {}", asked, rounded_duration(pause));
+    asked =
+        format("Slurm queried {}, {} in total", calls.count == 1 ? "once" : format("{} times", calls.count),
+               rounded_duration(calls.spent));
+  if (calls.count > 0 && scheduler.rate_limiter().per_second() > 0)
+    asked += format(", {:.0f} queries left", scheduler.rate_limiter().left());
+  return format("{}; next update in {}", asked, rounded_duration(pause));
 }
 
 void sleep(Duration pause) {
@@ -114,51 +115,50 @@ void sleep(Duration pause) {
 
 int watch(const StatusOptions& o, slurm::SlurmCommands& scheduler, Output& out) {
   install_stop_signals();
-  std::string told;
+  std::string last_key;
   for (Duration pause = kFirstPause; !stop_requested();) {
-    const auto view = look(o, scheduler);
+    const auto view = load_view(o, scheduler);
     const bool is_answered = view.ok() || view.error().code() == Code::not_found;
     if (!view.ok() && is_answered) return out.fail(view.error());
     if (!view.ok()) out.note("{}", view.error().message());
     if (view.ok()) {
-      const std::string gist = gist_of(*view);
+      const std::string key = change_key(*view);
       if (out.is_terminal()) out.raw("\x1b[H\x1b[2J");
-      if (out.is_terminal() || gist != told) print(*view, o, out);
+      if (out.is_terminal() || key != last_key) print(*view, o, out);
       std::fflush(stdout);
-      told = gist;
+      last_key = key;
       if (is_over(*view)) return exit_code::kOk;
     }
     if (out.is_terminal()) out.note("{}", footer(scheduler, pause));
     sleep(pause);
-    pause = is_answered ? std::min(kLongestPause, pause + pause / 4) : std::min(kLongestSilence, pause * 2);
+    pause = is_answered ? std::min(kLongestPollInterval, pause + pause / 4)
+                        : std::min(kLongestBackoff, pause * 2);
   }
-  return out.fail(cancelled("status: no longer watched"));
+  return out.fail(cancelled("status: interrupted"));
 }
 
 }  // namespace
 
 int status(std::span<const std::string> words, Output& out) {
   StatusOptions o;
-  Arguments arguments("status", "Shows runs at a glance, the newest last: state, progress, speed.");
+  Arguments arguments("status", "Show state, progress and speed of runs, the newest last.");
   arguments.optional_positional(
       "RUN", &o.choice.run,
-      "only this one: run id, a unique prefix of one, a folder, 'last', or the id of "
-      "any job of Slurm");
-  arguments.option("--runs", &o.choice.runs, "DIR",
-                   "folder that holds the runs (the job's record.directory)");
-  arguments.option("-n,--count", &o.count, "N", "show the newest N");
-  arguments.flag("-w,--watch", &o.is_watching, "look again and again until all of them are over");
+      "Show one run: run id, unique prefix, folder, 'last', or the id of any Slurm job");
+  arguments.option("--runs", &o.choice.runs, "DIR", "Folder with the runs (the job's record.directory)");
+  arguments.option("-n,--count", &o.count, "N", "Show the N newest runs");
+  arguments.flag("-w,--watch", &o.is_watching, "Repeat until all runs have ended");
   add_host_choice(arguments, &o.host);
   arguments.example("stoker status");
   arguments.example("stoker status last --watch");
   if (const auto code = arguments.parse(words, out)) return *code;
-  if (o.host.is_elsewhere()) return run_elsewhere(o.host, "status", words, "", out);
+  if (o.host.is_remote()) return run_on_host(o.host, "status", words, "", out);
   if (o.count < 1) return out.fail(invalid("status: --count {}: must be at least 1", o.count));
   if (o.is_watching && out.is_json())
-    return out.fail(invalid("status: --watch shows many states, --json prints one value"));
+    return out.fail(invalid("status: --watch and --json exclude each other"));
   auto scheduler = make_scheduler();
   if (o.is_watching) return watch(o, scheduler, out);
-  const auto view = look(o, scheduler);
+  const auto view = load_view(o, scheduler);
   if (!view.ok()) return out.fail(view.error());
   print(*view, o, out);
   if (out.is_json()) out.json(view_json(*view, scheduler));

@@ -4,39 +4,40 @@
 
 #include "base/json/json.h"
 #include "cli/runs.h"
-#include "launch/array/array_state.h"
-#include "launch/array/live_tasks.h"
-#include "launch/control.h"
+#include "launch/state/array_state.h"
+#include "launch/state/live_tasks.h"
+#include "launch/status/control.h"
 #include "observe/text_follower.h"
 
 namespace stoker::cli {
 namespace {
 
-// Looking at so many files several times a second is no burden for a shared disk.
-constexpr std::size_t kMostFollowed = 500;
+// Polling this many files several times a second does not burden a shared disk.
+constexpr std::size_t kMaxFollowed = 500;
 
 class TaskPrinter {
  public:
   TaskPrinter(const TaskLogs& what, Output& out) : what_(what), out_(out) {}
 
   Status run() {
-    OK_OR_RETURN(array, launch::read_array_file(what_.attempt));
+    STOKER_ASSIGN_OR_RETURN(array, launch::read_array_file(what_.attempt));
     if (what_.task) {
-      OK_OR_RETURN(task, launch::find_task(what_.run, what_.attempt, *what_.task));
+      STOKER_ASSIGN_OR_RETURN(task, launch::find_task(what_.run, what_.attempt, *what_.task));
       if (task.record.state == launch::TaskState::waiting && !what_.is_following)
-        out_.note("task {} has not begun yet", task.number);
+        out_.note("task {} has not started yet", task.number);
       logs_.push_back(log_of(task.number));
     } else {
       for (std::uint32_t task = 1; task <= array.tasks.size(); ++task) logs_.push_back(log_of(task));
     }
-    if (what_.is_following && logs_.size() > kMostFollowed) {
-      return invalid("logs: --follow: {} tasks are too many to look at again and again", logs_.size())
-          .cure("stoker logs {} -f --task 1", name_to_type(what_.run));
+    if (what_.is_following && logs_.size() > kMaxFollowed) {
+      // Always several.
+      return invalid("logs: --follow: {} tasks are too many to follow", logs_.size())
+          .cure("stoker logs {} -f --task 1", run_reference(what_.run));
     }
-    RETURN_IF_ERROR(print_new());
-    if (what_.is_following) RETURN_IF_ERROR(follow());
+    STOKER_RETURN_IF_ERROR(print_new());
+    if (what_.is_following) STOKER_RETURN_IF_ERROR(follow());
     for (Log& log : logs_) log.text.finish(sink_of(log.task));
-    name_failures();
+    note_failures();
     out_.json(json_text(nlohmann::ordered_json{
         {"run", what_.run.id()}, {"attempt", what_.attempt.number()}, {"lines", lines_}}));
     return {};
@@ -64,7 +65,7 @@ class TaskPrinter {
   }
 
   Status print_new() {
-    for (Log& log : logs_) RETURN_IF_ERROR(log.text.read_new(sink_of(log.task)));
+    for (Log& log : logs_) STOKER_RETURN_IF_ERROR(log.text.read_new(sink_of(log.task)));
     std::fflush(stdout);
     return {};
   }
@@ -76,7 +77,7 @@ class TaskPrinter {
            task->record.state != launch::TaskState::running;
   }
 
-  // Until the task is over, or the whole array: a task may never begin.
+  // Follows until the task or the whole array ends: a task may never start.
   Status follow() {
     auto scheduler = make_scheduler();
     launch::WaitOptions options;
@@ -88,17 +89,17 @@ class TaskPrinter {
       return is_over || !problem.ok() || stop_requested();
     };
     const auto ended = launch::wait_for(what_.run, scheduler, options);
-    RETURN_IF_ERROR(problem);
+    STOKER_RETURN_IF_ERROR(problem);
     if (!is_over && !ended.ok()) return ended.status();
     return print_new();
   }
 
-  void name_failures() {
+  void note_failures() {
     if (what_.task) return;
-    const launch::ArrayState state = launch::look_at_tasks(what_.run, what_.attempt);
+    const launch::ArrayState state = launch::read_array_state(what_.run, what_.attempt);
     if (state.failures.empty()) return;
     out_.note("{} of {} tasks failed ({})   stoker logs {} --task {}", state.failed, state.tasks,
-              launch::name_tasks(state.failures), name_to_type(what_.run), state.failures.front());
+              launch::format_tasks(state.failures), run_reference(what_.run), state.failures.front());
   }
 
   const TaskLogs& what_;

@@ -1,4 +1,4 @@
-// What `stoker logs` prints of an array: the logs of its tasks, all of them or one.
+// `stoker logs` for an array: the logs of all tasks or of one.
 #pragma once
 
 #include <cstdint>
@@ -6,21 +6,21 @@
 #include <optional>
 #include <string_view>
 
-#include "base/status.h"
 #include "cli/output.h"
 #include "record/run_folder.h"
+#include "stoker/status.h"
 
 namespace stoker::cli {
 
 struct TaskLogs {
   record::RunFolder run;
   record::Attempt attempt;           ///< the last one
-  std::optional<std::int64_t> task;  ///< nothing: all
-  bool is_following = false;         ///< until the task, or the array, is over
+  std::optional<std::int64_t> task;  ///< empty: all
+  bool is_following = false;         ///< until the task, or the array, ends
   std::function<bool(std::string_view line)> wants;
 };
 
-/// Prints them: of all tasks one after the other, each line behind its "[task]", of one as they are.
+/// Prints the logs: of all tasks with the prefix "[task]", of one task unchanged.
 Status show_task_logs(const TaskLogs& what, Output& out);
 
 }  // namespace stoker::cli

@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "base/json/json.h"
-#include "base/time.h"
 #include "cli/commands.h"
 #include "cli/life/jobs.h"
-#include "launch/array/live_tasks.h"
-#include "launch/life.h"
+#include "launch/state/live_tasks.h"
+#include "launch/status/life.h"
 #include "observe/live.h"
+#include "stoker/time.h"
 
 namespace stoker::cli {
 namespace {
@@ -16,10 +16,10 @@ using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 using observe::LiveRank;
 
-constexpr std::size_t kMostTasks = 40;
+constexpr std::size_t kMaxTasks = 40;
 constexpr std::size_t kLongestLine = 100;
 constexpr Duration kTopTick = 100ms;
-constexpr Duration kAskSlurm = 15s;
+constexpr Duration kSlurmInterval = 15s;
 
 struct TopOptions {
   RunChoice choice;
@@ -30,28 +30,28 @@ struct TopOptions {
 struct TopView {
   launch::RunLife life;
   observe::LiveRun live;
-  std::vector<launch::LiveTask> tasks;  // of an array: those that run
+  std::vector<launch::LiveTask> tasks;  // running tasks of an array
   double elapsed_s = 0;
   bool is_certain = true;
 };
 
-// Slurm is asked now and then only; in between the run's own records tell.
-TopView look(const record::RunFolder& run, slurm::SlurmCommands* scheduler) {
+// Slurm is queried at intervals; otherwise the run's records are used.
+TopView load_view(const record::RunFolder& run, slurm::SlurmCommands* scheduler) {
   const double now = unix_seconds(RealClock().wall());
   TopView view;
-  const launch::OwnWord own = launch::own_word(run, now);
-  view.is_certain = scheduler != nullptr || !launch::wants_scheduler(own);
+  const launch::RecordedStatus own = launch::read_recorded_status(run, now);
+  view.is_certain = scheduler != nullptr || !launch::needs_scheduler(own);
   view.life = scheduler == nullptr ? launch::judge_life(own, {}, now)
-                                   : launch::look_at(run, *scheduler, Deadline::after(kSchedulerPatience));
+                                   : launch::query_life(run, *scheduler, Deadline::after(kSchedulerTimeout));
   const record::RunState& records = view.life.records;
-  const bool is_going_on = view.life.life == launch::Life::running || records.ended == 0;
+  const bool is_active = view.life.life == launch::Life::running || records.ended == 0;
   if (records.started > 0)
-    view.elapsed_s = std::max(0.0, (is_going_on ? now : records.ended) - records.started);
+    view.elapsed_s = std::max(0.0, (is_active ? now : records.ended) - records.started);
   const auto attempt = run.last_attempt();
   if (attempt.ok() && view.life.array) {
-    view.tasks = launch::running_tasks(run, *attempt, kMostTasks);
+    view.tasks = launch::running_tasks(run, *attempt, kMaxTasks);
   } else if (attempt.ok()) {
-    view.live = observe::look_live(*attempt, run.description().world_size, now);
+    view.live = observe::read_live_run(*attempt, run.description().world_size, now);
   }
   return view;
 }
@@ -64,7 +64,7 @@ std::string phase_of(const LiveRank& rank) {
   if (rank.ended) return "ended";
   if (!rank.beacon) return "-";
   std::string text(to_text(rank.beacon->phase));
-  // A step may take a second or two; longer in one place is worth knowing.
+  // A step may take a second or two; show longer stalls.
   if (rank.silent_s && *rank.silent_s > 5)
     text +=
         format(" for {}", rounded_duration(std::chrono::duration_cast<Duration>(Seconds(*rank.silent_s))));
@@ -85,15 +85,15 @@ std::vector<std::string> row_of(const LiveRank& rank) {
   return row;
 }
 
-// Of very many ranks those that are furthest behind.
+// With many ranks: the ones that are furthest behind.
 std::vector<const LiveRank*> shown(const observe::LiveRun& live) {
   std::vector<const LiveRank*> ranks;
   for (const LiveRank& rank : live.ranks) ranks.push_back(&rank);
-  if (ranks.size() <= kMostTasks) return ranks;
+  if (ranks.size() <= kMaxTasks) return ranks;
   std::stable_sort(ranks.begin(), ranks.end(), [](const LiveRank* a, const LiveRank* b) {
     return a->step.value_or(-1) < b->step.value_or(-1);
   });
-  ranks.resize(kMostTasks);
+  ranks.resize(kMaxTasks);
   return ranks;
 }
 
@@ -107,7 +107,7 @@ void print_tasks(const TopView& view, Output& out) {
   }
   if (!rows.empty()) out.table({"TASK", "HOST", "RUNS", "LAST LINE"}, rows);
   if (view.life.array->running > rows.size())
-    out.line("... and {} tasks more", grouped(view.life.array->running - rows.size()));
+    out.line("... and {} more tasks", grouped(view.life.array->running - rows.size()));
 }
 
 void print(const record::RunFolder& run, const TopView& view, Output& out) {
@@ -129,7 +129,7 @@ void print(const record::RunFolder& run, const TopView& view, Output& out) {
               rows);
   }
   if (rows.size() < view.live.ranks.size())
-    out.line("... and {} ranks that are further", grouped(view.live.ranks.size() - rows.size()));
+    out.line("... and {} more ranks", grouped(view.live.ranks.size() - rows.size()));
   for (const observe::LiveGpu& gpu : view.live.gpus) {
     const auto or_dash = [](const auto& value, const char* unit) {
       return value ? format("{:.0f} {}", *value, unit) : "-";
@@ -183,17 +183,16 @@ Json to_json_value(const record::RunFolder& run, const TopView& view) {
           {"tasks", view.life.array ? tasks : Json(nullptr)}};
 }
 
-// The run to look at: with --task the one that a task of its array has of its own.
+// The selected run; with --task, the run of that array task.
 Result<record::RunFolder> choose_run(const TopOptions& o) {
-  OK_OR_RETURN(run, find_run(o.choice));
+  STOKER_ASSIGN_OR_RETURN(run, find_run(o.choice));
   if (!o.task) return run;
   const auto last = run.last_attempt();
-  if (!last.ok() || !launch::is_array(*last)) return invalid("top: --task: run {} is no array", run.id());
-  OK_OR_RETURN(task, launch::find_task(run, *last, *o.task));
+  if (!last.ok() || !launch::is_array(*last)) return invalid("top: --task: run {} is not an array", run.id());
+  STOKER_ASSIGN_OR_RETURN(task, launch::find_task(run, *last, *o.task));
   if (auto own = launch::run_of_task(run, task)) return std::move(*own);
-  return invalid("top: --task: task {} of run {} is a single process, of which its log tells", task.number,
-                 run.id())
-      .cure("stoker logs {} -f --task {}", name_to_type(run), task.number);
+  return invalid("top: --task: task {} of run {} is a single process; see its log", task.number, run.id())
+      .cure("stoker logs {} -f --task {}", run_reference(run), task.number);
 }
 
 void pause_for(Duration pause) {
@@ -205,12 +204,11 @@ void pause_for(Duration pause) {
 
 int top(std::span<const std::string> words, Output& out) {
   TopOptions o;
-  Arguments arguments("top",
-                      "Shows what each rank of a run does right now: where, how fast, where its time goes.");
+  Arguments arguments("top", "Show the phase, speed and time split of each rank of a run.");
   add_run_choice(arguments, &o.choice);
   arguments.option("--every", &o.every, "DURATION",
-                   "look again so often, until the run is over; 1 s on a terminal, else once");
-  arguments.option("--task", &o.task, "N", "of an array: the ranks of this task");
+                   "Repeat at this interval until the run ends (default: 1 s on a terminal, else once)");
+  arguments.option("--task", &o.task, "N", "Show the ranks of this array task");
   arguments.example("stoker top last");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (o.every && *o.every < 100ms)
@@ -222,8 +220,8 @@ int top(std::span<const std::string> words, Output& out) {
   if (is_live) install_stop_signals();
   for (Deadline next_question = Deadline::after(0s);;) {
     const bool is_asked = next_question.passed();
-    if (is_asked) next_question = Deadline::after(kAskSlurm);
-    const TopView view = look(*run, is_asked ? &scheduler : nullptr);
+    if (is_asked) next_question = Deadline::after(kSlurmInterval);
+    const TopView view = load_view(*run, is_asked ? &scheduler : nullptr);
     if (is_live && out.is_terminal()) out.raw("\x1b[H\x1b[2J");
     print(*run, view, out);
     if (out.is_json()) out.json(json_text(to_json_value(*run, view)));

@@ -9,15 +9,15 @@
 namespace stoker::cli {
 namespace {
 
-// The files that go along, told of where not all of them do.
+// Packs the files to send, with a note for files left out.
 Result<std::optional<File>> pack(const std::string& job, launch::RemoteRequest& request, Output& out) {
   if (job.empty()) return std::optional<File>();
   const Path here = std::filesystem::current_path();
-  OK_OR_RETURN(what, launch::list_to_send(job, here));
+  STOKER_ASSIGN_OR_RETURN(what, launch::list_files_to_send(job, here));
   for (const std::string& name : what.left_out)
     out.note("not sent: {}, larger than 10 MiB and not in git", printable(name));
-  OK_OR_RETURN(tar, launch::pack_to_send(what, here));
-  OK_OR_RETURN(bytes, tar.size());
+  STOKER_ASSIGN_OR_RETURN(tar, launch::pack_files_to_send(what, here));
+  STOKER_ASSIGN_OR_RETURN(bytes, tar.size());
   request.sent_below = what.below;
   request.files = std::move(what.files);
   request.bytes = bytes;
@@ -28,11 +28,12 @@ Result<std::optional<File>> pack(const std::string& job, launch::RemoteRequest& 
 
 void add_host_choice(Arguments& arguments, HostChoice* choice) {
   arguments.option("--host", &choice->host, "HOST[:DIR]",
-                   "do it on that machine, through ssh, in DIR (else in a folder that stands for this one)");
-  arguments.option("--host-program", &choice->program, "PATH", "stoker there, where ssh's PATH has none");
+                   "Run on this machine over ssh, in DIR (default: a folder for the current one)");
+  arguments.option("--host-program", &choice->program, "PATH",
+                   "Path of stoker there, if it is not in ssh's PATH");
 }
 
-Result<launch::RemoteHost> host_of(const HostChoice& choice) {
+Result<launch::RemoteHost> resolve_host(const HostChoice& choice) {
   return launch::parse_host(choice.host, choice.program, std::filesystem::current_path());
 }
 
@@ -52,9 +53,9 @@ std::vector<std::string> without_host(std::span<const std::string> words) {
   return kept;
 }
 
-int run_elsewhere(const HostChoice& choice, std::string_view command, std::span<const std::string> words,
-                  const std::string& job, Output& out) {
-  const auto host = host_of(choice);
+int run_on_host(const HostChoice& choice, std::string_view command, std::span<const std::string> words,
+                const std::string& job, Output& out) {
+  const auto host = resolve_host(choice);
   if (!host.ok()) return out.fail(host.error());
   launch::RemoteRequest request{
       .words = {std::string(command)}, .folder = host->folder, .sent_below = "", .files = {}};

@@ -1,5 +1,4 @@
-// `--host` of the commands that can do their work on another machine: submit, status, logs, wait, cancel,
-// fetch.
+// `--host` of the commands that can run on a remote machine: submit, status, logs, wait, cancel, fetch.
 #pragma once
 
 #include <optional>
@@ -13,26 +12,26 @@
 
 namespace stoker::cli {
 
-/// As it was typed.
+/// Unparsed.
 struct HostChoice {
   std::string host;
   std::string program;
 
-  bool is_elsewhere() const { return !host.empty(); }
+  bool is_remote() const { return !host.empty(); }
 };
 
 /// Declares --host and --host-program.
 void add_host_choice(Arguments& arguments, HostChoice* choice);
 
-/// Where that is, from the current folder.
-Result<launch::RemoteHost> host_of(const HostChoice& choice);
+/// Resolves the host and its folder for the current folder.
+Result<launch::RemoteHost> resolve_host(const HostChoice& choice);
 
-/// The words without the two options.
+/// The arguments without the two options.
 std::vector<std::string> without_host(std::span<const std::string> words);
 
-/// Has `stoker COMMAND WORDS...` done there, what it prints passed on, and returns its exit code. `job`: the
-/// job file or script whose folder goes there first; empty for none.
-int run_elsewhere(const HostChoice& choice, std::string_view command, std::span<const std::string> words,
-                  const std::string& job, Output& out);
+/// Runs `stoker COMMAND WORDS...` on the host, forwards its output, and returns its exit code. `job`: the job
+/// file or script whose folder is copied first; may be empty.
+int run_on_host(const HostChoice& choice, std::string_view command, std::span<const std::string> words,
+                const std::string& job, Output& out);
 
 }  // namespace stoker::cli

@@ -4,22 +4,23 @@
 
 #include "base/version.h"
 #include "cli/commands.h"
-#include "cli/running.h"
+#include "cli/run_request.h"
 #include "launch/remote/serve.h"
 
 namespace stoker::cli {
 namespace {
 
-constexpr std::chrono::seconds kRequestPatience{60};
+constexpr std::chrono::seconds kRequestTimeout{60};
 
 Result<int> serve(Output& out) {
   launch::Incoming in(0);
-  OK_OR_RETURN(line, in.line(Deadline::after(kRequestPatience)));
-  OK_OR_RETURN(request, launch::parse_request(line));
-  OK_OR_RETURN(program, own_program());
-  RETURN_IF_ERROR(launch::enter_folder(request));
-  RETURN_IF_ERROR(launch::take_files(request, in));
-  if (request.kind == launch::RemoteRequest::Kind::command) return launch::run_words(request, program, 0);
+  STOKER_ASSIGN_OR_RETURN(line, in.line(Deadline::after(kRequestTimeout)));
+  STOKER_ASSIGN_OR_RETURN(request, launch::parse_request(line));
+  STOKER_ASSIGN_OR_RETURN(program, own_program());
+  STOKER_RETURN_IF_ERROR(launch::enter_folder(request));
+  STOKER_RETURN_IF_ERROR(launch::receive_files(request, in));
+  if (request.kind == launch::RemoteRequest::Kind::command)
+    return launch::run_remote_command(request, program, 0);
   const Status sent = launch::send_run(request);
   return sent.ok() ? exit_code::kOk : out.fail(sent);
 }
@@ -29,11 +30,11 @@ Result<int> serve(Output& out) {
 int remote(std::span<const std::string> words, Output& out) {
   std::string nonce;
   Arguments arguments("remote",
-                      "Does what a stoker on another machine asks for; `--host` starts it through ssh.");
-  arguments.positional("NONCE", &nonce, "a word by which the other end knows the answer");
+                      "Serve a command of a stoker on another machine (started by `--host` over ssh).");
+  arguments.positional("NONCE", &nonce, "Token that identifies the response");
   arguments.example("ssh login.cluster stoker remote k3j5");
   if (const auto code = arguments.parse(words, out)) return *code;
-  // A line of its own, whatever a shell has printed before.
+  // On a new line, in case a shell printed before.
   out.line("\n{}", launch::greeting(printable(nonce), version()));
   std::fflush(stdout);
   const auto code = serve(out);

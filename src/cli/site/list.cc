@@ -7,12 +7,12 @@
 namespace stoker::cli {
 
 int site_list(std::span<const std::string> words, Output& out) {
-  Arguments arguments("site list", "Shows the clusters that Stoker knows, and which one this is.");
+  Arguments arguments("site list", "List the known clusters and the current one.");
   arguments.example("stoker site list");
   if (const auto code = arguments.parse(words, out)) return *code;
-  const auto places = own_site_places();
+  const auto places = site_profile_paths();
   if (!places.ok()) return out.fail(places.error());
-  const auto here = site_named("auto");
+  const auto here = find_site_by_name("auto");
   const std::string name_here = here.ok() ? here->site.name : "";
   nlohmann::ordered_json sites = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> rows;

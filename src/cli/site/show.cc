@@ -80,16 +80,15 @@ ordered_json to_json(const job::Site& site) {
 
 int site_show(std::span<const std::string> words, Output& out) {
   std::string name = "auto";
-  Arguments arguments("site show",
-                      "Shows what is known of a cluster: limits, nodes, storage, and where that comes from.");
+  Arguments arguments("site show", "Show the profile of a cluster: limits, nodes and storage, with sources.");
   arguments.optional_positional("SITE", &name,
-                                "its name; an old one leads to what took its place [the one here]");
+                                "Name of the cluster; former names are resolved [the current one]");
   arguments.example("stoker site show narval");
   if (const auto code = arguments.parse(words, out)) return *code;
-  const auto found = site_named(name);
+  const auto found = find_site_by_name(name);
   if (!found.ok()) return out.fail(found.error());
-  if (!found->asked_for.empty()) out.note("site {} is now {}", found->asked_for, found->site.name);
-  if (found->site.is_enforced) out.note("the limits of /etc/stoker/site.yaml are in it");
+  if (!found->requested_name.empty()) out.note("site {} is now {}", found->requested_name, found->site.name);
+  if (found->site.is_enforced) out.note("includes the limits of /etc/stoker/site.yaml");
   out.raw(job::site_text(found->site));
   out.json(json_text(to_json(found->site)));
   return exit_code::kOk;

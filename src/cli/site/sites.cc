@@ -1,38 +1,37 @@
 #include "cli/site/sites.h"
 
-#include "cli/running.h"
+#include "cli/run_request.h"
 
 namespace stoker::cli {
 
-Result<job::SitePlaces> own_site_places() {
-  OK_OR_RETURN(program, own_program());
-  return job::site_places(program.parent_path(), slurm::process_environment());
+Result<job::SiteSearchPath> site_profile_paths() {
+  STOKER_ASSIGN_OR_RETURN(program, own_program());
+  return job::site_search_path(program.parent_path(), slurm::process_environment());
 }
 
-Result<job::FoundSite> site_named(std::string_view name) {
-  OK_OR_RETURN(places, own_site_places());
-  return job::find_site(places, name, job::look_for_cluster(slurm::process_environment()));
+Result<job::FoundSite> find_site_by_name(std::string_view name) {
+  STOKER_ASSIGN_OR_RETURN(places, site_profile_paths());
+  return job::find_site(places, name, job::detect_cluster(slurm::process_environment()));
 }
 
 namespace {
 
-// `request` is what the job, or the script it stands for, asks for.
-std::vector<Finding> find_objections(const job::Job& job, const job::SiteRequest& request,
-                                     const Words& words = Words()) {
+// `request`: the resources of the job or script.
+std::vector<Finding> find_violations(const job::Job& job, const job::SiteRequest& request) {
   if (job.site == "none") return {};
-  const auto found = site_named(job.site);
+  const auto found = find_site_by_name(job.site);
   if (found.ok()) {
-    auto findings = job::judge_site(request, found->site, words);
-    if (!found->asked_for.empty()) {
+    auto findings = job::check_against_site(request, found->site);
+    if (!found->requested_name.empty()) {
       findings.push_back({.rule = "old-site",
                           .level = Level::advice,
-                          .what = words.say("site: {} is now {}", found->asked_for, found->site.name),
+                          .what = message("site: {} is now {}", found->requested_name, found->site.name),
                           .evidence = {{.where = job.origins.where("site"), .text = ""}},
                           .cure = format("site: {}", found->site.name)});
     }
     return findings;
   }
-  // Profiles that are not there are the job file's matter only when it asks for one.
+  // A missing profile matters only if the job file names one.
   if (job.site == "auto" && found.error().code() == Code::not_found) return {};
   return {{.rule = "no-site",
            .level = Level::job,
@@ -41,23 +40,23 @@ std::vector<Finding> find_objections(const job::Job& job, const job::SiteRequest
            .cure = std::string(found.error().cure())}};
 }
 
-// "train.sh:3: --time: ... is over the limit of ...", and below it where that is said.
+// "train.sh:3: --time: ... is over the limit of ...", followed by the source of the limit.
 std::string refusal_text(const Finding& finding) {
-  std::string text = format("{}: {}", finding.evidence.front().where, finding.what);
+  std::string text = format("{}: {}", finding.evidence.front().where, finding.what.english());
   if (finding.evidence.size() > 1)
-    text += format("\n  see {} ({})", finding.evidence[1].where, finding.evidence[1].text);
+    text += format("\n  see {} ({})", finding.evidence[1].where, finding.evidence[1].text.english());
   return text;
 }
 
-Status tell(const std::vector<Finding>& findings, Output& out) {
+Status report_findings(const std::vector<Finding>& findings, Output& out) {
   std::vector<std::string> refused;
   std::string cure;
   for (const Finding& finding : findings) {
     if (finding.level == Level::job) {
       refused.push_back(refusal_text(finding));
-      if (cure.empty()) cure = finding.cure;
+      if (cure.empty()) cure = finding.cure.english();
     } else {
-      out.note("{}: {}", finding.level == Level::time ? "slow" : "advice", finding.what);
+      out.note("{}: {}", finding.level == Level::time ? "slow" : "advice", finding.what.english());
     }
   }
   if (refused.empty()) return {};
@@ -67,14 +66,16 @@ Status tell(const std::vector<Finding>& findings, Output& out) {
 
 }  // namespace
 
-std::vector<Finding> find_site_objections(const job::Job& job, const Words& words) {
-  return find_objections(job, job::site_request(job, slurm::process_environment()), words);
+std::vector<Finding> find_site_violations(const job::Job& job) {
+  return find_violations(job, job::site_request(job, slurm::process_environment()));
 }
 
-Status check_with_site(const job::Job& job, Output& out) { return tell(find_site_objections(job), out); }
+Status check_site_limits(const job::Job& job, Output& out) {
+  return report_findings(find_site_violations(job), out);
+}
 
-Status check_script_with_site(const job::Job& job, const job::SiteRequest& request, Output& out) {
-  return tell(find_objections(job, request), out);
+Status check_script_site_limits(const job::Job& job, const job::SiteRequest& request, Output& out) {
+  return report_findings(find_violations(job, request), out);
 }
 
 }  // namespace stoker::cli

@@ -1,32 +1,30 @@
-// What the commands about sites share: where profiles lie, and which cluster this is.
+// Site profiles: search paths, and the current cluster.
 #pragma once
 
 #include <vector>
 
 #include "base/finding.h"
-#include "base/language/words.h"
+#include "base/language/translator.h"
 #include "cli/output.h"
 #include "job/job.h"
 #include "job/site/find.h"
-#include "job/site/judge.h"
+#include "job/site/site_check.h"
 
 namespace stoker::cli {
 
-/// The places of profiles for this executable.
-Result<job::SitePlaces> own_site_places();
+/// The profile search paths of this executable.
+Result<job::SiteSearchPath> site_profile_paths();
 
-/// The site of that name, "auto" for the one that is here.
-Result<job::FoundSite> site_named(std::string_view name);
+/// Finds a site by name; "auto" is the current cluster.
+Result<job::FoundSite> find_site_by_name(std::string_view name);
 
-/// What the job's site does not allow or advises against; a site that cannot be read is one, too. Nothing
-/// with `site: none`.
-std::vector<Finding> find_site_objections(const job::Job& job, const Words& words = Words());
+/// Violations of the site's limits and advice; includes an unreadable profile. Empty with `site: none`.
+std::vector<Finding> find_site_violations(const job::Job& job);
 
-/// What the job's site does not allow ends here, with an error; what it advises against is told. With `site:
-/// none` nothing is looked at.
-Status check_with_site(const job::Job& job, Output& out);
+/// Returns violations of limits as an error and prints advice. Does nothing with `site: none`.
+Status check_site_limits(const job::Job& job, Output& out);
 
-/// The same for a batch script: `job` names the site, `request` is what the script asks for.
-Status check_script_with_site(const job::Job& job, const job::SiteRequest& request, Output& out);
+/// The same for a batch script: `job` names the site, `request` has the script's resources.
+Status check_script_site_limits(const job::Job& job, const job::SiteRequest& request, Output& out);
 
 }  // namespace stoker::cli

@@ -40,7 +40,7 @@ void add_nodes(const slurm::PartitionNodes& seen, Site& site) {
 
 }  // namespace
 
-Site describe_cluster(const slurm::ClusterFacts& facts, const SeenHere& seen) {
+Site describe_cluster(const slurm::ClusterInfo& facts, const MachineInfo& seen) {
   Site site;
   site.name = to_lower(key_of(facts.name));
   site.what = format("{}, a cluster with Slurm {}", facts.name, facts.version.empty() ? "?" : facts.version);

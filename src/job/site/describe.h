@@ -1,4 +1,4 @@
-// A site profile for a cluster that nobody has described, from what Slurm tells of it. Thread-safe: no state.
+// Generates a site profile for an unknown cluster from Slurm's configuration. Thread-safe: no state.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace stoker::job {
 
-/// What of a machine is seen without Slurm, for the profile.
-struct SeenHere {
+/// Properties of a machine, besides Slurm's, for the profile.
+struct MachineInfo {
   std::string day;  ///< "2026-11-21"
   bool has_lmod = false;
   bool has_modules = false;          ///< environment-modules
-  std::vector<std::string> storage;  ///< variables that name folders: "SCRATCH", "SLURM_TMPDIR"
-  std::string quota_command;         ///< "" when there is none that is known
+  std::vector<std::string> storage;  ///< variables that contain folders: "SCRATCH", "SLURM_TMPDIR"
+  std::string quota_command;         ///< "" if none is known
 };
 
-/// The profile. Partitions whose name no key can have are left out.
-Site describe_cluster(const slurm::ClusterFacts& facts, const SeenHere& seen);
+/// The profile. Omits partitions whose name is not a valid key.
+Site describe_cluster(const slurm::ClusterInfo& facts, const MachineInfo& seen);
 
 }  // namespace stoker::job

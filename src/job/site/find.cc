@@ -12,7 +12,7 @@
 namespace stoker::job {
 namespace {
 
-constexpr int kMostSuccessors = 4;
+constexpr int kMaxSuccessors = 4;
 
 Path first_folder(std::initializer_list<Path> candidates) {
   for (const Path& folder : candidates) {
@@ -21,17 +21,17 @@ Path first_folder(std::initializer_list<Path> candidates) {
   return {};
 }
 
-// What users may have written is no word of the administrators.
+// A file that users can write does not count as the administrators'.
 Status check_owner(const Path& file) {
   struct stat info{};
   if (::stat(file.c_str(), &info) != 0) return posix_error(file.string(), errno);
   if (info.st_uid == 0 && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
-  return invalid("{}: belongs to others than root, or others may write it, so it does not count", file)
+  return invalid("{}: ignored because it is not owned by root or is writable by others", file)
       .cure("chown root {0} && chmod go-w {0}", file);
 }
 
-// The files of both folders by name; of two with one name the user's own.
-std::map<std::string, Path> profile_files(const SitePlaces& places) {
+// The files of both folders by name; the user's own file hides a shipped one of the same name.
+std::map<std::string, Path> profile_files(const SiteSearchPath& places) {
   std::map<std::string, Path> files;
   for (const Path& folder : {places.shipped, places.own}) {
     const auto names = list_directory(folder);
@@ -44,35 +44,36 @@ std::map<std::string, Path> profile_files(const SitePlaces& places) {
 }
 
 Result<Site> load_profile(const std::string& name, const Path& file) {
-  OK_OR_RETURN(site, load_site(file));
+  STOKER_ASSIGN_OR_RETURN(site, load_site(file));
   if (site.name != name) return invalid("{}: its name is '{}'", file, printable(site.name));
   return std::move(site);
 }
 
 bool belongs_to(const Site& site, const std::string& cluster, const std::string& host) {
-  // A cluster of another name is another cluster, however its hosts are called.
+  // A different cluster name means a different cluster, even if its host names match.
   if (!cluster.empty())
     return std::find(site.clusters.begin(), site.clusters.end(), cluster) != site.clusters.end();
   return std::any_of(site.hosts.begin(), site.hosts.end(),
                      [&](const std::string& pattern) { return matches_pattern(pattern, host); });
 }
 
-// Reading all profiles takes longer than all else of a submission: only those are read that name the cluster.
-std::string name_by_signs(const std::map<std::string, Path>& files, const ClusterSigns& signs) {
-  const std::string cluster = to_lower(signs.cluster);
+// Reading all profiles would dominate the time of a submission: reads only files that contain the cluster's
+// name.
+std::string detect_site(const std::map<std::string, Path>& files, const ClusterIdentity& identity) {
+  const std::string cluster = to_lower(identity.cluster);
   for (const auto& [name, file] : files) {
     if (!cluster.empty()) {
       const auto text = read_file(file, 1_MiB);
       if (!text.ok() || to_lower(*text).find(cluster) == std::string::npos) continue;
     }
     const auto site = load_profile(name, file);
-    if (site.ok() && belongs_to(*site, cluster, signs.host)) return name;
+    if (site.ok() && belongs_to(*site, cluster, identity.host)) return name;
   }
   return "generic";
 }
 
 template <typename T>
-void take_less(std::optional<T>& value, const std::optional<T>& limit) {
+void lower_to(std::optional<T>& value, const std::optional<T>& limit) {
   if (limit && (!value || *limit < *value)) value = limit;
 }
 
@@ -99,7 +100,8 @@ std::string host_name() {
 bool matches_pattern(std::string_view pattern, std::string_view text) {
   std::size_t p = 0;
   std::size_t t = 0;
-  std::size_t star = std::string_view::npos;  // the last one, and where the text behind it was tried from
+  std::size_t star =
+      std::string_view::npos;  // the last *, and the position in the text after its current match
   std::size_t tried = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -118,8 +120,8 @@ bool matches_pattern(std::string_view pattern, std::string_view text) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
-SitePlaces site_places(const Path& program_folder, const slurm::Lookup& environment) {
-  SitePlaces places{.enforced = "/etc/stoker/site.yaml", .own = {}, .shipped = {}};
+SiteSearchPath site_search_path(const Path& program_folder, const slurm::Lookup& environment) {
+  SiteSearchPath places{.enforced = "/etc/stoker/site.yaml", .own = {}, .shipped = {}};
   places.shipped =
       first_folder({program_folder / "../share/stoker/sites", program_folder / "../../../sites"});
   if (const auto config = environment("XDG_CONFIG_HOME"); config && config->starts_with('/')) {
@@ -130,7 +132,7 @@ SitePlaces site_places(const Path& program_folder, const slurm::Lookup& environm
   return places;
 }
 
-std::vector<ListedSite> list_sites(const SitePlaces& places) {
+std::vector<ListedSite> list_sites(const SiteSearchPath& places) {
   std::vector<ListedSite> listed;
   for (const auto& [name, file] : profile_files(places)) {
     ListedSite& each = listed.emplace_back(ListedSite{.name = name, .file = file});
@@ -144,45 +146,46 @@ std::vector<ListedSite> list_sites(const SitePlaces& places) {
   return listed;
 }
 
-ClusterSigns look_for_cluster(const slurm::Lookup& environment) {
-  ClusterSigns signs{.cluster = environment("SLURM_CLUSTER_NAME").value_or(""), .host = host_name()};
-  if (!signs.cluster.empty()) return signs;
+ClusterIdentity detect_cluster(const slurm::Lookup& environment) {
+  ClusterIdentity identity{.cluster = environment("SLURM_CLUSTER_NAME").value_or(""), .host = host_name()};
+  if (!identity.cluster.empty()) return identity;
   if (const auto conf = environment("SLURM_CONF")) {
-    signs.cluster = cluster_in(*conf);
+    identity.cluster = cluster_in(*conf);
   } else {
     for (const char* conf_file : {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}) {
-      if (signs.cluster.empty()) signs.cluster = cluster_in(conf_file);
+      if (identity.cluster.empty()) identity.cluster = cluster_in(conf_file);
     }
   }
-  return signs;
+  return identity;
 }
 
-Result<FoundSite> find_site(const SitePlaces& places, std::string_view name, const ClusterSigns& signs) {
+Result<FoundSite> find_site(const SiteSearchPath& places, std::string_view name,
+                            const ClusterIdentity& identity) {
   std::optional<Site> enforced;
   if (path_exists(places.enforced)) {
-    RETURN_IF_ERROR(check_owner(places.enforced));
-    OK_OR_RETURN(site, load_site(places.enforced));
+    STOKER_RETURN_IF_ERROR(check_owner(places.enforced));
+    STOKER_ASSIGN_OR_RETURN(site, load_site(places.enforced));
     enforced = std::move(site);
     enforced->is_enforced = true;
   }
   const std::map<std::string, Path> files = profile_files(places);
   std::string wanted(name);
-  if (wanted == "auto") wanted = enforced ? enforced->name : name_by_signs(files, signs);
+  if (wanted == "auto") wanted = enforced ? enforced->name : detect_site(files, identity);
   FoundSite result;
-  const std::string asked_for = wanted;
-  for (int i = 0; i < kMostSuccessors; ++i) {
+  const std::string requested_name = wanted;
+  for (int i = 0; i < kMaxSuccessors; ++i) {
     const auto listed = files.find(wanted);
     if (listed == files.end() && enforced && enforced->name == wanted) return FoundSite{*enforced, ""};
     if (listed == files.end()) {
       std::vector<std::string_view> names;
       for (const auto& [each, file] : files) names.push_back(each);
-      return not_found("site {}: there is no such profile{}", printable(wanted), suggestion(wanted, names))
+      return not_found("site {}: unknown profile{}", printable(wanted), suggestion(wanted, names))
           .cure("stoker site list");
     }
-    OK_OR_RETURN(site, load_profile(listed->first, listed->second));
+    STOKER_ASSIGN_OR_RETURN(site, load_profile(listed->first, listed->second));
     result.site = std::move(site);
     if (!result.site.successor) break;
-    result.asked_for = asked_for;
+    result.requested_name = requested_name;
     wanted = *result.site.successor;
   }
   if (enforced) result.site = tighten(std::move(result.site), *enforced);
@@ -190,30 +193,30 @@ Result<FoundSite> find_site(const SitePlaces& places, std::string_view name, con
 }
 
 Site tighten(Site site, const Site& enforced) {
-  take_less(site.limits.time, enforced.limits.time);
-  take_less(site.limits.jobs, enforced.limits.jobs);
-  take_less(site.limits.nodes, enforced.limits.nodes);
-  take_less(site.limits.array, enforced.limits.array);
+  lower_to(site.limits.time, enforced.limits.time);
+  lower_to(site.limits.jobs, enforced.limits.jobs);
+  lower_to(site.limits.nodes, enforced.limits.nodes);
+  lower_to(site.limits.array, enforced.limits.array);
   site.needs_account = site.needs_account || enforced.needs_account;
   if (enforced.account) site.account = enforced.account;
   if (enforced.account_command) site.account_command = enforced.account_command;
-  for (const auto& [name, theirs] : enforced.partitions) {
-    SitePartition& ours = site.partitions[name];
-    take_less(ours.time, theirs.time);
-    take_less(ours.nodes, theirs.nodes);
-    if (theirs.default_time) ours.default_time = theirs.default_time;
+  for (const auto& [name, enforced_values] : enforced.partitions) {
+    SitePartition& values = site.partitions[name];
+    lower_to(values.time, enforced_values.time);
+    lower_to(values.nodes, enforced_values.nodes);
+    if (enforced_values.default_time) values.default_time = enforced_values.default_time;
   }
-  // A QoS may allow more than its partition, so under rules of theirs only those they name do.
+  // A QoS may allow more than its partition, so with enforced rules only the QoS in that file do.
   std::map<std::string, SiteQos> qos = enforced.qos;
-  for (auto& [name, theirs] : qos) {
-    const auto ours = site.qos.find(name);
-    if (ours == site.qos.end()) continue;
-    take_less(theirs.time, ours->second.time);
-    take_less(theirs.nodes, ours->second.nodes);
+  for (auto& [name, enforced_values] : qos) {
+    const auto values = site.qos.find(name);
+    if (values == site.qos.end()) continue;
+    lower_to(enforced_values.time, values->second.time);
+    lower_to(enforced_values.nodes, values->second.nodes);
   }
   site.qos = std::move(qos);
   if (enforced.first_port) site.first_port = std::max(site.first_port.value_or(0), *enforced.first_port);
-  take_less(site.last_port, enforced.last_port);
+  lower_to(site.last_port, enforced.last_port);
   site.is_enforced = true;
   return site;
 }

@@ -1,5 +1,5 @@
-// Which site profiles there are, and which one is here. Files of the administrators first, then the user's
-// own, then those that come with Stoker. Thread-safe: no state.
+// Lists site profiles and selects the current cluster's. Order: the administrators' file, the user's own
+// files, the files shipped with Stoker. Thread-safe: no state.
 #pragma once
 
 #include <optional>
@@ -7,54 +7,54 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
 #include "job/site/site.h"
 #include "slurm/allocation.h"
+#include "stoker/status.h"
 
 namespace stoker::job {
 
-/// Where profiles lie. An empty path: none.
-struct SitePlaces {
-  Path enforced;  ///< one file: /etc/stoker/site.yaml, of root alone
+/// Locations of profiles. An empty path: none.
+struct SiteSearchPath {
+  Path enforced;  ///< one file: /etc/stoker/site.yaml, must be owned by root
   Path own;       ///< a folder: ~/.config/stoker/sites
-  Path shipped;   ///< a folder: ../share/stoker/sites beside the command, or sites/ of the sources
+  Path shipped;   ///< a folder: ../share/stoker/sites next to the command, or sites/ in the sources
 };
-/// The places for a command that lies in `program_folder`.
-SitePlaces site_places(const Path& program_folder, const slurm::Lookup& environment);
+/// The locations for a command in `program_folder`.
+SiteSearchPath site_search_path(const Path& program_folder, const slurm::Lookup& environment);
 
-/// A profile that a listing found; `problem` says why it cannot be read.
+/// A profile in a listing; `problem` explains why it cannot be read.
 struct ListedSite {
   std::string name;
   Path file;
   std::optional<Site> site;
   Status problem;
 };
-/// By name; of two with one name the user's own.
-std::vector<ListedSite> list_sites(const SitePlaces& places);
+/// Sorted by name; the user's own profile hides a shipped one of the same name.
+std::vector<ListedSite> list_sites(const SiteSearchPath& places);
 
-/// By what a cluster is known.
-struct ClusterSigns {
-  std::string cluster;  ///< ClusterName; "" where no Slurm is set up
+/// Identifies a cluster.
+struct ClusterIdentity {
+  std::string cluster;  ///< ClusterName; "" if Slurm is not configured
   std::string host;
 };
-/// Of this machine: SLURM_CLUSTER_NAME, else the ClusterName in slurm.conf ($SLURM_CONF, /etc/slurm); the
-/// host's name. Asks nobody.
-ClusterSigns look_for_cluster(const slurm::Lookup& environment);
+/// Of this machine: SLURM_CLUSTER_NAME, else the ClusterName in slurm.conf ($SLURM_CONF, /etc/slurm), and the
+/// host name. Runs no command.
+ClusterIdentity detect_cluster(const slurm::Lookup& environment);
 
-/// A profile that counts.
+/// The selected profile.
 struct FoundSite {
   Site site;
-  std::string asked_for;  ///< the name by which it was asked for, when the site took that one's place
+  std::string requested_name;  ///< the requested name, if the site replaced the one of that name
 };
-/// The site of that name, or the one that took its place; "auto": the one these signs belong to, and
-/// "generic" when they belong to none. What the administrators' file forbids no other file can allow.
-/// NotFound lists the names.
-Result<FoundSite> find_site(const SitePlaces& places, std::string_view name, const ClusterSigns& signs);
+/// The site of that name or its successor; "auto": the site of this cluster, or "generic" if it is unknown.
+/// Other files cannot allow what the administrators' file forbids. NotFound lists the names.
+Result<FoundSite> find_site(const SiteSearchPath& places, std::string_view name,
+                            const ClusterIdentity& identity);
 
-/// The stricter of both in everything that limits a job, else as `site` says.
+/// The stricter value of both for every limit, otherwise the value of `site`.
 Site tighten(Site site, const Site& enforced);
 
-/// Whether `text` is as the pattern says, where * stands for any letters.
+/// Whether `text` matches the pattern, in which * matches any characters.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 
 }  // namespace stoker::job

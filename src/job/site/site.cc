@@ -12,13 +12,13 @@
 namespace stoker::job {
 namespace {
 
-using config::Effective;
-using config::Mistakes;
+using config::EffectiveConfig;
+using config::ErrorList;
 
-// Fills members from what the file says.
-class Reader {
+// Fills members from the file's values.
+class SiteReader {
  public:
-  explicit Reader(const Effective& effective) : effective_(effective) {}
+  explicit SiteReader(const EffectiveConfig& effective) : effective_(effective) {}
 
   template <typename T>
   void operator()(std::string_view key, T& field) {
@@ -33,12 +33,13 @@ class Reader {
   }
 
  private:
-  const Effective& effective_;
+  const EffectiveConfig& effective_;
 };
 
 template <typename Entry>
-void read_map(const Effective& effective, const std::string& group, std::map<std::string, Entry>& entries) {
-  Reader read(effective);
+void read_map(const EffectiveConfig& effective, const std::string& group,
+              std::map<std::string, Entry>& entries) {
+  SiteReader read(effective);
   for (const std::string& name : effective.names(group))
     visit_entry(read, format("{}.{}", group, name), entries[name]);
 }
@@ -52,34 +53,35 @@ bool is_date(std::string_view text) {
   return true;
 }
 
-// Beyond the range of each value: every `from` names a source, every source has a day, ports are a range.
-void check(const Effective& effective, const Site& site, Mistakes& mistakes) {
+// Checks beyond the range of each value: every `from` names a source, every source has a date, the ports form
+// a range.
+void check(const EffectiveConfig& effective, const Site& site, ErrorList& errors) {
   std::vector<std::string_view> sources;
   for (const auto& [name, source] : site.sources) {
     sources.push_back(name);
     const std::string key = format("sources.{}.date", name);
     if (!source.date.empty() && !is_date(source.date))
-      mistakes.add(effective.origin(key),
-                   format("{}: '{}' is no day (as in 2026-04-18)", key, printable(source.date)));
+      errors.add(effective.origin(key),
+                 format("{}: '{}' is not a date (such as 2026-04-18)", key, printable(source.date)));
   }
   for (const auto& [key, entry] : effective.entries()) {
     if (!key.ends_with(".from")) continue;
     const auto* from = std::get_if<std::string>(&entry.value);
     if (from == nullptr || site.sources.contains(*from)) continue;
-    mistakes.add(entry.origin,
-                 format("{}: no source '{}'{}", key, printable(*from), suggestion(*from, sources)));
+    errors.add(entry.origin,
+               format("{}: unknown source '{}'{}", key, printable(*from), suggestion(*from, sources)));
   }
   if (site.first_port && site.last_port && *site.last_port < *site.first_port) {
-    mistakes.add(
+    errors.add(
         effective.origin("network.last_port"),
         format("network.last_port: {} is below network.first_port, {}", *site.last_port, *site.first_port));
   }
 }
 
-// What is set, key by key; the lines of one group end up together.
-class Writer {
+// Writes every set value, key by key, grouped.
+class SiteWriter {
  public:
-  explicit Writer(const Site& site) : has_account_(site.from.contains("account")) {}
+  explicit SiteWriter(const Site& site) : has_account_(site.from.contains("account")) {}
 
   template <typename T>
   void operator()(std::string_view key, const T& field) {
@@ -125,7 +127,7 @@ class Writer {
 };
 
 template <typename Entry>
-void write_map(Writer& write, const std::string& group, const std::map<std::string, Entry>& entries) {
+void write_map(SiteWriter& write, const std::string& group, const std::map<std::string, Entry>& entries) {
   for (const auto& [name, entry] : entries) visit_entry(write, format("{}.{}", group, name), entry);
 }
 
@@ -133,14 +135,14 @@ void write_map(Writer& write, const std::string& group, const std::map<std::stri
 
 Result<Site> read_site(const std::string& name, std::string_view text) {
   const auto source = std::make_shared<const config::Source>(config::Layer::profile, name, std::string(text));
-  Mistakes mistakes;
-  const std::optional<config::Node> root = config::parse_yaml(source, mistakes);
-  if (!root) return mistakes.status();
-  config::Layers layers(site_schema(), {}, mistakes);
+  ErrorList errors;
+  const std::optional<config::Node> root = config::parse_yaml(source, errors);
+  if (!root) return errors.status();
+  config::Layers layers(site_schema(), {}, errors);
   layers.add_document({source, *root});
-  const Effective effective = layers.resolve();
+  const EffectiveConfig effective = layers.resolve();
   Site site;
-  Reader read(effective);
+  SiteReader read(effective);
   visit_site(read, site);
   read_map(effective, "sources", site.sources);
   read_map(effective, "partitions", site.partitions);
@@ -149,9 +151,9 @@ Result<Site> read_site(const std::string& name, std::string_view text) {
   read_map(effective, "storage", site.storage);
   read_map(effective, "opinions", site.opinions);
   for (std::string& cluster : site.clusters) cluster = to_lower(cluster);
-  check(effective, site, mistakes);
-  if (!mistakes.empty()) return mistakes.status();
-  // What the maps of fixed keys say has the same source for each of them.
+  check(effective, site, errors);
+  if (!errors.empty()) return errors.status();
+  // In maps with fixed keys one source applies to all keys.
   for (const auto& [key, entry] : effective.entries()) {
     if (key.ends_with(".from") && std::count(key.begin(), key.end(), '.') == 1)
       site.from[key.substr(0, key.size() - 5)] = std::get<std::string>(entry.value);
@@ -160,14 +162,14 @@ Result<Site> read_site(const std::string& name, std::string_view text) {
 }
 
 Result<Site> load_site(const Path& file) {
-  OK_OR_RETURN(text, config::read_config_file(file));
-  OK_OR_RETURN(site, read_site(printable(file.string()), text));
+  STOKER_ASSIGN_OR_RETURN(text, config::read_config_file(file));
+  STOKER_ASSIGN_OR_RETURN(site, read_site(printable(file.string()), text));
   site.file = file;
   return std::move(site);
 }
 
 std::string site_text(const Site& site) {
-  Writer write(site);
+  SiteWriter write(site);
   visit_site(write, site);
   for (const auto& [group, from] : site.from) write(format("{}.from", group), from);
   write_map(write, "sources", site.sources);

@@ -1,15 +1,14 @@
-// Which key of a site file is which member of Site: the one list that reading and writing a site share. Used
-// by site.cc alone.
+// Maps keys of a site file to members of Site; shared by reading and writing. Used only by site.cc.
 #pragma once
 
 #include <string>
 
-#include "base/text.h"
 #include "job/site/site.h"
+#include "stoker/text.h"
 
 namespace stoker::job {
 
-/// Calls visit(key, member) for every member that has one key of its own. `AnySite` is Site, const or not.
+/// Calls visit(key, member) for every member with its own key. `AnySite` is Site or const Site.
 template <typename Visitor, typename AnySite>
 void visit_site(Visitor& visit, AnySite& site) {
   visit("name", site.name);
@@ -34,7 +33,7 @@ void visit_site(Visitor& visit, AnySite& site) {
   visit("modules.python", site.python_modules);
 }
 
-/// The same for one entry of a map with names of people's own; `at` is its path ("nodes.gpu").
+/// Same, for one entry of a map with user-defined names; `at` is its path ("nodes.gpu").
 template <typename Visitor, typename Entry>
 void visit_entry(Visitor& visit, const std::string& at, Entry& entry) {
   const auto key = [&](std::string_view name) { return format("{}.{}", at, name); };

@@ -1,4 +1,4 @@
-// Every key a site file may have. The reader, its mistakes and docs/formats/site.md derive from this list.
+// Every key of a site file. The reader, its errors and docs/formats/site.md are derived from this list.
 // Constants.
 #pragma once
 

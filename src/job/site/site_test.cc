@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "job/site/describe.h"
 #include "job/site/find.h"
-#include "job/site/judge.h"
+#include "job/site/site_check.h"
 
 namespace stoker::job {
 namespace {
@@ -35,7 +35,7 @@ Site site_of(std::string_view more) {
   return site.ok() ? *site : Site{};
 }
 
-TEST(Site, a_mistake_is_told_with_its_place_and_what_was_meant) {
+TEST(Site, reports_errors_with_position_and_suggestion) {
   EXPECT_EQ(problem("limits: {tiem: 1h, from: page}\n"),
             "here.yaml:5:10: unknown key 'tiem'; did you mean 'time'?\n"
             "    5 | limits: {tiem: 1h, from: page}\n"
@@ -44,21 +44,21 @@ TEST(Site, a_mistake_is_told_with_its_place_and_what_was_meant) {
   EXPECT_THAT(problem("modules: {system: tcl, from: page}\n"), HasSubstr("here.yaml:5:19: modules.system: "));
 }
 
-TEST(Site, every_group_says_where_it_comes_from) {
+TEST(Site, every_group_needs_a_source) {
   EXPECT_THAT(problem("limits: {time: 1h}\n"),
-              HasSubstr("limits.from is missing: Which of `sources` says so."));
+              HasSubstr("limits.from is missing: Key of `sources` with the evidence."));
   EXPECT_THAT(problem("partitions: {gpu: {time: 1h}}\n"), HasSubstr("partitions.gpu.from is missing"));
   EXPECT_THAT(problem("limits: {time: 1h, from: pgae}\n"),
-              HasSubstr("here.yaml:5:26: limits.from: no source 'pgae'; did you mean 'page'?"));
+              HasSubstr("here.yaml:5:26: limits.from: unknown source 'pgae'; did you mean 'page'?"));
   EXPECT_THAT(read_site("a", "name: a\nwhat: b\nsources: {p: {url: x}}\n").status().to_string(),
               HasSubstr("sources.p.date is missing"));
   EXPECT_THAT(read_site("a", "name: a\nwhat: b\nsources: {p: {url: x, date: today}}\n").status().to_string(),
-              HasSubstr("sources.p.date: 'today' is no day (as in 2026-04-18)"));
+              HasSubstr("sources.p.date: 'today' is not a date (such as 2026-04-18)"));
   EXPECT_THAT(problem("network: {first_port: 9000, last_port: 8000, from: page}\n"),
               HasSubstr("network.last_port: 8000 is below network.first_port, 9000"));
 }
 
-TEST(Site, a_file_that_is_written_reads_back_the_same) {
+TEST(Site, a_written_file_reads_back_equal) {
   const Site site = site_of(
       "detect: {clusters: [Here], hosts: [\"login*\"], from: page}\n"
       "limits: {time: 168h, jobs: 1000, from: page}\n"
@@ -78,9 +78,9 @@ TEST(Site, a_file_that_is_written_reads_back_the_same) {
 
 Job job_of(std::string_view text) {
   TempDirectory folder;
-  CHECK(write_file(folder / "job.yaml", "run: x\n" + std::string(text)).ok());
+  STOKER_CHECK(write_file(folder / "job.yaml", "run: x\n" + std::string(text)).ok());
   auto job = load(folder / "job.yaml", {.current_directory = folder.path()});
-  CHECK(job.ok());
+  STOKER_CHECK(job.ok());
   return *job;
 }
 
@@ -91,14 +91,14 @@ std::vector<Finding> findings(std::string_view job, const Site& site, const Vari
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   };
-  return judge_site(site_request(job_of(job), environment), site);
+  return check_against_site(site_request(job_of(job), environment), site);
 }
 
 std::vector<std::string> texts(const std::vector<Finding>& found) {
   std::vector<std::string> lines;
   for (const Finding& finding : found) {
-    lines.push_back(format("{}: {}{}", to_text(finding.level), finding.what,
-                           finding.cure.empty() ? "" : " / " + finding.cure));
+    lines.push_back(format("{}: {}{}", to_text(finding.level), finding.what.english(),
+                           finding.cure.empty() ? "" : " / " + finding.cure.english()));
   }
   return lines;
 }
@@ -106,7 +106,7 @@ std::vector<std::string> judged(std::string_view job, const Site& site, const Va
   return texts(findings(job, site, variables));
 }
 
-TEST(Site, what_it_does_not_allow_is_found) {
+TEST(Site, reports_forbidden_requests) {
   const Site site = site_of(
       "limits: {time: 168h, shortest: 1h, nodes: 64, from: page}\n"
       "partitions: {gpu: {time: 20h, default_time: 10m, nodes: 4, from: page}}\n"
@@ -120,39 +120,41 @@ TEST(Site, what_it_does_not_allow_is_found) {
   EXPECT_THAT(
       judged("resources: {time: 10m, nodes: 5}\nslurm: {partition: gpu}\n", site),
       ElementsAre(
-          "advice: resources.time: 10m asked for, and jobs should last 1h at least (site here)",
-          "job: resources.nodes: 5 asked for, and partition 'gpu' gives a job 4 at most (site here)"));
-  EXPECT_THAT(judged("slurm: {partition: gpu}\n", site),
-              ElementsAre("time: resources.time: not set, and partition 'gpu' gives 10m (site here)"));
+          "advice: resources.time: 10m requested, but jobs should last 1h at least (site here)",
+          "job: resources.nodes: 5 requested, but partition 'gpu' allows a job 4 at most (site here)"));
+  EXPECT_THAT(
+      judged("slurm: {partition: gpu}\n", site),
+      ElementsAre("time: resources.time: not set; the default of partition 'gpu' is 10m (site here)"));
   EXPECT_THAT(
       judged("resources: {time: 2h, gpus_per_rank: 1, cpus_per_rank: 24}\n", site),
-      ElementsAre("advice: resources.cpus_per_rank: 24 beside 1 GPU, whose share is 12 at most (site here) / "
-                  "resources: {cpus_per_rank: 12}"));
+      ElementsAre(
+          "advice: resources.cpus_per_rank: 24 with 1 GPU, whose fair share is 12 at most (site here) / "
+          "resources: {cpus_per_rank: 12}"));
   EXPECT_THAT(judged("resources: {time: 2h}\nslurm: {partition: other}\n", site), IsEmpty());
 }
 
-TEST(Site, a_shape_that_no_node_has_is_found) {
+TEST(Site, reports_a_shape_that_no_node_has) {
   const Site site = site_of(
       "nodes:\n"
       "  gpu: {gpus: 4, cores: 48, memory: 500GB, from: page}\n"
       "  cpu: {cores: 64, memory: 250GB, from: page}\n");
   EXPECT_THAT(judged("resources: {ranks_per_node: 8, gpus_per_rank: 1}\n", site),
-              ElementsAre("job: resources.gpus_per_rank: 8 on each node, and no node has more than 4 (site "
+              ElementsAre("job: resources.gpus_per_rank: 8 on each node, but no node has more than 4 (site "
                           "here) / 2 nodes with 4 GPUs each"));
   EXPECT_THAT(judged("resources: {ranks_per_node: 8, cpus_per_rank: 8}\n", site), IsEmpty());
   EXPECT_THAT(judged("resources: {ranks_per_node: 4, gpus_per_rank: 1, cpus_per_rank: 16}\n", site),
-              ElementsAre("job: resources.cpus_per_rank: 64 cores on each node, and no node has more than 48 "
+              ElementsAre("job: resources.cpus_per_rank: 64 cores on each node, but no node has more than 48 "
                           "(site here)"));
   EXPECT_THAT(judged("resources: {memory_per_node: 600GB}\n", site),
-              ElementsAre("job: resources.memory_per_node: 600 GB on each node, and jobs get 500 GB at most "
+              ElementsAre("job: resources.memory_per_node: 600 GB on each node, but jobs get 500 GB at most "
                           "(site here)"));
 }
 
-TEST(Site, an_account_that_is_wanted_is_asked_for) {
+TEST(Site, reports_a_missing_account) {
   const Site site = site_of("account: {needed: true, what: def-<PI>, command: sshare -U, from: page}\n");
   EXPECT_THAT(judged("", site),
-              ElementsAre("job: slurm.account: not set, and site here wants one: def-<PI> / "
-                          "sshare -U lists yours; slurm: {account: NAME}"));
+              ElementsAre("job: slurm.account: not set, but site here requires one: def-<PI> / "
+                          "sshare -U lists your accounts; slurm: {account: NAME}"));
   EXPECT_THAT(judged("slurm: {account: def-x}\n", site), IsEmpty());
   EXPECT_THAT(judged("", site, {{"SBATCH_ACCOUNT", "def-x"}}), IsEmpty());
 }
@@ -164,7 +166,7 @@ constexpr std::string_view kWithQos =
     "  long: {partitions: [gpu], time: 100h, nodes: 1, from: page}\n"
     "  large: {partitions: [gpu], nodes: 64, from: page}\n";
 
-TEST(Site, a_qos_replaces_the_limits_of_its_partition) {
+TEST(Site, a_qos_overrides_the_limits_of_its_partition) {
   const Site site = site_of(kWithQos);
   EXPECT_THAT(judged("resources: {time: 30h}\nslurm: {partition: gpu}\n", site),
               ElementsAre("job: resources.time: 1d6h is over the limit of partition 'gpu' (20h, site here) / "
@@ -178,16 +180,17 @@ TEST(Site, a_qos_replaces_the_limits_of_its_partition) {
               IsEmpty());
   EXPECT_THAT(
       judged("resources: {time: 101h, nodes: 2}\nslurm: {partition: gpu, qos: long}\n", site),
-      ElementsAre("job: resources.time: 4d5h is over the limit of QoS 'long' (4d4h, site here) / "
-                  "chain: {until: done, time_per_link: 4d4h}",
-                  "job: resources.nodes: 2 asked for, and QoS 'long' gives a job 1 at most (site here)"));
+      ElementsAre(
+          "job: resources.time: 4d5h is over the limit of QoS 'long' (4d4h, site here) / "
+          "chain: {until: done, time_per_link: 4d4h}",
+          "job: resources.nodes: 2 requested, and QoS 'long' allows a job 1 at most (site available)"));
   EXPECT_THAT(judged("resources: {time: 2h, nodes: 9}\nslurm: {partition: gpu, qos: large}\n", site),
               IsEmpty());
-  // Of one that is not known nothing is concluded.
+  // An unknown QoS is not judged.
   EXPECT_THAT(judged("resources: {time: 30h}\nslurm: {partition: gpu, qos: other}\n", site), IsEmpty());
 }
 
-TEST(Site, in_a_chain_the_time_of_a_link_counts) {
+TEST(Site, a_chain_is_checked_by_the_time_of_a_link) {
   const Site site = site_of(kWithQos);
   EXPECT_THAT(judged("resources: {time: 90h}\nslurm: {partition: small}\n"
                      "chain: {until: done, time_per_link: 20h}\n",
@@ -199,18 +202,19 @@ TEST(Site, in_a_chain_the_time_of_a_link_counts) {
                   "chain: {until: done, time_per_link: 20h}"));
 }
 
-TEST(Site, a_script_s_options_are_told_with_their_line_and_the_limit_with_its_source) {
+TEST(Site, findings_include_the_script_line_and_the_source_of_the_limit) {
   const Site site = site_of(kWithQos);
-  SiteRequest request{.written = Written::batch_script, .has_time = true, .time = Duration(30h), .nodes = 5};
+  SiteRequest request{
+      .written = RequestSource::batch_script, .has_time = true, .time = Duration(30h), .nodes = 5};
   request.partition = "small,gpu";
   request.jobs = 101;
   request.where = {{"--time", "train.sh:3"}, {"--nodes", "--sbatch"}, {"--array", "train.sh:4"}};
-  const std::vector<Finding> found = judge_site(request, site);
+  const std::vector<Finding> found = check_against_site(request, site);
   EXPECT_THAT(texts(found),
               ElementsAre("job: --time: 1d6h is over the limit of partition 'small' (20h, site here) / "
                           "#SBATCH --time=20:00:00",
-                          "job: --nodes: 5 asked for, and partition 'gpu' gives a job 4 at most (site here)",
-                          "job: --array: 101 jobs, and a user may have 100 at a time (site here)"));
+                          "job: --nodes: 5 requested, but partition 'gpu' allows a job 4 at most (site here)",
+                          "job: --array: 101 jobs, but a user may have 100 at a time (site here)"));
   EXPECT_EQ(found[0].evidence[0].where, "train.sh:3");
   EXPECT_EQ(found[0].evidence[1].where, "https://example.org");
   EXPECT_EQ(found[0].evidence[1].text, "2026-04-18");
@@ -221,21 +225,22 @@ TEST(Site, a_script_s_options_are_told_with_their_line_and_the_limit_with_its_so
 class Profiles {
  public:
   Profiles() {
-    CHECK(make_directories(places.shipped).ok() && make_directories(places.own).ok());
+    STOKER_CHECK(make_directories(places.shipped).ok() && make_directories(places.own).ok());
     add(places.shipped / "generic.yaml", "name: generic\nwhat: any\n");
   }
-  static void add(const Path& file, const std::string& text) { CHECK(write_file(file, text).ok()); }
-  std::string found(std::string_view name, const ClusterSigns& signs = {}) const {
-    const auto site = find_site(places, name, signs);
+  static void add(const Path& file, const std::string& text) { STOKER_CHECK(write_file(file, text).ok()); }
+  std::string found(std::string_view name, const ClusterIdentity& identity = {}) const {
+    const auto site = find_site(places, name, identity);
     if (!site.ok()) return site.status().to_string();
-    return site->asked_for.empty() ? site->site.name : format("{} for {}", site->site.name, site->asked_for);
+    return site->requested_name.empty() ? site->site.name
+                                        : format("{} for {}", site->site.name, site->requested_name);
   }
 
  private:
   TempDirectory box_;
 
  public:
-  SitePlaces places{.enforced = box_ / "site.yaml", .own = box_ / "own", .shipped = box_ / "shipped"};
+  SiteSearchPath places{.enforced = box_ / "site.yaml", .own = box_ / "own", .shipped = box_ / "shipped"};
 };
 
 constexpr const char* kNew =
@@ -252,11 +257,10 @@ TEST(Site, is_found_by_name_by_cluster_and_by_host) {
   EXPECT_EQ(profiles.found("auto", {.cluster = "", .host = "new1.site"}), "new");
   EXPECT_EQ(profiles.found("auto", {.cluster = "other", .host = "new1.site"}), "generic");
   EXPECT_EQ(profiles.found("auto"), "generic");
-  EXPECT_EQ(profiles.found("nwe"),
-            "site nwe: there is no such profile; did you mean 'new'?\n  try: stoker site list");
+  EXPECT_EQ(profiles.found("nwe"), "site nwe: unknown profile; did you mean 'new'?\n  try: stoker site list");
 }
 
-TEST(Site, a_file_of_ones_own_wins_over_a_shipped_one_and_a_broken_one_is_told) {
+TEST(Site, the_users_file_hides_a_shipped_one_and_a_broken_one_is_reported) {
   Profiles profiles;
   Profiles::add(profiles.places.shipped / "new.yaml", kNew);
   Profiles::add(profiles.places.own / "new.yaml", "name: new\nwhat: Mine\n");
@@ -268,7 +272,7 @@ TEST(Site, a_file_of_ones_own_wins_over_a_shipped_one_and_a_broken_one_is_told) 
   EXPECT_THAT(profiles.found("new"), HasSubstr("own/new.yaml: its name is 'newer'"));
 }
 
-TEST(Site, what_the_administrators_forbid_nothing_else_allows) {
+TEST(Site, administrators_limits_cannot_be_relaxed) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root: a file of root's";
   Profiles profiles;
   Profiles::add(profiles.places.own / "new.yaml",
@@ -285,17 +289,16 @@ TEST(Site, what_the_administrators_forbid_nothing_else_allows) {
     EXPECT_EQ(found->site.partitions.at("gpu").time, Duration(1h));
     EXPECT_TRUE(found->site.needs_account);
     EXPECT_TRUE(found->site.is_enforced);
-    // No QoS of one's own leads around it.
+    // The user's own QoS cannot bypass it.
     EXPECT_THAT(
         judged("resources: {time: 90m}\nslurm: {account: a, partition: gpu, qos: mine}\n", found->site),
         ElementsAre(HasSubstr("is over the limit of partition 'gpu' (1h, site ")));
   }
   ASSERT_EQ(::chmod(profiles.places.enforced.c_str(), 0666), 0);
-  EXPECT_THAT(profiles.found("auto"),
-              HasSubstr("site.yaml: belongs to others than root, or others may write it"));
+  EXPECT_THAT(profiles.found("auto"), HasSubstr("site.yaml: ignored because it is not owned by root"));
 }
 
-TEST(Site, patterns_of_hosts_have_stars) {
+TEST(Site, host_patterns_match_stars) {
   EXPECT_TRUE(matches_pattern("narval*", "narval1.narval.calcul.quebec"));
   EXPECT_TRUE(matches_pattern("*.a*c", "x.abc"));
   EXPECT_TRUE(matches_pattern("*", ""));
@@ -304,22 +307,22 @@ TEST(Site, patterns_of_hosts_have_stars) {
   EXPECT_FALSE(matches_pattern("a*b*c", "acb"));
 }
 
-TEST(Site, the_cluster_is_known_from_its_configuration) {
+TEST(Site, detects_the_cluster_from_its_configuration) {
   TempDirectory folder;
   const std::string conf = (folder / "slurm.conf").string();
   ASSERT_TRUE(write_file(conf, "# ClusterName=no\n clustername = Narval # ours\nSlurmctldHost=x\n").ok());
   const auto environment = [&](std::string_view name) -> std::optional<std::string> {
     return name == "SLURM_CONF" ? std::optional(conf) : std::nullopt;
   };
-  EXPECT_EQ(look_for_cluster(environment).cluster, "Narval");
+  EXPECT_EQ(detect_cluster(environment).cluster, "Narval");
   const auto job = [](std::string_view name) -> std::optional<std::string> {
     return name == "SLURM_CLUSTER_NAME" ? std::optional<std::string>("fir") : std::nullopt;
   };
-  EXPECT_EQ(look_for_cluster(job).cluster, "fir");
+  EXPECT_EQ(detect_cluster(job).cluster, "fir");
 }
 
-TEST(Site, a_cluster_describes_itself_in_a_file_that_reads_back) {
-  slurm::ClusterFacts facts{.name = "Lab 1", .version = "22.05.8", .max_array_size = 1001, .partitions = {}};
+TEST(Site, generates_a_profile_that_reads_back) {
+  slurm::ClusterInfo facts{.name = "Lab 1", .version = "22.05.8", .max_array_size = 1001, .partitions = {}};
   facts.partitions = {{.partition = "gpu",
                        .is_default = true,
                        .time = Duration(1h),

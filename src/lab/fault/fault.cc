@@ -3,41 +3,47 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lab/fault/act.h"
-#include "lab/fault/ask.h"
+#include "lab/fault/actions.h"
+#include "lab/fault/slurm_query.h"
 
 namespace stoker::lab::fault {
 namespace {
 
 struct Actions {
-  Kind kind;
+  FaultKind kind;
   Prepare prepare;
   Act act;
-  Undo undo;  // nullptr: what is done is done
+  Undo undo;  // nullptr: cannot be undone
 };
 
 constexpr Actions kActions[] = {
-    {{"kill", "NODE, controller, JOB --rank N", "ends a node's slurmd, slurmctld, or a rank (signal 9)"},
+    {{"kill", "NODE, controller, JOB --rank N", "kills a node's slurmd, slurmctld, or a rank (SIGKILL)"},
      prepare_signal,
      send_signal,
      undo_signal},
-    {{"freeze", "NODE, controller, JOB --rank N", "stops it without ending it"},
+    {{"freeze", "NODE, controller, JOB --rank N", "stops it without killing it (SIGSTOP)"},
      prepare_signal,
      send_signal,
      undo_signal},
-    {{"cut", "NODE", "its cable: no packet passes"}, prepare_cut, cut, undo_cut},
-    {{"slow", "NODE", "its cable: --rate, --delay, --loss"}, prepare_slow, slow, undo_slow},
-    {{"fill", "NODE, shared", "its local disk, or the shared one, to the last byte"},
+    {{"cut", "NODE", "takes the node's link down"}, prepare_cut, cut, undo_cut},
+    {{"slow", "NODE", "slows the node's link: --rate, --delay, --loss"}, prepare_slow, slow, undo_slow},
+    {{"fill", "NODE, shared", "fills the node's local disk or the shared disk"},
      prepare_fill,
      fill,
      undo_fill},
-    {{"drain", "NODE", "it finishes its jobs and gets no more"}, prepare_drain, drain, undo_drain},
-    {{"expire", "JOB", "its time limit, now or --after a while"}, prepare_expire, expire, undo_expire},
-    {{"preempt", "JOB", "a job of higher priority wants its nodes (partition low)"},
+    {{"drain", "NODE", "drains the node: it finishes its jobs and gets no new ones"},
+     prepare_drain,
+     drain,
+     undo_drain},
+    {{"expire", "JOB", "expires the job's time limit, now or after --after"},
+     prepare_expire,
+     expire,
+     undo_expire},
+    {{"preempt", "JOB", "preempts the job by one of higher priority (partition low)"},
      prepare_preempt,
      preempt,
      undo_preempt},
-    {{"oom", "JOB", "a step of it takes more memory than it may"}, prepare_oom, oom, nullptr},
+    {{"oom", "JOB", "starts a step that exceeds its memory request"}, prepare_oom, oom, nullptr},
 };
 
 const Actions* find_actions(std::string_view kind) {
@@ -45,19 +51,19 @@ const Actions* find_actions(std::string_view kind) {
   return found == std::end(kActions) ? nullptr : found;
 }
 
-// A rank that was killed stays so.
-bool can_undo(const Actions& actions, const Entry& entry) {
+// A killed rank cannot be restarted.
+bool can_undo(const Actions& actions, const JournalEntry& entry) {
   return actions.undo != nullptr && !(entry.kind == "kill" && entry.rank >= 0);
 }
 
-bool is_of_daemon(const Entry& entry) {
+bool targets_daemon(const JournalEntry& entry) {
   return (entry.kind == "kill" || entry.kind == "freeze") && entry.rank < 0;
 }
 
-// The one that a daemon's death and its sleep both are to a second fault of it.
-bool excludes(const Entry& earlier, const Entry& wanted) {
+// Kill and freeze of one daemon exclude each other.
+bool conflicts_with(const JournalEntry& earlier, const JournalEntry& wanted) {
   if (earlier.target != wanted.target || earlier.rank != wanted.rank) return false;
-  return earlier.kind == wanted.kind || (is_of_daemon(earlier) && is_of_daemon(wanted));
+  return earlier.kind == wanted.kind || (targets_daemon(earlier) && targets_daemon(wanted));
 }
 
 std::string heal_command(const Lab& lab, std::string_view target) {
@@ -65,95 +71,95 @@ std::string heal_command(const Lab& lab, std::string_view target) {
   return format("stoker lab fault heal {}{}", target, name);
 }
 
-Status check_others(const Lab& lab, const Entry& wanted) {
-  OK_OR_RETURN(entries, in_force(lab));
-  for (const Entry& earlier : entries) {
-    if (excludes(earlier, wanted)) {
+Status check_conflicts(const Lab& lab, const JournalEntry& wanted) {
+  STOKER_ASSIGN_OR_RETURN(entries, active_faults(lab));
+  for (const JournalEntry& earlier : entries) {
+    if (conflicts_with(earlier, wanted)) {
       return exists("{}: {} since {}", earlier.target, earlier.text,
                     rounded_duration(std::chrono::duration_cast<Duration>(
                         Seconds(std::max(0.0, unix_seconds(RealClock().wall()) - earlier.time)))))
           .cure("{}", heal_command(lab, earlier.target));
     }
-    // Nothing but healing it helps then: Slurm's commands would wait for an answer that never comes.
-    if (earlier.target == "controller" && !is_of_daemon(wanted)) {
-      return unavailable("{}: its controller does not answer (a fault of it is in force)", lab.name)
+    // Slurm's commands would hang without the controller, so heal it first.
+    if (earlier.target == "controller" && !targets_daemon(wanted)) {
+      return unavailable("{}: the controller does not answer (it has an active fault)", lab.name)
           .cure("{}", heal_command(lab, "controller"));
     }
   }
   return {};
 }
 
-Result<std::string> undo(Lab& lab, const Entry& entry) {
+Result<std::string> undo(Lab& lab, const JournalEntry& entry) {
   const Actions* actions = find_actions(entry.kind);
   if (actions == nullptr || actions->undo == nullptr) {
-    return corrupt("{}: no fault '{}' is known (faults/{}.json)", entry.target, printable(entry.kind),
-                   entry.id);
+    return corrupt("{}: unknown fault '{}' (faults/{}.json)", entry.target, printable(entry.kind), entry.id);
   }
-  OK_OR_RETURN(text, actions->undo(lab, entry));
-  RETURN_IF_ERROR(forget(lab, entry));
+  STOKER_ASSIGN_OR_RETURN(text, actions->undo(lab, entry));
+  STOKER_RETURN_IF_ERROR(remove_entry(lab, entry));
   return std::move(text);
 }
 
-// The controller first, since the others need it to answer.
-void put_in_order(std::vector<Entry>* entries) {
-  std::ranges::stable_partition(*entries, [](const Entry& e) { return e.target == "controller"; });
+// Heals the controller first, because other faults need it.
+void sort_controller_first(std::vector<JournalEntry>* entries) {
+  std::ranges::stable_partition(*entries, [](const JournalEntry& e) { return e.target == "controller"; });
 }
 
 }  // namespace
 
-std::span<const Kind> kinds() {
-  static const std::vector<Kind> kKinds = [] {
-    std::vector<Kind> all;
+std::span<const FaultKind> kinds() {
+  static const std::vector<FaultKind> kKinds = [] {
+    std::vector<FaultKind> all;
     for (const Actions& actions : kActions) all.push_back(actions.kind);
     return all;
   }();
   return kKinds;
 }
 
-Result<Done> cause(Lab& lab, const Request& request) {
+Result<InjectedFault> inject(Lab& lab, const FaultRequest& request) {
   const Actions* actions = find_actions(request.kind);
   if (actions == nullptr) {
     std::vector<std::string_view> names;
-    for (const Kind& kind : kinds()) names.push_back(kind.name);
-    return invalid("no fault '{}'{}", printable(request.kind), suggestion(request.kind, names))
+    for (const FaultKind& kind : kinds()) names.push_back(kind.name);
+    return invalid("unknown fault '{}'{}", printable(request.kind), suggestion(request.kind, names))
         .cure("stoker lab fault");
   }
   if (request.target.empty()) {
-    return invalid("{}: of what? ({})", request.kind, actions->kind.targets).cure("stoker lab fault");
+    return invalid("{}: needs a target ({})", request.kind, actions->kind.targets).cure("stoker lab fault");
   }
-  Entry entry{.kind = request.kind, .target = request.target, .rank = request.rank.value_or(-1)};
-  RETURN_IF_ERROR(check_others(lab, entry));
-  RETURN_IF_ERROR(actions->prepare(lab, request, &entry));
+  JournalEntry entry{.kind = request.kind, .target = request.target, .rank = request.rank.value_or(-1)};
+  STOKER_RETURN_IF_ERROR(check_conflicts(lab, entry));
+  STOKER_RETURN_IF_ERROR(actions->prepare(lab, request, &entry));
   const bool is_recorded = can_undo(*actions, entry);
-  if (is_recorded) RETURN_IF_ERROR(record(lab, &entry));
+  if (is_recorded) STOKER_RETURN_IF_ERROR(write_entry(lab, &entry));
   const std::string planned = entry.text;
   if (const Status done = actions->act(lab, &entry); !done.ok()) {
-    // Half of it may be there: a file, or a job that was submitted although its answer was lost.
-    if (is_recorded && !is_of_daemon(entry)) (void)actions->undo(lab, entry);
-    if (is_recorded) RETURN_IF_ERROR(forget(lab, entry));
+    // The fault may be partly in effect: a file, or a job whose submission response was lost.
+    if (is_recorded && !targets_daemon(entry)) (void)actions->undo(lab, entry);
+    if (is_recorded) STOKER_RETURN_IF_ERROR(remove_entry(lab, entry));
     return done;
   }
-  // Only for people: healing does not need it, and on a disk that was just filled there is no room for it.
-  if (is_recorded && entry.text != planned) (void)update(lab, entry);
+  // Informative only: healing does not need the update, which fails on a disk that was just filled.
+  if (is_recorded && entry.text != planned) (void)update_entry(lab, entry);
   const std::string effect = entry.note("effect");
-  return Done{.text = format("{}: {}{}{}", entry.target, entry.text, effect.empty() ? "" : ": ", effect),
-              .heal_name = is_recorded ? entry.target : ""};
+  return InjectedFault{
+      .text = format("{}: {}{}{}", entry.target, entry.text, effect.empty() ? "" : ": ", effect),
+      .heal_target = is_recorded ? entry.target : ""};
 }
 
-Result<Healed> heal(Lab& lab, std::string_view target) {
-  OK_OR_RETURN(entries, in_force(lab));
+Result<HealResult> heal(Lab& lab, std::string_view target) {
+  STOKER_ASSIGN_OR_RETURN(entries, active_faults(lab));
   std::vector<std::string> targets;
-  for (const Entry& entry : entries) {
+  for (const JournalEntry& entry : entries) {
     if (std::ranges::find(targets, entry.target) == targets.end()) targets.push_back(entry.target);
   }
   if (!target.empty() && std::ranges::find(targets, target) == targets.end()) {
     const std::string others =
-        targets.empty() ? "no fault is in force" : format("in force: {}", join(targets, ", "));
+        targets.empty() ? "no active faults" : format("active: {}", join(targets, ", "));
     return not_found("{}: nothing to heal in {} ({})", printable(target), lab.name, others);
   }
-  put_in_order(&entries);
-  Healed healed;
-  for (const Entry& entry : entries) {
+  sort_controller_first(&entries);
+  HealResult healed;
+  for (const JournalEntry& entry : entries) {
     if (!target.empty() && entry.target != target) continue;
     auto text = undo(lab, entry);
     if (text) {

@@ -1,15 +1,15 @@
 #include "lab/fault/journal.h"
 
-//   1. the entry is written to faults/<id>.json, with all that undoing needs and is known before
-//   2. the fault is caused                                            <- from 1 on, heal undoes it
-//   3. what is known only now (the id of a job that was submitted) is added by replacing the file
+//   1. the entry is written to faults/<id>.json, with the data for undoing that is known in advance
+//   2. the fault is injected                                          <- from 1 on, heal undoes it
+//   3. data known only now (the id of a submitted job) is added by replacing the file
 //   4. heal undoes the fault and then removes the file
-// A crash between 1 and 2 leaves an entry for a fault that is not there, one between 3 and 4 an entry that
-// was undone: undoing is written so that it does no harm twice.
+// A crash between 1 and 2 leaves an entry without a fault, one between 3 and 4 an entry of an undone fault:
+// undoing is idempotent.
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "base/time.h"
+#include "stoker/time.h"
 
 namespace stoker::lab::fault {
 namespace {
@@ -32,10 +32,10 @@ double number_of(const Json& object, const char* key, double otherwise) {
   return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
 }
 
-Result<Entry> load(const Path& file, std::string id) {
-  OK_OR_RETURN(text, read_file(file, kLongestEntry));
+Result<JournalEntry> load(const Path& file, std::string id) {
+  STOKER_ASSIGN_OR_RETURN(text, read_file(file, kLongestEntry));
   const Json object = parse_json<Json>(text);
-  Entry entry{.id = std::move(id)};
+  JournalEntry entry{.id = std::move(id)};
   if (object.is_object()) {
     entry.kind = text_of(object, "kind");
     entry.target = text_of(object, "target");
@@ -49,41 +49,42 @@ Result<Entry> load(const Path& file, std::string id) {
     }
   }
   if (entry.kind.empty() || entry.target.empty()) {
-    return corrupt("{}: is no fault of a lab", printable(file.string()));
+    return corrupt("{}: not a lab fault", printable(file.string()));
   }
   return entry;
 }
 
 }  // namespace
 
-std::string Entry::note(const std::string& name) const {
+std::string JournalEntry::note(const std::string& name) const {
   const auto found = notes.find(name);
   return found == notes.end() ? "" : found->second;
 }
 
-Status record(const Lab& lab, Entry* entry) {
+Status write_entry(const Lab& lab, JournalEntry* entry) {
   entry->time = unix_seconds(RealClock().wall());
   entry->id = format("{:.6f}-{}", entry->time, random_name());
-  RETURN_IF_ERROR(make_directories(folder_of(lab)));
-  return update(lab, *entry);
+  STOKER_RETURN_IF_ERROR(make_directories(folder_of(lab)));
+  return update_entry(lab, *entry);
 }
 
-Status update(const Lab& lab, const Entry& entry) {
+Status update_entry(const Lab& lab, const JournalEntry& entry) {
   const Json object = {{"kind", entry.kind}, {"target", entry.target}, {"rank", entry.rank},
                        {"text", entry.text}, {"time", entry.time},     {"notes", entry.notes}};
   return write_file(file_of(lab, entry.id), json_text(object, 2) + "\n");
 }
 
-Status forget(const Lab& lab, const Entry& entry) { return remove_file(file_of(lab, entry.id)); }
+Status remove_entry(const Lab& lab, const JournalEntry& entry) { return remove_file(file_of(lab, entry.id)); }
 
-Result<std::vector<Entry>> in_force(const Lab& lab) {
-  std::vector<Entry> entries;
+Result<std::vector<JournalEntry>> active_faults(const Lab& lab) {
+  std::vector<JournalEntry> entries;
   const Path folder = folder_of(lab);
   if (!folder_exists(folder)) return entries;
-  OK_OR_RETURN(names, list_directory(folder));
+  STOKER_ASSIGN_OR_RETURN(names, list_directory(folder));
   for (const std::string& name : names) {
-    if (!name.ends_with(kSuffix)) continue;  // a file that is just being written
-    OK_OR_RETURN(entry, load(folder / name, name.substr(0, name.size() - std::string_view(kSuffix).size())));
+    if (!name.ends_with(kSuffix)) continue;  // a temporary file
+    STOKER_ASSIGN_OR_RETURN(
+        entry, load(folder / name, name.substr(0, name.size() - std::string_view(kSuffix).size())));
     entries.push_back(std::move(entry));
   }
   return entries;

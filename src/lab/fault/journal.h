@@ -1,5 +1,5 @@
-// The faults in force in a lab, one small file each in <lab>/faults. Used by cause and heal. Thread-safe: one
-// file per fault, written and removed in one step.
+// The active faults of a lab, one small file each in <lab>/faults. Used by inject and heal. Thread-safe:
+// files are written and removed atomically.
 #pragma once
 
 #include <map>
@@ -10,26 +10,26 @@
 
 namespace stoker::lab::fault {
 
-/// A fault that was caused, or was about to be when its process died.
-struct Entry {
+/// A fault that was injected, or was about to be when its process died.
+struct JournalEntry {
   std::string id;                            ///< the file's name without ".json"; sorts by time
   std::string kind;                          ///< "cut"
   std::string target;                        ///< "n3", "controller", "shared", "812"
   int rank = -1;                             ///< of a job
-  std::string text;                          ///< what was done: "link down"
+  std::string text;                          ///< the effect: "link down"
   double time = 0;                           ///< Unix seconds
-  std::map<std::string, std::string> notes;  ///< what undoing it needs
+  std::map<std::string, std::string> notes;  ///< data for undoing it
 
-  /// The note of that name, or "".
+  /// The note with this name, or "".
   std::string note(const std::string& name) const;
 };
 
-/// Gives the entry an id and a time and writes it. From then on heal undoes it.
-Status record(const Lab& lab, Entry* entry);
-/// Replaces what was written: more is known now.
-Status update(const Lab& lab, const Entry& entry);
-Status forget(const Lab& lab, const Entry& entry);
-/// All entries, the oldest first. A file that is none is Corrupt, naming it.
-Result<std::vector<Entry>> in_force(const Lab& lab);
+/// Assigns an id and a time and writes the entry. From then on heal undoes the fault.
+Status write_entry(const Lab& lab, JournalEntry* entry);
+/// Replaces a written entry.
+Status update_entry(const Lab& lab, const JournalEntry& entry);
+Status remove_entry(const Lab& lab, const JournalEntry& entry);
+/// All entries, the oldest first. Corrupt, with the name, for an invalid file.
+Result<std::vector<JournalEntry>> active_faults(const Lab& lab);
 
 }  // namespace stoker::lab::fault

@@ -1,10 +1,10 @@
-// Cables: the end of a node's veth pair on this host goes down, or both ends get a queue that is slow and
-// loses packets.
+// Link faults: the host's end of a node's veth pair goes down, or both ends get a queue that delays and drops
+// packets.
 #include <cmath>
 
 #include "base/file.h"
-#include "lab/fault/act.h"
-#include "lab/fault/ask.h"
+#include "lab/fault/actions.h"
+#include "lab/fault/slurm_query.h"
 #include "lab/make/tools.h"
 
 namespace stoker::lab::fault {
@@ -12,26 +12,26 @@ namespace {
 
 constexpr auto kToolTime = std::chrono::seconds(30);
 constexpr auto kInnerEnd = "eth0";
-// The longest that a packet waits in a slow link before it is dropped, as in a switch with small buffers.
+// Maximum queueing time before a packet is dropped, as in a switch with small buffers.
 constexpr auto kQueue = "100ms";
 
-Status run(const Node& node, std::vector<std::string> argv) {
+Status run(const LabNode& node, std::vector<std::string> argv) {
   argv[0] = find_tool(argv[0]);
   Command command;
   command.argv = std::move(argv);
   return run_tool(node.name, command, Deadline::after(kToolTime)).status();
 }
 
-Result<const Node*> find_cable(const Lab& lab, const Request& request, std::string_view verb) {
-  OK_OR_RETURN(node, find_node(lab, request.target));
-  if (lab.mode == Mode::namespaces) return node;
+Result<const LabNode*> find_linked_node(const Lab& lab, const FaultRequest& request, std::string_view verb) {
+  STOKER_ASSIGN_OR_RETURN(node, find_node(lab, request.target));
+  if (lab.mode == LabMode::namespaces) return node;
   return invalid("{}: its link cannot be {}: nodes of {} share this host's network (mode processes)",
                  node->name, verb, lab.name)
       .cure("stoker lab up --mode namespaces     (as root)");
 }
 
-// `tc` for one end: ours, or the node's.
-std::vector<std::string> tc(const Node& node, bool is_inner, std::vector<std::string> words) {
+// `tc` for one end: the host's, or the node's.
+std::vector<std::string> tc(const LabNode& node, bool is_inner, std::vector<std::string> words) {
   std::vector<std::string> argv = {"tc"};
   if (is_inner) argv.insert(argv.end(), {"-netns", node.network_namespace});
   for (std::string& word : words) {
@@ -41,104 +41,104 @@ std::vector<std::string> tc(const Node& node, bool is_inner, std::vector<std::st
   return argv;
 }
 
-// Four instructions for the kernel: a random number, dropped (2) when below the share, passed on (-1) else.
+// BPF program: draws a random number, drops the packet (2) below the share, else passes it (-1).
 std::string lossy_program(double loss) {
   constexpr unsigned kRandom = 0xfffff038;  // SKF_AD_OFF + SKF_AD_RANDOM
   const auto threshold = static_cast<std::uint64_t>(std::llround(loss * 4294967295.0));
   return format("4,32 0 0 {},53 1 0 {},6 0 0 2,6 0 0 4294967295", kRandom, threshold);
 }
 
-Status slow_end(const Node& node, bool is_inner, const Slowness& slowness) {
-  const std::string rate = rate_text(slowness.bits_per_s);
-  if (slowness.delay.count() > 0) {
+Status slow_end(const LabNode& node, bool is_inner, const LinkImpairment& impairment) {
+  const std::string rate = rate_text(impairment.bits_per_s);
+  if (impairment.delay.count() > 0) {
     std::vector<std::string> words = {
         "qdisc", "replace", "dev",   "DEV",   "root",
-        "netem", "limit",   "10000", "delay", format("{}us", slowness.delay.count() / 1000)};
-    if (slowness.bits_per_s > 0) words.insert(words.end(), {"rate", rate});
+        "netem", "limit",   "10000", "delay", format("{}us", impairment.delay.count() / 1000)};
+    if (impairment.bits_per_s > 0) words.insert(words.end(), {"rate", rate});
     const Status delayed = run(node, tc(node, is_inner, words));
     if (!delayed.ok() && delayed.message().find("qdisc kind is unknown") != std::string_view::npos) {
       return unavailable("{}: this kernel cannot delay packets (--delay; it has no sch_netem)", node.name)
           .cure("stoker lab fault slow {} --rate 10mbit", node.name);
     }
-    RETURN_IF_ERROR(delayed);
-  } else if (slowness.bits_per_s > 0) {
-    // A burst of 10 ms keeps short messages whole; one full packet is the least that passes at all.
-    const std::uint64_t burst = std::max<std::uint64_t>(16'384, slowness.bits_per_s / 800);
-    RETURN_IF_ERROR(run(node, tc(node, is_inner,
-                                 {"qdisc", "replace", "dev", "DEV", "root", "tbf", "rate", rate, "burst",
-                                  std::to_string(burst), "latency", kQueue})));
+    STOKER_RETURN_IF_ERROR(delayed);
+  } else if (impairment.bits_per_s > 0) {
+    // A burst of 10 ms keeps short messages intact; at least one full packet must fit.
+    const std::uint64_t burst = std::max<std::uint64_t>(16'384, impairment.bits_per_s / 800);
+    STOKER_RETURN_IF_ERROR(run(node, tc(node, is_inner,
+                                        {"qdisc", "replace", "dev", "DEV", "root", "tbf", "rate", rate,
+                                         "burst", std::to_string(burst), "latency", kQueue})));
   }
-  if (slowness.loss <= 0) return {};
-  RETURN_IF_ERROR(run(node, tc(node, is_inner, {"qdisc", "replace", "dev", "DEV", "clsact"})));
+  if (impairment.loss <= 0) return {};
+  STOKER_RETURN_IF_ERROR(run(node, tc(node, is_inner, {"qdisc", "replace", "dev", "DEV", "clsact"})));
   return run(node, tc(node, is_inner,
                       {"filter", "add", "dev", "DEV", "ingress", "bpf", "direct-action", "bytecode",
-                       lossy_program(slowness.loss)}));
+                       lossy_program(impairment.loss)}));
 }
 
-// What is not there is removed already: tc's complaint about it says nothing.
-void clean_end(const Node& node, bool is_inner) {
+// Errors of tc are ignored: the queue may be removed already.
+void clean_end(const LabNode& node, bool is_inner) {
   for (const char* queue : {"root", "clsact"}) {
     (void)run(node, tc(node, is_inner, {"qdisc", "del", "dev", "DEV", queue}));
   }
 }
 
-Slowness slowness_of(const Entry& entry) {
-  Slowness slowness;
+LinkImpairment impairment_of(const JournalEntry& entry) {
+  LinkImpairment impairment;
   std::int64_t delay = 0;
-  parse_number(entry.note("bits_per_s"), &slowness.bits_per_s);
+  parse_number(entry.note("bits_per_s"), &impairment.bits_per_s);
   parse_number(entry.note("delay_ns"), &delay);
-  parse_number(entry.note("loss"), &slowness.loss);
-  slowness.delay = Duration(delay);
-  return slowness;
+  parse_number(entry.note("loss"), &impairment.loss);
+  impairment.delay = Duration(delay);
+  return impairment;
 }
 
-std::string heard_or_not(const Lab& lab, const Entry& entry, std::string text) {
-  if (!wait_until_heard(lab, entry.target)) text += ", but Slurm has not heard from the node yet";
+std::string with_response_note(const Lab& lab, const JournalEntry& entry, std::string text) {
+  if (!wait_until_responding(lab, entry.target)) text += ", but the node does not respond yet";
   return text;
 }
 
 }  // namespace
 
-Status prepare_cut(const Lab& lab, const Request& request, Entry* entry) {
-  OK_OR_RETURN(node, find_cable(lab, request, "cut"));
+Status prepare_cut(const Lab& lab, const FaultRequest& request, JournalEntry* entry) {
+  STOKER_ASSIGN_OR_RETURN(node, find_linked_node(lab, request, "cut"));
   entry->target = node->name;
   entry->text = "link down";
   return {};
 }
 
-Status cut(Lab& lab, Entry* entry) {
-  const Node& node = *lab.find(entry->target);
+Status cut(Lab& lab, JournalEntry* entry) {
+  const LabNode& node = *lab.find(entry->target);
   return run(node, {"ip", "link", "set", "dev", node.link, "down"});
 }
 
-Result<std::string> undo_cut(Lab& lab, const Entry& entry) {
-  OK_OR_RETURN(node, find_node(lab, entry.target));
-  RETURN_IF_ERROR(run(*node, {"ip", "link", "set", "dev", node->link, "up"}));
-  return heard_or_not(lab, entry, "link up");
+Result<std::string> undo_cut(Lab& lab, const JournalEntry& entry) {
+  STOKER_ASSIGN_OR_RETURN(node, find_node(lab, entry.target));
+  STOKER_RETURN_IF_ERROR(run(*node, {"ip", "link", "set", "dev", node->link, "up"}));
+  return with_response_note(lab, entry, "link up");
 }
 
-Status prepare_slow(const Lab& lab, const Request& request, Entry* entry) {
-  OK_OR_RETURN(node, find_cable(lab, request, "slowed"));
-  Slowness slowness = request.slowness;
-  if (slowness.bits_per_s == 0 && slowness.delay.count() == 0 && slowness.loss == 0)
-    slowness.bits_per_s = 10'000'000;
+Status prepare_slow(const Lab& lab, const FaultRequest& request, JournalEntry* entry) {
+  STOKER_ASSIGN_OR_RETURN(node, find_linked_node(lab, request, "slowed"));
+  LinkImpairment impairment = request.impairment;
+  if (impairment.bits_per_s == 0 && impairment.delay.count() == 0 && impairment.loss == 0)
+    impairment.bits_per_s = 10'000'000;
   entry->target = node->name;
-  entry->notes = {{"bits_per_s", std::to_string(slowness.bits_per_s)},
-                  {"delay_ns", std::to_string(slowness.delay.count())},
-                  {"loss", format("{}", slowness.loss)}};
+  entry->notes = {{"bits_per_s", std::to_string(impairment.bits_per_s)},
+                  {"delay_ns", std::to_string(impairment.delay.count())},
+                  {"loss", format("{}", impairment.loss)}};
   std::vector<std::string> how;
-  if (slowness.bits_per_s > 0) how.push_back(rate_text(slowness.bits_per_s));
-  if (slowness.delay.count() > 0) how.push_back(format("{} later", duration_text(slowness.delay)));
-  if (slowness.loss > 0) how.push_back(format("{:g} % of packets lost", 100 * slowness.loss));
+  if (impairment.bits_per_s > 0) how.push_back(rate_text(impairment.bits_per_s));
+  if (impairment.delay.count() > 0) how.push_back(format("{} later", duration_text(impairment.delay)));
+  if (impairment.loss > 0) how.push_back(format("{:g} % of packets lost", 100 * impairment.loss));
   entry->text = format("link slowed each way: {}", join(how, ", "));
   return {};
 }
 
-Status slow(Lab& lab, Entry* entry) {
-  const Node& node = *lab.find(entry->target);
-  const Slowness slowness = slowness_of(*entry);
+Status slow(Lab& lab, JournalEntry* entry) {
+  const LabNode& node = *lab.find(entry->target);
+  const LinkImpairment impairment = impairment_of(*entry);
   for (const bool is_inner : {false, true}) {
-    const Status slowed = slow_end(node, is_inner, slowness);
+    const Status slowed = slow_end(node, is_inner, impairment);
     if (slowed.ok()) continue;
     clean_end(node, false);
     clean_end(node, true);
@@ -147,11 +147,11 @@ Status slow(Lab& lab, Entry* entry) {
   return {};
 }
 
-Result<std::string> undo_slow(Lab& lab, const Entry& entry) {
-  OK_OR_RETURN(node, find_node(lab, entry.target));
+Result<std::string> undo_slow(Lab& lab, const JournalEntry& entry) {
+  STOKER_ASSIGN_OR_RETURN(node, find_node(lab, entry.target));
   clean_end(*node, false);
   clean_end(*node, true);
-  return heard_or_not(lab, entry, "link at full speed");
+  return with_response_note(lab, entry, "link at full speed");
 }
 
 }  // namespace stoker::lab::fault

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "lab/daemons.h"
+#include "lab/processes.h"
 
 namespace stoker::lab::fault {
 namespace {
@@ -16,15 +16,15 @@ std::optional<int> number(std::string_view text) {
   return static_cast<int>(value);
 }
 
-Place place_of_process(pid_t pid) {
+RankIdentity read_rank_identity(pid_t pid) {
   const auto environ = read_pseudo_file(format("/proc/{}/environ", pid));
-  return environ ? place_of(*environ) : Place{};
+  return environ ? parse_rank_identity(*environ) : RankIdentity{};
 }
 
 }  // namespace
 
-Place place_of(std::string_view environ) {
-  Place place;
+RankIdentity parse_rank_identity(std::string_view environ) {
+  RankIdentity identity;
   std::optional<int> task;
   bool is_numbered = false;
   for (const std::string_view variable : split(environ, '\0')) {
@@ -32,29 +32,29 @@ Place place_of(std::string_view environ) {
     if (equals == std::string_view::npos) continue;
     const std::string_view name = variable.substr(0, equals);
     const std::string_view value = variable.substr(equals + 1);
-    if (name == "SLURM_JOB_ID") place.job = value;
-    if (name == "RANK") place.rank = number(value);
+    if (name == "SLURM_JOB_ID") identity.job = value;
+    if (name == "RANK") identity.rank = number(value);
     if (name == "SLURM_PROCID") task = number(value);
-    // Batch scripts have no step id, interactive steps one near 2^32.
+    // Batch scripts have no step id, interactive steps have an id near 2^32.
     if (name == "SLURM_STEP_ID") is_numbered = number(value).has_value();
   }
-  if (is_numbered) place.task = task;
-  return place;
+  if (is_numbered) identity.task = task;
+  return identity;
 }
 
 std::map<int, RankProcesses> ranks_of(const Lab& lab, const std::string& job) {
   std::map<int, RankProcesses> by_rank;
   std::map<int, RankProcesses> by_task;
-  for (const Member& member : members(lab)) {
-    if (member.program == "slurmstepd" || member.program == "slurmd" || member.program == "srun") continue;
-    const Place place = place_of_process(member.pid);
-    if (place.job != job) continue;
+  for (const LabProcess& process : lab_processes(lab)) {
+    if (process.program == "slurmstepd" || process.program == "slurmd" || process.program == "srun") continue;
+    const RankIdentity identity = read_rank_identity(process.pid);
+    if (identity.job != job) continue;
     const auto add = [&](std::map<int, RankProcesses>& ranks, int number) {
-      ranks[number].node = member.node;
-      ranks[number].pids.push_back(member.pid);
+      ranks[number].node = process.node;
+      ranks[number].pids.push_back(process.pid);
     };
-    if (place.rank) add(by_rank, *place.rank);
-    if (place.task) add(by_task, *place.task);
+    if (identity.rank) add(by_rank, *identity.rank);
+    if (identity.task) add(by_task, *identity.task);
   }
   return by_rank.empty() ? by_task : by_rank;
 }
@@ -63,8 +63,8 @@ int signal_rank(const RankProcesses& processes, const std::string& job, int sign
   int reached = 0;
   for (const pid_t pid : processes.pids) {
     const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    // Looked at again after it is held: its number may have gone to another process meanwhile.
-    if (!process || place_of_process(pid).job != job) continue;
+    // Checked again through the pidfd: the pid may have been reused.
+    if (!process || read_rank_identity(pid).job != job) continue;
     if (::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0) ++reached;
   }
   return reached;

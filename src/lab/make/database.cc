@@ -9,11 +9,11 @@ namespace {
 
 constexpr const char* kSystemTables = "/usr/share/mysql/mysql_system_tables.sql";
 
-// Small, and never waiting for a disk: what is in it lives no longer than the lab.
-std::vector<std::string> mariadbd(const Lab& lab, const Site& site) {
+// Small, and without disk syncs, because the data is disposable.
+std::vector<std::string> mariadbd(const Lab& lab, const HostInfo& host_info) {
   return {"mariadbd",
           "--no-defaults",
-          "--user=" + site.user,
+          "--user=" + host_info.user,
           format("--datadir={}/database", lab.folder),
           format("--tmpdir={}/run", lab.folder),
           "--innodb-data-file-path=ibdata1:4M:autoextend",
@@ -33,16 +33,15 @@ std::vector<std::string> mariadbd(const Lab& lab, const Site& site) {
 
 Path socket_of(const Lab& lab) { return lab.folder / "run/mariadb.socket"; }
 
-// Only the system tables: help texts and the sys schema are most of what mariadb-install-db takes its time
-// for.
+// Only the system tables: help texts and the sys schema take most of the time of mariadb-install-db.
 Status make_system_tables(const Lab& lab, const std::vector<std::string>& server, Deadline deadline) {
-  RETURN_IF_ERROR(make_directories(lab.folder / "database"));
-  OK_OR_RETURN(tables, read_file(kSystemTables));
+  STOKER_RETURN_IF_ERROR(make_directories(lab.folder / "database"));
+  STOKER_ASSIGN_OR_RETURN(tables, read_file(kSystemTables));
   const Path script = lab.folder / "run/tables.sql";
-  RETURN_IF_ERROR(
+  STOKER_RETURN_IF_ERROR(
       write_file(script, "create database mysql;\nuse mysql;\nset @auth_root_socket=NULL;\n" + tables));
-  OK_OR_RETURN(input, File::open_read(script));
-  OK_OR_RETURN(log, File::create(lab.log_folder() / "mariadbd-bootstrap.out"));
+  STOKER_ASSIGN_OR_RETURN(input, File::open_read(script));
+  STOKER_ASSIGN_OR_RETURN(log, File::create(lab.log_folder() / "mariadbd-bootstrap.out"));
   Command command;
   command.argv = server;
   command.argv[0] = find_tool("mariadbd");
@@ -50,49 +49,49 @@ Status make_system_tables(const Lab& lab, const std::vector<std::string>& server
   command.stdin_fd = input.fd();
   command.stdout_fd = command.stderr_fd = log.fd();
   command.environment = Environment{{"PATH", "/usr/bin:/bin"}, {"STOKER_LAB_MEMBER", lab.folder.string()}};
-  OK_OR_RETURN(child, Child::spawn(command));
+  STOKER_ASSIGN_OR_RETURN(child, Child::spawn(command));
   auto exit = child.wait(deadline);
-  if (!exit) return does_not_answer(lab, {"mariadbd-bootstrap", child.pid()});
+  if (!exit) return startup_timeout(lab, {"mariadbd-bootstrap", child.pid()});
   return exit->ok() ? Status() : ended_early(lab, {"mariadbd-bootstrap", child.pid()});
 }
 
 }  // namespace
 
-Status start_database(Lab& lab, const Site& site, Deadline deadline) {
-  const std::vector<std::string> server = mariadbd(lab, site);
-  RETURN_IF_ERROR(make_system_tables(lab, server, deadline));
+Status start_database(Lab& lab, const HostInfo& host_info, Deadline deadline) {
+  const std::vector<std::string> server = mariadbd(lab, host_info);
+  STOKER_RETURN_IF_ERROR(make_system_tables(lab, server, deadline));
   Daemon daemon;
   daemon.name = "mariadbd";
   daemon.argv = server;
   daemon.argv.insert(daemon.argv.end(),
                      {format("--socket={}", socket_of(lab)), "--skip-networking", "--skip-grant-tables",
                       format("--pid-file={}/run/mariadbd.pid", lab.folder)});
-  OK_OR_RETURN(pid, launch(lab, daemon));
+  STOKER_ASSIGN_OR_RETURN(pid, launch(lab, daemon));
   lab.database = pid;
   return {};
 }
 
-Status start_accounting(Lab& lab, const Site& site, Deadline deadline) {
-  RETURN_IF_ERROR(
+Status start_accounting(Lab& lab, const HostInfo& host_info, Deadline deadline) {
+  STOKER_RETURN_IF_ERROR(
       wait_until(lab, {"mariadbd", lab.database}, deadline, [&] { return path_exists(socket_of(lab)); }));
   Daemon daemon;
   daemon.name = "slurmdbd";
   daemon.argv = {"slurmdbd", "-D"};
   daemon.extra = {{"MYSQL_UNIX_PORT", socket_of(lab).string()}};
-  OK_OR_RETURN(pid, launch(lab, daemon));
+  STOKER_ASSIGN_OR_RETURN(pid, launch(lab, daemon));
   lab.accounting = pid;
   const auto asks = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {"sacctmgr", "--immediate", "--quiet", "--noheader"});
     return client_command(lab, std::move(words));
   };
-  RETURN_IF_ERROR(wait_until(lab, {"slurmdbd", lab.accounting}, deadline, [&] {
+  STOKER_RETURN_IF_ERROR(wait_until(lab, {"slurmdbd", lab.accounting}, deadline, [&] {
     const auto answer = run_program(asks({"show", "cluster"}), Deadline::after(std::chrono::seconds(5)));
     return answer && answer->exit.ok();
   }));
   const std::vector<std::string> rows[] = {
       {"add", "cluster", lab.name},
       {"add", "account", "lab", "Description=lab", "Organization=lab"},
-      {"add", "user", site.user, "Account=lab"},
+      {"add", "user", host_info.user, "Account=lab"},
   };
   for (const auto& row : rows) {
     if (auto added = run_tool(lab.name, asks(row), deadline); !added) return added.error();

@@ -12,13 +12,15 @@
 namespace stoker::lab {
 namespace {
 
-// Binding needs cores that exist; a pinned node has one for all its CPUs.
-bool can_bind(const Lab& lab, const Site& site) { return lab.nodes[0].core < 0 && lab.cpus <= site.cores; }
+// Binding needs real cores; a pinned node has only one.
+bool can_bind(const Lab& lab, const HostInfo& host_info) {
+  return lab.nodes[0].core < 0 && lab.cpus <= host_info.cores;
+}
 
-std::string node_lines(const Lab& lab, const Site& site) {
+std::string node_lines(const Lab& lab, const HostInfo& host_info) {
   std::string lines;
-  for (const Node& node : lab.nodes) {
-    const std::string host = lab.mode == Mode::namespaces ? node.name : site.host;
+  for (const LabNode& node : lab.nodes) {
+    const std::string host = lab.mode == LabMode::namespaces ? node.name : host_info.host;
     lines += format("NodeName={} NodeHostname={} NodeAddr={} Port={} CPUs={} RealMemory={}{} State=UNKNOWN\n",
                     node.name, host, node.address, node.port, lab.cpus, lab.memory_mb,
                     lab.gpus > 0 ? format(" Gres=gpu:{}", lab.gpus) : "");
@@ -60,37 +62,37 @@ std::string accounting_lines(const Lab& lab) {
 
 Path munge_socket(const Lab& lab) { return lab.folder / "munge/socket"; }
 
-Result<Site> this_site() {
-  Site site;
+Result<HostInfo> read_host_info() {
+  HostInfo host_info;
   const passwd* entry = ::getpwuid(::geteuid());
   if (entry == nullptr) {
     return invalid("lab: user {} has no name on this machine, which Slurm needs (/etc/passwd)", ::geteuid());
   }
-  site.user = entry->pw_name;
-  site.host = net::host_name();
-  site.cores = static_cast<int>(std::thread::hardware_concurrency());
+  host_info.user = entry->pw_name;
+  host_info.host = net::host_name();
+  host_info.cores = static_cast<int>(std::thread::hardware_concurrency());
   for (const char* lmod : {"/usr/share/lmod/lmod/init/bash", "/usr/share/lmod/lmod/init/profile"}) {
-    if (site.lmod.empty() && path_exists(lmod)) site.lmod = lmod;
+    if (host_info.lmod.empty() && path_exists(lmod)) host_info.lmod = lmod;
   }
   std::error_code error;
-  site.stoker_bin = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
-  return site;
+  host_info.stoker_bin = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
+  return host_info;
 }
 
-std::string slurm_conf(const Lab& lab, const Site& site) {
+std::string slurm_conf(const Lab& lab, const HostInfo& host_info) {
   const Path& folder = lab.folder;
   std::string text = format(
       "ClusterName={}\nSlurmctldHost={}({})\nSlurmctldPort={}\nSlurmUser={}\nSlurmdUser={}\n"
       "AuthType=auth/munge\nCredType=cred/munge\n",
-      lab.name, site.host, lab.host_address, lab.controller_port, site.user, site.user);
-  // A job that was requeued may start again once its old credential has expired: 5 s instead of 120.
+      lab.name, host_info.host, lab.host_address, lab.controller_port, host_info.user, host_info.user);
+  // A requeued job restarts only after its old credential has expired: 5 s instead of 120.
   text += format("AuthInfo=socket={},cred_expire=5\nCommunicationParameters=NoCtldInAddrAny\n",
                  munge_socket(lab));
   text += format("StateSaveLocation={0}/state\nSlurmdSpoolDir={0}/nodes/%n/spool\n", folder);
   text += format("SlurmctldLogFile={0}/log/slurmctld.log\nSlurmdLogFile={0}/log/slurmd-%n.log\n", folder);
   text += format("SlurmctldPidFile={0}/run/slurmctld.pid\nSlurmdPidFile={0}/run/slurmd-%n.pid\n", folder);
   text += format("Prolog={0}/etc/prolog\nEpilog={0}/etc/epilog\nTaskProlog={0}/etc/task-prolog\n", folder);
-  text += format("TaskPlugin=task/{}\n", can_bind(lab, site) ? "affinity" : "none");
+  text += format("TaskPlugin=task/{}\n", can_bind(lab, host_info) ? "affinity" : "none");
   text +=
       "ProctrackType=proctrack/"
       "linuxproc\nSlurmdParameters=config_overrides\nMpiDefault=none\nSwitchType=switch/none\n"
@@ -102,31 +104,32 @@ std::string slurm_conf(const Lab& lab, const Site& site) {
       "SchedulerParameters=bf_interval=2,sched_interval=5,sched_min_interval=0,batch_sched_delay=0,"
       "nohold_on_prolog_fail\n"
       "SlurmdTimeout=20\n"
-      // A busy host answers late. A launch that is asked for twice would be a failed one, and the job held.
+      // A busy host answers late. A repeated launch request would fail and hold the job.
       "MessageTimeout=20\nBatchStartTimeout=60\n";
   text += format("DefMemPerCPU={}\nMaxArraySize={}\n", lab.memory_mb / lab.cpus, lab.max_array_size);
   if (lab.gpus > 0) text += "GresTypes=gpu\n";
-  return text + accounting_lines(lab) + node_lines(lab, site) + partition_lines(lab);
+  return text + accounting_lines(lab) + node_lines(lab, host_info) + partition_lines(lab);
 }
 
 std::string gres_conf(const Lab& lab) {
   if (lab.gpus == 0) return "";
-  // A device, or CUDA_VISIBLE_DEVICES would not be set; /dev/null through a link is one.
+  // CUDA_VISIBLE_DEVICES is set only for a device file; a link to /dev/null is one.
   return format("AutoDetect=off\nName=gpu File={}/etc/gpu[0-{}]\n", lab.folder, lab.gpus - 1);
 }
 
-std::string slurmdbd_conf(const Lab& lab, const Site& site) {
+std::string slurmdbd_conf(const Lab& lab, const HostInfo& host_info) {
   return format(
       "AuthType=auth/"
       "munge\nAuthInfo=socket={}\nDbdHost=localhost\nDbdAddr={}\nDbdPort={}\nSlurmUser={}\n"
       "StorageType=accounting_storage/mysql\nStorageHost=localhost\nStorageUser={}\nStorageLoc=slurm\n"
       "LogFile={}/log/slurmdbd.log\nPidFile={}/run/slurmdbd.pid\n",
-      munge_socket(lab), lab.host_address, lab.database_port, site.user, site.user, lab.folder, lab.folder);
+      munge_socket(lab), lab.host_address, lab.database_port, host_info.user, host_info.user, lab.folder,
+      lab.folder);
 }
 
-std::string hosts_file(const Lab& lab, const Site& site) {
-  std::string text = format("127.0.0.1 localhost\n{} {}\n", lab.host_address, site.host);
-  for (const Node& node : lab.nodes) text += format("{} {}\n", node.address, node.name);
+std::string hosts_file(const Lab& lab, const HostInfo& host_info) {
+  std::string text = format("127.0.0.1 localhost\n{} {}\n", lab.host_address, host_info.host);
+  for (const LabNode& node : lab.nodes) text += format("{} {}\n", node.address, node.name);
   return text;
 }
 
@@ -140,28 +143,28 @@ std::string nsswitch_conf(std::string_view of_host) {
 
 namespace {
 
-// The job's folder on the node's local disk, as the prologs know it: Slurm gives them job, user and node.
+// The job's folder on the node's local disk, as a shell expression for the prologs.
 std::string local_of_job(const Lab& lab) {
-  const std::string local = lab.mode == Mode::namespaces
+  const std::string local = lab.mode == LabMode::namespaces
                                 ? (lab.folder / "local").string()
                                 : (lab.folder / "nodes/$SLURMD_NODENAME/local").string();
   return local + "/$SLURM_JOB_USER.$SLURM_JOB_ID";
 }
 
 Status write_script(const Path& path, const std::string& body) {
-  RETURN_IF_ERROR(write_file(path, "#!/bin/sh\n" + body));
+  STOKER_RETURN_IF_ERROR(write_file(path, "#!/bin/sh\n" + body));
   return ::chmod(path.c_str(), 0755) == 0 ? Status() : posix_error(path.string(), errno);
 }
 
 Status write_prologs(const Lab& lab) {
   const std::string local = local_of_job(lab);
-  RETURN_IF_ERROR(write_script(
+  STOKER_RETURN_IF_ERROR(write_script(
       lab.folder / "etc/prolog",
       format(
           "# Once per job and node, before its first step.\nmkdir -p \"{0}\" && chmod 700 \"{0}\" || exit 1\n"
           "[ \"$(id -u)\" != 0 ] || chown \"$SLURM_JOB_UID\" \"{0}\"\n",
           local)));
-  RETURN_IF_ERROR(
+  STOKER_RETURN_IF_ERROR(
       write_script(lab.folder / "etc/epilog",
                    format("# Once per job and node, after its last step.\nrm -rf \"{}\"\n", local)));
   return write_script(lab.folder / "etc/task-prolog",
@@ -173,9 +176,9 @@ Status write_prologs(const Lab& lab) {
 }
 
 Status write_key(const Lab& lab) {
-  OK_OR_RETURN(random, File::open_read("/dev/urandom"));
+  STOKER_ASSIGN_OR_RETURN(random, File::open_read("/dev/urandom"));
   std::string key(1024, '\0');
-  RETURN_IF_ERROR(random.read_at(0, std::as_writable_bytes(std::span(key))));
+  STOKER_RETURN_IF_ERROR(random.read_at(0, std::as_writable_bytes(std::span(key))));
   const Path path = lab.folder / "etc/munge.key";
   const mode_t before = ::umask(0077);
   const Status written = write_file(path, key);
@@ -189,67 +192,67 @@ struct Module {
   std::string body;
 };
 
-Status write_modules(const Lab& lab, const Site& site) {
-  if (site.lmod.empty()) return {};
-  // `module` is a function of the shell; exported, so that batch scripts have it too.
-  RETURN_IF_ERROR(write_file(lab.folder / "etc/modules.sh", format(". {}\n", site.lmod)));
+Status write_modules(const Lab& lab, const HostInfo& host_info) {
+  if (host_info.lmod.empty()) return {};
+  // Sourcing Lmod defines the shell function `module`, exported for batch scripts.
+  STOKER_RETURN_IF_ERROR(write_file(lab.folder / "etc/modules.sh", format(". {}\n", host_info.lmod)));
   const Module modules[] = {
       {"gcc/12", "the system's C and C++ compilers", "setenv(\"CC\", \"gcc\")\nsetenv(\"CXX\", \"g++\")\n"},
       {"python/3.11", "the system's Python",
        "prepend_path(\"PATH\", \"/usr/bin\")\nsetenv(\"PYTHONNOUSERSITE\", \"1\")\n"},
       {"cuda/12.2", "no CUDA: the lab's GPUs are made up",
        format("setenv(\"CUDA_HOME\", \"{}/modules/cuda\")\n", lab.folder)},
-      {"stoker/lab", "this Stoker", format("prepend_path(\"PATH\", \"{}\")\n", site.stoker_bin)},
+      {"stoker/lab", "this Stoker", format("prepend_path(\"PATH\", \"{}\")\n", host_info.stoker_bin)},
   };
   for (const Module& module : modules) {
     const Path file = lab.folder / "modules" / format("{}.lua", module.path);
-    RETURN_IF_ERROR(make_directories(file.parent_path()));
-    RETURN_IF_ERROR(write_file(
+    STOKER_RETURN_IF_ERROR(make_directories(file.parent_path()));
+    STOKER_RETURN_IF_ERROR(write_file(
         file, format("help([[{0}]])\nwhatis(\"Description: {0}\")\n{1}", module.what, module.body)));
   }
   return {};
 }
 
 Status make_open_folder(const Path& path) {
-  RETURN_IF_ERROR(make_directories(path));
+  STOKER_RETURN_IF_ERROR(make_directories(path));
   return ::chmod(path.c_str(), 01777) == 0 ? Status() : posix_error(path.string(), errno);
 }
 
 Status make_folders(const Lab& lab) {
   for (const char* name : {"etc", "log", "run", "state", "munge", "modules"}) {
-    RETURN_IF_ERROR(make_directories(lab.folder / name));
+    STOKER_RETURN_IF_ERROR(make_directories(lab.folder / name));
   }
-  RETURN_IF_ERROR(make_open_folder(lab.shared()));
-  for (const Node& node : lab.nodes) {
-    RETURN_IF_ERROR(make_directories(lab.folder / "nodes" / node.name / "spool"));
-    RETURN_IF_ERROR(make_open_folder(lab.local(node)));
+  STOKER_RETURN_IF_ERROR(make_open_folder(lab.shared()));
+  for (const LabNode& node : lab.nodes) {
+    STOKER_RETURN_IF_ERROR(make_directories(lab.folder / "nodes" / node.name / "spool"));
+    STOKER_RETURN_IF_ERROR(make_open_folder(lab.local(node)));
   }
   return {};
 }
 
 }  // namespace
 
-Status write_files(const Lab& lab, const Site& site) {
+Status write_files(const Lab& lab, const HostInfo& host_info) {
   const Path etc = lab.folder / "etc";
-  RETURN_IF_ERROR(make_folders(lab));
-  RETURN_IF_ERROR(write_file(etc / "slurm.conf", slurm_conf(lab, site)));
-  RETURN_IF_ERROR(write_file(etc / "gres.conf", gres_conf(lab)));
-  RETURN_IF_ERROR(write_file(etc / "hosts", hosts_file(lab, site)));
-  RETURN_IF_ERROR(
+  STOKER_RETURN_IF_ERROR(make_folders(lab));
+  STOKER_RETURN_IF_ERROR(write_file(etc / "slurm.conf", slurm_conf(lab, host_info)));
+  STOKER_RETURN_IF_ERROR(write_file(etc / "gres.conf", gres_conf(lab)));
+  STOKER_RETURN_IF_ERROR(write_file(etc / "hosts", hosts_file(lab, host_info)));
+  STOKER_RETURN_IF_ERROR(
       write_file(etc / "nsswitch.conf",
                  nsswitch_conf(read_file("/etc/nsswitch.conf").ok() ? read_file("/etc/nsswitch.conf").value()
                                                                     : std::string())));
-  RETURN_IF_ERROR(write_key(lab));
+  STOKER_RETURN_IF_ERROR(write_key(lab));
   if (lab.has_accounting) {
-    RETURN_IF_ERROR(write_file(etc / "slurmdbd.conf", slurmdbd_conf(lab, site)));
+    STOKER_RETURN_IF_ERROR(write_file(etc / "slurmdbd.conf", slurmdbd_conf(lab, host_info)));
     if (::chmod((etc / "slurmdbd.conf").c_str(), 0600) != 0) return posix_error("slurmdbd.conf", errno);
   }
   for (int gpu = 0; gpu < lab.gpus; ++gpu) {
     const Path device = etc / format("gpu{}", gpu);
     if (::symlink("/dev/null", device.c_str()) != 0) return posix_error(device.string(), errno);
   }
-  RETURN_IF_ERROR(write_prologs(lab));
-  return write_modules(lab, site);
+  STOKER_RETURN_IF_ERROR(write_prologs(lab));
+  return write_modules(lab, host_info);
 }
 
 }  // namespace stoker::lab

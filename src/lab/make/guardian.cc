@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "lab/up.h"
+#include "lab/down.h"
 
 namespace stoker::lab {
 namespace {
 
-constexpr int kLookMs = 300;  // how often it looks whether the lab is still there
+constexpr int kLookMs = 300;  // polling interval for the lab's folder
 
 [[noreturn]] void guard(const std::string& name, const Path& folder, int owner, int starter) {
   ::setsid();

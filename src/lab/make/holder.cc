@@ -13,8 +13,8 @@
 namespace stoker::lab {
 namespace {
 
-// All that the child needs, prepared before the fork: between fork and exec it only makes system calls.
-struct Place {
+// The child's setup, prepared before the fork: between fork and exec it only makes system calls.
+struct NamespaceSetup {
   std::string network;  // a file of /run/netns; empty: this host's
   std::string name;     // host name; empty: this host's
   std::string hosts;
@@ -36,32 +36,33 @@ const char* bind_over(const std::string& file, const char* target) {
   return ::mount(file.c_str(), target, nullptr, MS_BIND, nullptr) == 0 ? nullptr : target;
 }
 
-// The name of the call that was refused, or nullptr.
-const char* enter(const Place& place) {
-  if (!place.network.empty()) {
-    const int fd = ::open(place.network.c_str(), O_RDONLY | O_CLOEXEC);
+// The name of the failed call, or nullptr.
+const char* enter(const NamespaceSetup& setup) {
+  if (!setup.network.empty()) {
+    const int fd = ::open(setup.network.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0 || ::setns(fd, CLONE_NEWNET) != 0) return "setns";
   }
   if (::unshare(CLONE_NEWNS | CLONE_NEWUTS) != 0) return "unshare";
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "mount /";
-  if (const char* refused = bind_over(place.hosts, "/etc/hosts")) return refused;
-  if (const char* refused = bind_over(place.nsswitch, "/etc/nsswitch.conf")) return refused;
-  if (place.name.empty()) return nullptr;
-  if (::sethostname(place.name.c_str(), place.name.size()) != 0) return "sethostname";
-  // Memory shared between processes of one node only, as between real ones.
-  if (place.has_own_shm && ::mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
+  if (const char* refused = bind_over(setup.hosts, "/etc/hosts")) return refused;
+  if (const char* refused = bind_over(setup.nsswitch, "/etc/nsswitch.conf")) return refused;
+  if (setup.name.empty()) return nullptr;
+  if (::sethostname(setup.name.c_str(), setup.name.size()) != 0) return "sethostname";
+  // Shared memory is private to a node, as on a real cluster.
+  if (setup.has_own_shm && ::mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0)
     return "mount /dev/shm";
-  if (::mount("tmpfs", place.local.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, place.local_options.c_str()) !=
+  if (::mount("tmpfs", setup.local.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, setup.local_options.c_str()) !=
       0) {
     return "mount local disk";
   }
   return nullptr;
 }
 
-[[noreturn]] void become_holder(const Place& place, char* const* argv, char* const* envp, int report_fd) {
+[[noreturn]] void become_holder(const NamespaceSetup& setup, char* const* argv, char* const* envp,
+                                int report_fd) {
   ::setsid();
   Refusal refusal{};
-  if (const char* call = enter(place)) {
+  if (const char* call = enter(setup)) {
     refusal.error = errno;
     std::strncpy(refusal.call, call, sizeof refusal.call - 1);
   } else {
@@ -69,7 +70,7 @@ const char* enter(const Place& place) {
     for (int fd : {0, 1, 2}) ::dup2(null, fd);
     (void)!::chdir("/");
     ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-    ::execve(place.sleep.c_str(), argv, envp);
+    ::execve(setup.sleep.c_str(), argv, envp);
     refusal.error = errno;
     std::strncpy(refusal.call, "exec", sizeof refusal.call - 1);
   }
@@ -77,18 +78,18 @@ const char* enter(const Place& place) {
   ::_exit(127);
 }
 
-Result<pid_t> start(const Lab& lab, Place place) {
-  place.hosts = (lab.folder / "etc/hosts").string();
-  place.nsswitch = (lab.folder / "etc/nsswitch.conf").string();
-  place.sleep = find_tool("sleep");
-  std::vector<char*> argv = {place.title.data(), const_cast<char*>("infinity"), nullptr};
+Result<pid_t> start(const Lab& lab, NamespaceSetup setup) {
+  setup.hosts = (lab.folder / "etc/hosts").string();
+  setup.nsswitch = (lab.folder / "etc/nsswitch.conf").string();
+  setup.sleep = find_tool("sleep");
+  std::vector<char*> argv = {setup.title.data(), const_cast<char*>("infinity"), nullptr};
   std::vector<char*> envp;
-  for (std::string& variable : place.variables) envp.push_back(variable.data());
+  for (std::string& variable : setup.variables) envp.push_back(variable.data());
   envp.push_back(nullptr);
-  OK_OR_RETURN(report, Pipe::create());
+  STOKER_ASSIGN_OR_RETURN(report, Pipe::create());
   const pid_t pid = ::fork();
   if (pid < 0) return posix_error(format("{}: fork", lab.name), errno);
-  if (pid == 0) become_holder(place, argv.data(), envp.data(), report.write.get());
+  if (pid == 0) become_holder(setup, argv.data(), envp.data(), report.write.get());
   report.write.reset();
   Refusal refusal{};
   ssize_t n = 0;
@@ -101,26 +102,25 @@ Result<pid_t> start(const Lab& lab, Place place) {
 
 }  // namespace
 
-Status start_holder(const Lab& lab, Node& node) {
-  Place place;
-  place.network = "/run/netns/" + node.network_namespace;
-  place.name = node.name;
-  place.local = lab.local(node).string();
-  place.local_options = format("mode=1777,size={}", kLocalDisk.value);
-  place.has_own_shm =
-      !lab.folder.string().starts_with("/dev/shm/");  // or the lab itself would be out of sight
-  place.title = format("stoker lab {}: {}", lab.name, node.name);
-  place.variables = {format("STOKER_LAB_MEMBER={}", lab.folder), format("STOKER_LAB_NODE={}", node.name)};
-  OK_OR_RETURN(pid, start(lab, std::move(place)));
+Status start_holder(const Lab& lab, LabNode& node) {
+  NamespaceSetup setup;
+  setup.network = "/run/netns/" + node.network_namespace;
+  setup.name = node.name;
+  setup.local = lab.local(node).string();
+  setup.local_options = format("mode=1777,size={}", kLocalDisk.value);
+  setup.has_own_shm = !lab.folder.string().starts_with("/dev/shm/");  // else the lab itself would be hidden
+  setup.title = format("stoker lab {}: {}", lab.name, node.name);
+  setup.variables = {format("STOKER_LAB_MEMBER={}", lab.folder), format("STOKER_LAB_NODE={}", node.name)};
+  STOKER_ASSIGN_OR_RETURN(pid, start(lab, std::move(setup)));
   node.holder = pid;
   return {};
 }
 
 Status start_login_holder(Lab& lab) {
-  Place place;
-  place.title = format("stoker lab {}: login", lab.name);
-  place.variables = {format("STOKER_LAB_MEMBER={}", lab.folder)};
-  OK_OR_RETURN(pid, start(lab, std::move(place)));
+  NamespaceSetup setup;
+  setup.title = format("stoker lab {}: login", lab.name);
+  setup.variables = {format("STOKER_LAB_MEMBER={}", lab.folder)};
+  STOKER_ASSIGN_OR_RETURN(pid, start(lab, std::move(setup)));
   lab.login = pid;
   return {};
 }

@@ -23,7 +23,7 @@ const Path kLinks = "/sys/class/net";
 constexpr auto kToolTime = std::chrono::seconds(30);
 
 // "lab1-n3" of "lab1".
-bool is_of_lab(std::string_view name, std::string_view lab) {
+bool is_lab_name(std::string_view name, std::string_view lab) {
   if (!name.starts_with(lab)) return false;
   name.remove_prefix(lab.size());
   if (!name.starts_with("-n")) return false;
@@ -32,7 +32,7 @@ bool is_of_lab(std::string_view name, std::string_view lab) {
          std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The mark on a link, by which another lab of the same name, or a stranger's interface, is told apart.
+// The alias of a link, which identifies the lab that created it.
 constexpr std::string_view kMark = "stoker lab ";
 std::string mark_of(const Path& lab_folder) { return format("{}{}", kMark, lab_folder); }
 
@@ -41,11 +41,11 @@ std::string mark_on(std::string_view link) {
   return alias ? std::string(trim(*alias)) : "";
 }
 
-// Gives `ip -batch` its lines by a pipe: a file would stay behind when we are killed.
+// Passes the lines to `ip -batch` by a pipe: a file could be left behind after a kill.
 Status ip_batch(std::string_view subject, Environment environment, std::vector<std::string> options,
                 const std::string& lines) {
-  OK_OR_RETURN(input, Pipe::create());
-  // All of them fit into a pipe's 64 KiB: the largest lab has 64 nodes, at 300 characters each.
+  STOKER_ASSIGN_OR_RETURN(input, Pipe::create());
+  // All lines fit into a pipe's 64 KiB: at most 64 nodes with 300 characters each.
   if (::write(input.write.get(), lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
     return posix_error(format("{}: pipe", subject), errno);
   }
@@ -120,15 +120,15 @@ Status check_names_free(const Path& lab_folder) {
   if (path_exists(kLinks / lab)) {
     const std::string mark = mark_on(lab);
     if (mark == mark_of(lab_folder)) {
-      return exists("{}: parts of a lab of that name are left", lab).cure("stoker lab down --name {}", lab);
+      return exists("{}: parts of a lab with this name remain", lab).cure("stoker lab down --name {}", lab);
     }
     const std::string whose = mark.starts_with(kMark)
                                   ? format("the lab {}", printable(mark.substr(kMark.size())))
                                   : "a network interface";
-    return exists("{}: {} has that name (--name)", lab, whose).cure("stoker lab up --name other");
+    return exists("{}: the name belongs to {} (--name)", lab, whose).cure("stoker lab up --name other");
   }
   if (const auto left = namespaces_of(lab_folder); !left.empty()) {
-    return exists("{}: the network namespace {} is there already (--name)", lab, left[0])
+    return exists("{}: the network namespace {} already exists (--name)", lab, left[0])
         .cure("stoker lab down --name {}", lab);
   }
   return {};
@@ -139,7 +139,7 @@ std::vector<Path> orphans_named(std::string_view name) {
   const auto links = list_directory(kLinks);
   if (!links) return orphans;
   for (const std::string& link : *links) {
-    if (link != name && !is_of_lab(link, name)) continue;
+    if (link != name && !is_lab_name(link, name)) continue;
     const std::string mark = mark_on(link);
     if (!mark.starts_with(kMark)) continue;
     const Path folder = mark.substr(kMark.size());
@@ -157,19 +157,19 @@ Status make_network(const Lab& lab) {
   const std::string mark = mark_of(lab.folder);
   std::string lines = format("link add {0} type bridge\nlink set {0} alias \"{1}\"\n", lab.bridge, mark);
   lines += format("addr add {1}/24 dev {0}\nlink set {0} up\n", lab.bridge, lab.host_address);
-  for (const Node& node : lab.nodes) {
+  for (const LabNode& node : lab.nodes) {
     lines += format("netns add {}\n", node.network_namespace);
     lines += format("link add {} type veth peer name eth0 netns {}\n", node.link, node.network_namespace);
     lines += format("link set {0} alias \"{2}\"\nlink set {0} master {1} up\n", node.link, lab.bridge, mark);
   }
-  // A member of the lab: when this process is killed, `down` must end it before it makes more.
+  // Marked as a process of the lab, so that `down` kills it if this process was killed.
   Environment environment = current_environment();
   environment.emplace_back("STOKER_LAB_MEMBER", lab.folder.string());
-  RETURN_IF_ERROR(ip_batch(lab.name, environment, {}, lines));
-  for (const Node& node : lab.nodes) {
+  STOKER_RETURN_IF_ERROR(ip_batch(lab.name, environment, {}, lines));
+  for (const LabNode& node : lab.nodes) {
     const std::string inside =
         format("addr add {}/24 dev eth0\nlink set eth0 up\nlink set lo up\n", node.address);
-    RETURN_IF_ERROR(ip_batch(lab.name, environment, {"-netns", node.network_namespace}, inside));
+    STOKER_RETURN_IF_ERROR(ip_batch(lab.name, environment, {"-netns", node.network_namespace}, inside));
   }
   return {};
 }
@@ -180,7 +180,8 @@ std::vector<std::string> links_of(const Path& lab_folder) {
   const auto entries = list_directory(kLinks);
   if (!entries) return found;
   for (const std::string& name : *entries) {
-    if ((name == lab || is_of_lab(name, lab)) && mark_on(name) == mark_of(lab_folder)) found.push_back(name);
+    if ((name == lab || is_lab_name(name, lab)) && mark_on(name) == mark_of(lab_folder))
+      found.push_back(name);
   }
   return found;
 }
@@ -192,7 +193,7 @@ std::vector<std::string> namespaces_of(const Path& lab_folder) {
   if (!entries) return found;
   if (path_exists(kLinks / lab) && mark_on(lab) != mark_of(lab_folder)) return found;
   std::ranges::copy_if(*entries, std::back_inserter(found),
-                       [&](const auto& name) { return is_of_lab(name, lab); });
+                       [&](const auto& name) { return is_lab_name(name, lab); });
   return found;
 }
 
@@ -201,7 +202,7 @@ int remove_links(const std::vector<std::string>& links) {
   std::string lines;
   for (const std::string& link : links) lines += format("link del {}\n", link);
   (void)ip_batch("lab", current_environment(), {"-force"},
-                 lines);  // a cable may go by itself, with its namespace
+                 lines);  // a link may disappear with its namespace
   return static_cast<int>(
       std::ranges::count_if(links, [](const auto& link) { return !path_exists(kLinks / link); }));
 }

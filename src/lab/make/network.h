@@ -1,5 +1,5 @@
-// The network of a lab in namespaces mode: a bridge on this host, and for each node a network namespace with
-// a cable (veth) to the bridge. Root only.
+// The network of a lab in namespaces mode: a bridge on this host, and per node a network namespace with a
+// veth pair to the bridge. Root only.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/time.h"
 #include "lab/lab.h"
+#include "stoker/time.h"
 
 namespace stoker::lab {
 
-/// Held by one process of this machine at a time, from choosing a subnet until it is in use. An abstract
-/// socket's name: it ends with the process, and no file is left.
+/// A machine-wide lock, held from choosing a subnet until it is in use. Uses the name of an abstract socket,
+/// which disappears with the process.
 class NetworkLock {
  public:
   static Result<NetworkLock> acquire(Deadline deadline);
@@ -24,29 +24,28 @@ class NetworkLock {
   Fd fd_;
 };
 
-/// "10.77.1", the first of 10.77.1 to 10.77.254 that no interface of this host has an address in. Unavailable
-/// when there is none.
+/// The first subnet of 10.77.1 to 10.77.254 in which no interface of this host has an address. Unavailable if
+/// all are in use.
 Result<std::string> free_subnet();
 
 /// Unavailable "lab: the kernel refuses namespaces to this process (Operation not permitted)", with processes
-/// mode as the cure; tried in a child.
+/// mode as the cure. Tested in a child process.
 Status check_namespaces();
-/// Exists when an interface or a network namespace is there that a lab in that folder would make.
+/// Exists if an interface or network namespace of a lab in this folder is present.
 Status check_names_free(const Path& lab_folder);
-/// The folders of labs of that name that are gone while their links are still here: after a crash, or after
-/// somebody deleted the folder. Not among them: labs of another container, whose namespaces are not in our
-/// /run/netns.
+/// Removed folders of labs of this name whose links still exist, after a crash or a deleted folder. Excludes
+/// labs of other containers, whose namespaces are not in our /run/netns.
 std::vector<Path> orphans_named(std::string_view name);
 
-/// Makes bridge, namespaces and cables, all up and addressed.
+/// Creates bridge, namespaces and veth pairs, up and with addresses.
 Status make_network(const Lab& lab);
 
-/// The links of this host (bridge, ends of cables) that the lab of that folder made: they carry its mark.
+/// The links of this host (bridge, veth ends) created by the lab of this folder, identified by their alias.
 std::vector<std::string> links_of(const Path& lab_folder);
-/// The network namespaces (in /run/netns) of a lab of that folder's name. They cannot carry a mark: none are
-/// given while a bridge of the same name belongs to another.
+/// The network namespaces (in /run/netns) with the lab's name. They have no alias: returns an empty list if
+/// the bridge of this name belongs to a different lab.
 std::vector<std::string> namespaces_of(const Path& lab_folder);
-/// Deletes them; returns how many are gone.
+/// Deletes them; returns the number deleted.
 int remove_links(const std::vector<std::string>& links);
 int remove_namespaces(const std::vector<std::string>& names);
 

@@ -9,9 +9,9 @@
 namespace stoker::lab {
 namespace {
 
-constexpr int kMostNodes = 64;
+constexpr int kMaxNodes = 64;
 constexpr int kMemoryOfNodeMb = 4000;
-constexpr int kNodePort = 6818;  // Slurm's own; each node has its own address
+constexpr int kNodePort = 6818;  // Slurm's default; each node has its own address
 
 Status check_range(std::string_view option, int value, int least, int most) {
   if (value >= least && value <= most) return {};
@@ -29,8 +29,8 @@ std::vector<int> usable_cores() {
   return cores;
 }
 
-Result<std::uint16_t> reserve(Plan& plan, std::uint64_t seed) {
-  OK_OR_RETURN(port, net::PortReservation::find(seed));
+Result<std::uint16_t> reserve(LabPlan& plan, std::uint64_t seed) {
+  STOKER_ASSIGN_OR_RETURN(port, net::PortReservation::find(seed));
   const std::uint16_t number = port.port();
   plan.ports.push_back(std::move(port));
   return number;
@@ -53,42 +53,42 @@ Lab described(const Options& options, const Path& folder) {
 }  // namespace
 
 Status check_options(const Options& options) {
-  RETURN_IF_ERROR(check_name(options.name));
-  RETURN_IF_ERROR(check_range("--nodes", options.nodes, 1, kMostNodes));
-  RETURN_IF_ERROR(check_range("--cpus", options.cpus, 1, 256));
-  RETURN_IF_ERROR(check_range("--gpus", options.gpus, 0, 16));
+  STOKER_RETURN_IF_ERROR(check_name(options.name));
+  STOKER_RETURN_IF_ERROR(check_range("--nodes", options.nodes, 1, kMaxNodes));
+  STOKER_RETURN_IF_ERROR(check_range("--cpus", options.cpus, 1, 256));
+  STOKER_RETURN_IF_ERROR(check_range("--gpus", options.gpus, 0, 16));
   return check_range("--max-array-size", options.max_array_size, 2, 4'000'001);
 }
 
-Result<Plan> make_plan(const Options& options, const Path& folder) {
-  Plan plan;
+Result<LabPlan> make_plan(const Options& options, const Path& folder) {
+  LabPlan plan;
   plan.lab = described(options, folder);
   Lab& lab = plan.lab;
   const std::vector<int> cores = usable_cores();
-  const bool has_network = options.mode == Mode::namespaces;
+  const bool has_network = options.mode == LabMode::namespaces;
   std::string subnet;
   if (has_network) {
-    OK_OR_RETURN(free, free_subnet());
+    STOKER_ASSIGN_OR_RETURN(free, free_subnet());
     subnet = free;
     lab.bridge = lab.name;
   }
   lab.host_address = has_network ? subnet + ".254" : "127.0.0.1";
   std::uint64_t seed = std::hash<std::string>()(folder.string());
-  OK_OR_RETURN(controller_port, reserve(plan, seed++));
+  STOKER_ASSIGN_OR_RETURN(controller_port, reserve(plan, seed++));
   lab.controller_port = controller_port;
   if (lab.has_accounting) {
-    OK_OR_RETURN(database_port, reserve(plan, seed++));
+    STOKER_ASSIGN_OR_RETURN(database_port, reserve(plan, seed++));
     lab.database_port = database_port;
   }
   for (int i = 1; i <= options.nodes; ++i) {
-    Node node;
+    LabNode node;
     node.name = format("n{}", i);
     node.address = has_network ? format("{}.{}", subnet, i) : "127.0.0.1";
     if (has_network) {
       node.port = kNodePort;
       node.network_namespace = node.link = format("{}-{}", lab.name, node.name);
     } else {
-      OK_OR_RETURN(port, reserve(plan, seed++));
+      STOKER_ASSIGN_OR_RETURN(port, reserve(plan, seed++));
       node.port = port;
     }
     if (options.is_pinned) node.core = cores[static_cast<std::size_t>(i - 1) % cores.size()];

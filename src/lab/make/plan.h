@@ -1,4 +1,4 @@
-// What a lab will be, before anything of it is made: names, addresses and ports that nobody else uses.
+// Plans a lab: names, unused addresses and ports.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,12 @@ namespace stoker::lab {
 /// Invalid when an option is out of range: "lab: --nodes 0: must be 1 to 64", ...
 Status check_options(const Options& options);
 
-/// A planned lab. Its ports stay ours while `ports` lives: until the daemons listen.
-struct Plan {
+/// A planned lab. `ports` reserves its ports until the daemons listen.
+struct LabPlan {
   Lab lab;
   std::vector<net::PortReservation> ports;
 };
 /// REQUIRES: check_options() is ok. In namespaces mode: call with the NetworkLock held.
-Result<Plan> make_plan(const Options& options, const Path& folder);
+Result<LabPlan> make_plan(const Options& options, const Path& folder);
 
 }  // namespace stoker::lab

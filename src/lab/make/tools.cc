@@ -13,10 +13,10 @@ struct Tool {
 };
 
 bool always(const Options&) { return true; }
-bool in_namespaces(const Options& o) { return o.mode == Mode::namespaces; }
+bool in_namespaces(const Options& o) { return o.mode == LabMode::namespaces; }
 bool when_accounting(const Options& o) { return o.has_accounting; }
 
-// lmod is not among them: without it a lab has no modules, and all else works.
+// Without lmod, which is optional, a lab has no modules.
 constexpr Tool kTools[] = {
     {"slurmctld", "slurm-wlm", always},
     {"slurmd", "slurm-wlm", always},
@@ -67,8 +67,8 @@ Result<std::string> run_tool(std::string_view subject, const Command& command, D
   auto done = run_program(command, deadline);
   if (!done) return std::move(done).error().with_context(subject);
   if (done->exit.ok()) return std::move(done->out);
-  const std::string_view said = trim(done->err.empty() ? done->out : done->err);
-  const std::string first(said.substr(0, said.find('\n')));
+  const std::string_view message = trim(done->err.empty() ? done->out : done->err);
+  const std::string first(message.substr(0, message.find('\n')));
   return unavailable("{}: {}: {}", subject, program, first.empty() ? to_text(done->exit) : printable(first));
 }
 

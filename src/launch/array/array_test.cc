@@ -1,11 +1,11 @@
 #include <gmock/gmock.h>
 
-#include "launch/array/array_life.h"
-#include "launch/array/array_state.h"
-#include "launch/array/live_tasks.h"
 #include "launch/array/submit_array.h"
-#include "launch/control.h"
 #include "launch/sandbox.h"
+#include "launch/state/array_state.h"
+#include "launch/state/live_tasks.h"
+#include "launch/status/array_life.h"
+#include "launch/status/control.h"
 
 namespace stoker::launch {
 namespace {
@@ -16,19 +16,19 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// A sandbox with a table of so many tasks, and what submits it.
+// A sandbox with a table of this many tasks, and its submission.
 class ArrayBox {
  public:
   explicit ArrayBox(int tasks, const std::string& array = "", const std::string& more = "") {
     std::string table = "lr\n";
     for (int i = 1; i <= tasks; ++i) table += format("0.{}\n", i);
-    CHECK(write_file(folder_ / "t.csv", table).ok());
-    CHECK(write_file(folder_ / "job.yaml",
-                     format("name: sweep\nrun: train ${{params.lr}}\narray: {{over: t.csv{}}}\n{}",
-                            array.empty() ? "" : ", " + array, more))
-              .ok());
+    STOKER_CHECK(write_file(folder_ / "t.csv", table).ok());
+    STOKER_CHECK(write_file(folder_ / "job.yaml",
+                            format("name: sweep\nrun: train ${{params.lr}}\narray: {{over: t.csv{}}}\n{}",
+                                   array.empty() ? "" : ", " + array, more))
+                     .ok());
     auto job = job::load(folder_ / "job.yaml", {.current_directory = folder_.path()});
-    CHECK(job.ok());
+    STOKER_CHECK(job.ok());
     request.job = std::move(*job);
     request.job_file = (folder_ / "job.yaml").string();
     request.load.current_directory = folder_.path();
@@ -36,16 +36,16 @@ class ArrayBox {
   }
 
   Result<ArraySubmission> submit() {
-    OK_OR_RETURN(array, make_array(request));
+    STOKER_ASSIGN_OR_RETURN(array, make_array(request));
     return submit_array(request, array, scheduler, soon());
   }
-  /// The task ran and ended so.
+  /// Records that the task ran and ended this way.
   static void run_task(const ArraySubmission& array, std::uint32_t task, std::optional<int> exit_code) {
     auto events = record::EventWriter::open(task_events(array.folder, task));
-    CHECK(write_task_event(*events, TaskStarted{array.attempt.number(), "n1", "100_1", ""}).ok());
+    STOKER_CHECK(write_task_event(*events, TaskStarted{array.attempt.number(), "n1", "100_1", ""}).ok());
     if (!exit_code) return;
     const auto outcome = *exit_code == 0 ? record::Outcome::done : record::Outcome::failed;
-    CHECK(write_task_event(*events, TaskEnded{array.attempt.number(), outcome, *exit_code, ""}).ok());
+    STOKER_CHECK(write_task_event(*events, TaskEnded{array.attempt.number(), outcome, *exit_code, ""}).ok());
   }
 
   Request request{.job = {}};
@@ -57,11 +57,11 @@ class ArrayBox {
 
 std::string script_of(const ArraySubmission& array) { return *read_file(array.attempt.batch_script()); }
 
-TEST(Array, is_one_call_one_folder_and_nothing_per_task_before_it_runs) {
+TEST(Array, submits_once_and_creates_one_folder) {
   ArrayBox box(300, "at_once: 20");
   const auto array = box.submit();
   ASSERT_TRUE(array.ok()) << array.status().to_string();
-  EXPECT_EQ(box.scheduler.questions, 1);
+  EXPECT_EQ(box.scheduler.calls, 1);
   EXPECT_THAT(array->jobs, ElementsAre("100"));
   EXPECT_THAT(script_of(*array), HasSubstr("\n#SBATCH --array=1-300%20\n"));
   EXPECT_THAT(*list_directory(tasks_folder(array->folder)), SizeIs(0));
@@ -71,11 +71,11 @@ TEST(Array, is_one_call_one_folder_and_nothing_per_task_before_it_runs) {
   EXPECT_THAT(file->tasks_of(7), ElementsAre(7));
   EXPECT_THAT(file->tasks_of(301), SizeIs(0));
   EXPECT_THAT(file->job_of(7)->command->arguments, ElementsAre("train", "0.7"));
-  // The attempt's own job file needs no table.
+  // The attempt's job file needs no table.
   EXPECT_TRUE(job::load(array->attempt.job()).ok());
 }
 
-TEST(Array, of_more_tasks_than_an_array_takes_is_several_under_one_cap) {
+TEST(Array, oversized_array_is_split_under_one_cap) {
   ArrayBox box(25, "at_once: 4");
   box.scheduler.array_limit = 10;
   int refusals = 0;
@@ -93,51 +93,49 @@ TEST(Array, of_more_tasks_than_an_array_takes_is_several_under_one_cap) {
   EXPECT_THAT(third, HasSubstr("\n#SBATCH --array=1-5%4\n"));
   EXPECT_THAT(third, HasSubstr(format("\n#SBATCH --dependency=afterany:{}\n", array->jobs[1])));
   EXPECT_THAT(third, HasSubstr("\nexec env STOKER_ARRAY_FROM=20 /opt/stoker run "));
-  const RunLife life = look_at(array->folder, box.scheduler, soon());
+  const RunLife life = query_life(array->folder, box.scheduler, soon());
   EXPECT_EQ(life.scheduler_job, join(array->jobs, ","));
   const auto plan = plan_cancel(array->folder, box.scheduler, soon());
   ASSERT_TRUE(cancel(array->folder, *plan, box.scheduler, soon()).ok());
   EXPECT_EQ(box.scheduler.cancelled_ids, array->jobs);
 }
 
-// Of 25 tasks in three arrays the last is refused.
+// 25 tasks in three arrays; the last array is refused.
 bool is_whole_or_last(const std::string& script) {
   return script.find("--array=1-25") != std::string::npos ||
          script.find("--array=1-5\n") != std::string::npos;
 }
 
-TEST(Array, of_which_only_a_part_was_taken_is_cancelled_again) {
+TEST(Array, partly_accepted_array_is_cancelled) {
   ArrayBox box(25);
   box.scheduler.array_limit = 10;
   box.scheduler.refuse_array = is_whole_or_last;
   const Status refused = box.submit().status();
   EXPECT_EQ(refused.to_string(),
-            "array 3 of 3: sbatch: Invalid job array specification; taken before and cancelled again: job "
-            "100, 101");
+            "array 3 of 3: sbatch: Invalid job array specification; earlier jobs cancelled: job 100, 101");
   EXPECT_THAT(box.scheduler.cancelled_ids, ElementsAre("101", "100"));
   const auto runs = record::list_runs(box.request.job.record.directory);
   ASSERT_THAT(*runs, SizeIs(1));
-  const RunLife life = look_at(*runs->front().run, box.scheduler, soon());
+  const RunLife life = query_life(*runs->front().run, box.scheduler, soon());
   EXPECT_EQ(life.life, Life::failed);
   EXPECT_EQ(life.note, refused.message());
 }
 
-TEST(Array, of_which_a_part_lives_on_is_queued_and_may_be_cancelled) {
+TEST(Array, partly_running_array_is_queued_and_can_be_cancelled) {
   ArrayBox box(25);
   box.scheduler.array_limit = 10;
   box.scheduler.refuse_array = is_whole_or_last;
   box.scheduler.cannot_cancel = unavailable("scancel: Unable to contact slurm controller");
   const Status refused = box.submit().status();
   const record::RunFolder run = *record::list_runs(box.request.job.record.directory)->front().run;
-  EXPECT_EQ(
-      refused.to_string(),
-      format("array 3 of 3: sbatch: Invalid job array specification; taken before, in the queue and not "
-             "to be cancelled: job 100, 101\n  try: stoker cancel {}",
-             run.id()));
-  const RunLife life = look_at(run, box.scheduler, soon());
+  EXPECT_EQ(refused.to_string(),
+            format("array 3 of 3: sbatch: Invalid job array specification; earlier jobs still queued, "
+                   "because scancel failed: job 100, 101\n  try: stoker cancel {}",
+                   run.id()));
+  const RunLife life = query_life(run, box.scheduler, soon());
   EXPECT_EQ(life.life, Life::queued);
   EXPECT_EQ(resume_array(run, life, {}).status().message(),
-            format("run {}: waits in the queue as job 100,101", run.id()));
+            format("run {}: is queued as job 100,101", run.id()));
   box.scheduler.cannot_cancel = Status();
   box.scheduler.cancelled_ids.clear();
   const auto plan = plan_cancel(run, box.scheduler, soon());
@@ -146,7 +144,7 @@ TEST(Array, of_which_a_part_lives_on_is_queued_and_may_be_cancelled) {
   EXPECT_THAT(box.scheduler.cancelled_ids, ElementsAre("100", "101"));
 }
 
-TEST(Array, without_a_cap_its_pieces_wait_for_nothing) {
+TEST(Array, chunks_without_a_cap_have_no_dependency) {
   ArrayBox box(25);
   box.scheduler.array_limit = 20;
   box.scheduler.refuse_array = [](const std::string& script) {
@@ -160,7 +158,7 @@ TEST(Array, without_a_cap_its_pieces_wait_for_nothing) {
 
 constexpr const char* kChain = "chain: {until: done, time_per_link: 2h, links: 3}\n";
 
-TEST(Array, of_chains_is_an_array_for_each_link_and_a_task_s_next_waits_for_its_last) {
+TEST(Array, chains_submit_one_array_per_link_with_aftercorr) {
   ArrayBox box(5, "", format("resources: {{time: 9h}}\n{}", kChain));
   const auto array = box.submit();
   ASSERT_TRUE(array.ok()) << array.status().to_string();
@@ -173,11 +171,11 @@ TEST(Array, of_chains_is_an_array_for_each_link_and_a_task_s_next_waits_for_its_
   EXPECT_THAT(third, HasSubstr("\n#SBATCH --dependency=aftercorr:101\n"));
   EXPECT_THAT(third, HasSubstr("\nexec env STOKER_ARRAY_LINK=3 /opt/stoker run "));
   EXPECT_EQ(read_array_file(array->attempt)->links, 3U);
-  // Whoever waits for it waits for all of its jobs, of which some may be withdrawn.
-  EXPECT_EQ(look_at(array->folder, box.scheduler, soon()).records.links, 3);
+  // A dependency covers all jobs of the chain, even jobs that may be cancelled.
+  EXPECT_EQ(query_life(array->folder, box.scheduler, soon()).records.links, 3);
 }
 
-TEST(Array, of_chains_under_a_cap_waits_for_a_whole_link) {
+TEST(Array, capped_chains_wait_for_the_whole_previous_link) {
   ArrayBox box(25, "at_once: 4", kChain);
   box.scheduler.array_limit = 20;
   box.scheduler.refuse_array = [](const std::string& script) {
@@ -192,7 +190,7 @@ TEST(Array, of_chains_under_a_cap_waits_for_a_whole_link) {
   EXPECT_THAT(fourth, HasSubstr("\nexec env STOKER_ARRAY_FROM=20 STOKER_ARRAY_LINK=2 /opt/stoker run "));
 }
 
-TEST(Array, of_chains_is_refused_where_all_its_links_would_flood_the_queue) {
+TEST(Array, chains_with_too_many_jobs_are_refused) {
   ArrayBox box(4000, "", kChain);
   const Status refused = box.submit().status();
   EXPECT_THAT(
@@ -201,29 +199,30 @@ TEST(Array, of_chains_is_refused_where_all_its_links_would_flood_the_queue) {
   EXPECT_EQ(refused.cure(), "--set chain.links=2");
 }
 
-TEST(Array, a_task_whose_link_has_ended_waits_for_the_next_until_one_is_the_last) {
+TEST(Array, task_waits_for_next_link_until_the_last) {
   ArrayBox box(1, "", kChain);
   const auto array = box.submit();
   ASSERT_TRUE(array.ok()) << array.status().to_string();
   auto events = record::EventWriter::open(task_events(array->folder, 1));
-  const auto link = [&](std::uint32_t number, const Mark& from, bool goes_on) {
-    CHECK(write_task_event(*events, TaskStarted{1, "n1", "100_1", "", number, from}).ok());
-    CHECK(write_task_event(*events, TaskEnded{1, record::Outcome::stopped, 75, "saved", goes_on}).ok());
+  const auto link = [&](std::uint32_t number, const CheckpointStamp& from, bool will_continue) {
+    STOKER_CHECK(write_task_event(*events, TaskStarted{1, "n1", "100_1", "", number, from}).ok());
+    STOKER_CHECK(
+        write_task_event(*events, TaskEnded{1, record::Outcome::stopped, 75, "saved", will_continue}).ok());
   };
   link(1, {}, true);
-  EXPECT_EQ(look_at_tasks(array->folder, array->attempt).waiting, 1U);
+  EXPECT_EQ(read_array_state(array->folder, array->attempt).waiting, 1U);
   EXPECT_EQ(read_task(array->folder, 1, 1, true).starts, 0);
   link(2, {"/c/3", 7.5}, false);
-  EXPECT_EQ(to_text(look_at_tasks(array->folder, array->attempt)), "0 of 1 done, 1 stopped");
+  EXPECT_EQ(to_text(read_array_state(array->folder, array->attempt)), "0 of 1 done, 1 stopped");
   const std::vector<PastAttempt> links = links_of_task(array->folder, 1, 1);
   ASSERT_THAT(links, SizeIs(2));
   EXPECT_EQ(links[0].cause, Cause::stopped);
-  EXPECT_EQ(links[0].began_with, Mark());
-  EXPECT_EQ(links[1].began_with, (Mark{"/c/3", 7.5}));
+  EXPECT_EQ(links[0].started_from, CheckpointStamp());
+  EXPECT_EQ(links[1].started_from, (CheckpointStamp{"/c/3", 7.5}));
   EXPECT_THAT(links_of_task(array->folder, 1, 2), SizeIs(0));
 }
 
-TEST(Array, short_tasks_share_jobs_but_never_so_that_fewer_run_at_once) {
+TEST(Array, short_tasks_are_bundled_without_reducing_concurrency) {
   const auto size = [](int tasks, const std::string& array, const std::string& more) {
     ArrayBox box(tasks, array, more);
     return choose_bundle(box.request.job, static_cast<std::size_t>(tasks)).size;
@@ -242,7 +241,7 @@ TEST(Array, short_tasks_share_jobs_but_never_so_that_fewer_run_at_once) {
   EXPECT_THAT(read_array_file(array->attempt)->tasks_of(2), SizeIs(15));
 }
 
-TEST(Array, tasks_of_several_ranks_share_no_job) {
+TEST(Array, tasks_with_several_ranks_are_not_bundled) {
   ArrayBox box(4, "bundle: 2", "resources: {ranks_per_node: 2}\n");
   EXPECT_THAT(
       std::string(make_array(box.request).status().message()),
@@ -250,15 +249,15 @@ TEST(Array, tasks_of_several_ranks_share_no_job) {
                               "\\(.*job.yaml:3:30\\)"));
 }
 
-TEST(Array, a_flood_is_refused_with_the_limit_and_the_option) {
+TEST(Array, too_many_jobs_are_refused_with_limit_and_option) {
   ArrayBox box(10'001);
   const Status refused = make_array(box.request).status();
   EXPECT_EQ(refused.message(),
-            "t.csv: 10001 tasks are 10001 jobs, and a queue holds 10000 of all users together (MaxJobCount)");
+            "t.csv: 10001 tasks need 10001 jobs, but the queue of all users holds 10000 (MaxJobCount)");
   EXPECT_EQ(refused.cure(), "--set array.bundle=4");
 }
 
-TEST(Array, a_task_that_is_no_job_is_named_before_anything_is_written) {
+TEST(Array, invalid_task_is_refused_before_anything_is_written) {
   TempDirectory folder;
   ASSERT_TRUE(write_file(folder / "t.csv", "timeouts.grace\n1s\nlong\n").ok());
   ASSERT_TRUE(write_file(folder / "job.yaml", "run: x\narray: {over: t.csv}\n").ok());
@@ -270,10 +269,10 @@ TEST(Array, a_task_that_is_no_job_is_named_before_anything_is_written) {
   EXPECT_EQ(*list_directory(folder.path()), (std::vector<std::string>{"job.yaml", "t.csv"}));
 }
 
-TEST(Array, where_it_is_follows_from_its_tasks_records) {
+TEST(Array, state_is_derived_from_task_records) {
   ArrayBox box(3);
   const auto array = box.submit();
-  const auto life = [&] { return look_at(array->folder, box.scheduler, soon()); };
+  const auto life = [&] { return query_life(array->folder, box.scheduler, soon()); };
   EXPECT_EQ(life().life, Life::queued);
   EXPECT_THAT(life().note, HasSubstr("0 of 3 done, 3 waiting"));
   ArrayBox::run_task(*array, 1, 0);
@@ -282,14 +281,14 @@ TEST(Array, where_it_is_follows_from_its_tasks_records) {
   EXPECT_EQ(life().note, "1 of 3 done, 1 running, 1 waiting");
   ArrayBox::run_task(*array, 2, 7);
   ArrayBox::run_task(*array, 3, 0);
-  const int asked = box.scheduler.questions;
+  const int asked = box.scheduler.calls;
   EXPECT_EQ(life().life, Life::failed);
   EXPECT_EQ(life().note, "2 of 3 done, 1 failed (2)");
   EXPECT_EQ(exit_code_of(life()), 7);
-  EXPECT_EQ(box.scheduler.questions, asked);  // its records tell all
+  EXPECT_EQ(box.scheduler.calls, asked);  // the records suffice
 }
 
-TEST(Array, its_running_tasks_are_told_with_their_last_line) {
+TEST(Array, running_tasks_are_listed_with_last_line) {
   ArrayBox box(4);
   const auto array = box.submit();
   ArrayBox::run_task(*array, 1, 0);
@@ -305,25 +304,25 @@ TEST(Array, its_running_tasks_are_told_with_their_last_line) {
   EXPECT_THAT(running_tasks(array->folder, array->attempt, 1), SizeIs(1));
   EXPECT_EQ(find_task(array->folder, array->attempt, 1)->record.state, TaskState::done);
   EXPECT_EQ(find_task(array->folder, array->attempt, 5).status().message(),
-            format("run {}: there is no task 5, they are 1 to 4", array->folder.id()));
+            format("run {}: no task 5 (valid: 1 to )4", array->folder.id()));
 }
 
-TEST(Array, tasks_without_an_end_are_told_when_no_job_is_left) {
+TEST(Array, unfinished_tasks_are_reported_when_no_job_is_left) {
   ArrayBox box(3);
   const auto array = box.submit();
   ArrayBox::run_task(*array, 1, 0);
   box.scheduler.listed.jobs.clear();
-  const RunLife life = look_at(array->folder, box.scheduler, soon());
+  const RunLife life = query_life(array->folder, box.scheduler, soon());
   EXPECT_EQ(life.life, Life::failed);
-  EXPECT_EQ(life.note, "1 of 3 done, 2 waiting; 2 of them have no end, and no job is left");
+  EXPECT_EQ(life.note, "1 of 3 done, 2 waiting; 2 unfinished, and no job is left");
 }
 
-TEST(Array, only_what_is_not_done_goes_into_the_queue_again) {
+TEST(Array, resume_submits_only_unfinished_tasks) {
   ArrayBox box(5, "at_once: 2");
   const auto first = box.submit();
   for (std::uint32_t task = 1; task <= 5; ++task)
     ArrayBox::run_task(*first, task, task == 2 || task == 5 ? 7 : 0);
-  const RunLife life = look_at(first->folder, box.scheduler, soon());
+  const RunLife life = query_life(first->folder, box.scheduler, soon());
   auto rest = resume_array(first->folder, life, {"params.lr=9"});
   ASSERT_TRUE(rest.ok()) << rest.status().to_string();
   EXPECT_THAT(rest->array.chosen, ElementsAre(2, 5));
@@ -333,13 +332,13 @@ TEST(Array, only_what_is_not_done_goes_into_the_queue_again) {
   ASSERT_TRUE(again.ok()) << again.status().to_string();
   EXPECT_EQ(again->attempt.number(), 2);
   EXPECT_THAT(script_of(*again), HasSubstr("\n#SBATCH --array=1-2\n"));
-  EXPECT_EQ(look_at(first->folder, box.scheduler, soon()).note.substr(0, 22), "3 of 5 done, 2 waiting");
+  EXPECT_EQ(query_life(first->folder, box.scheduler, soon()).note.substr(0, 22), "3 of 5 done, 2 waiting");
   ArrayBox::run_task(*again, 2, 0);
   ArrayBox::run_task(*again, 5, 0);
-  EXPECT_EQ(look_at(first->folder, box.scheduler, soon()).life, Life::done);
+  EXPECT_EQ(query_life(first->folder, box.scheduler, soon()).life, Life::done);
 }
 
-TEST(ArrayFile, what_is_damaged_is_refused) {
+TEST(TaskArrayFile, damaged_file_is_refused) {
   const auto refused = [](std::string_view text) {
     return std::string(parse_array_file("array.json", text).status().message());
   };
@@ -354,9 +353,9 @@ TEST(ArrayFile, what_is_damaged_is_refused) {
     EXPECT_EQ(refused(start + end), "array.json: not an array.json") << end;
 }
 
-TEST(ArrayState, tasks_are_named_by_ranges_and_not_all_of_many) {
-  EXPECT_EQ(name_tasks({3, 4, 5, 9}), "3-5, 9");
-  EXPECT_EQ(name_tasks({1, 3, 5, 7, 9, 11, 13, 15, 17, 19}), "1, 3, 5, 7, 9, 11, 13, 15, ...");
+TEST(ArrayState, tasks_are_formatted_as_truncated_ranges) {
+  EXPECT_EQ(format_tasks({3, 4, 5, 9}), "3-5, 9");
+  EXPECT_EQ(format_tasks({1, 3, 5, 7, 9, 11, 13, 15, 17, 19}), "1, 3, 5, 7, 9, 11, 13, 15, ...");
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 #include "base/file.h"
 #include "checkpoint/foreign/latest.h"
 #include "checkpoint/layout.h"
-#include "launch/array/array_file.h"
 #include "launch/array/submit_array.h"
-#include "launch/array/task_record.h"
-#include "launch/environment.h"
-#include "launch/next/after.h"
+#include "launch/next/attempt_decision.h"
 #include "launch/next/policy.h"
-#include "launch/next/turn.h"
+#include "launch/start/environment.h"
+#include "launch/state/array_file.h"
+#include "launch/state/task_record.h"
+#include "launch/status/predecessors.h"
 #include "rank/environment.h"
 #include "rank/single/single.h"
 #include "record/state.h"
@@ -26,8 +26,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kPredecessorsWithin = 60s;
-constexpr Duration kPatience = 10s;
+constexpr Duration kPredecessorTimeout = 60s;
+constexpr Duration kSchedulerTimeout = 10s;
 
 std::int64_t number_in(const std::string& variable) {
   const auto text = environment_value(variable);
@@ -39,14 +39,14 @@ Result<Path> newest_checkpoint(const Path& folder, const checkpoint::LatestOptio
   if (!path_exists(folder)) return Path();
   RealClock clock;
   NoProgress progress;
-  OK_OR_RETURN(latest, checkpoint::find_latest(folder, options, clock, progress));
+  STOKER_ASSIGN_OR_RETURN(latest, checkpoint::find_latest(folder, options, clock, progress));
   return latest.path.value_or(Path());
 }
 
-// One job of the array.
+// Runs one job of the array.
 class Tasks {
  public:
-  Tasks(const Request& request, const ArrayFile& array, slurm::Scheduler& scheduler,
+  Tasks(const Request& request, const TaskArrayFile& array, slurm::Scheduler& scheduler,
         const std::function<void(const std::string&)>& note)
       : request_(request),
         array_(array),
@@ -64,8 +64,8 @@ class Tasks {
   int run(const std::vector<std::uint32_t>& numbers) {
     int code = 0;
     for (const std::uint32_t task : numbers) {
-      const int its = run_one(task);
-      if (code == 0) code = its;
+      const int task_code = run_one(task);
+      if (code == 0) code = task_code;
       if (is_interrupted_) break;
     }
     return code;
@@ -77,7 +77,7 @@ class Tasks {
 
   int run_one(std::uint32_t task) {
     const TaskRecord before = read_task(run_folder(), task, attempt(), true);
-    if (before.state == TaskState::done || has_no_next(before)) return 0;
+    if (before.state == TaskState::done || is_finished(before)) return 0;
     auto events = record::EventWriter::open(task_events(run_folder(), task));
     if (!events.ok()) return fail(task, nullptr, events.status());
     auto job = array_.job_of(task);
@@ -89,13 +89,13 @@ class Tasks {
     }
     job->array = {};
     job->after.clear();
-    const auto code = is_run_of_its_own(*job) ? run_as_run(task, *job, before, *events)
-                                              : run_as_process(task, *job, *events);
+    const auto code =
+        needs_own_run(*job) ? run_as_run(task, *job, before, *events) : run_as_process(task, *job, *events);
     return code.ok() ? *code : fail(task, &*events, code.status());
   }
 
-  // A chain's later link may begin although its task has come to an end, or is another attempt's by now.
-  bool has_no_next(const TaskRecord& before) const {
+  // A later link of a chain may start although its task has ended, or belongs to a newer attempt.
+  bool is_finished(const TaskRecord& before) const {
     if (link_ == 0) return false;
     const bool is_over = before.state == TaskState::failed || before.state == TaskState::stopped;
     return before.attempt > attempt() || (before.attempt == attempt() && is_over);
@@ -110,19 +110,20 @@ class Tasks {
   }
 
   Status begin(record::EventWriter& events, const std::string& run, const Path& resume) const {
-    return write_task_event(events, TaskStarted{.attempt = attempt(),
-                                                .host = record::this_process().host,
-                                                .scheduler_job = job_,
-                                                .run = run,
-                                                .link = link_,
-                                                .began_with = link_ > 0 ? mark_of(resume) : Mark()});
+    return write_task_event(
+        events, TaskStarted{.attempt = attempt(),
+                            .host = record::this_process().host,
+                            .scheduler_job = job_,
+                            .run = run,
+                            .link = link_,
+                            .started_from = link_ > 0 ? checkpoint_stamp(resume) : CheckpointStamp()});
   }
   Status end(record::EventWriter& events, record::Outcome outcome, int code, std::string reason,
-             bool goes_on = false) const {
-    return write_task_event(events, TaskEnded{attempt(), outcome, code, std::move(reason), goes_on});
+             bool will_continue = false) const {
+    return write_task_event(events, TaskEnded{attempt(), outcome, code, std::move(reason), will_continue});
   }
 
-  // Where a task's checkpoints are: a folder of its own.
+  // Each task has a separate folder of checkpoints.
   Path checkpoints_of(std::uint32_t task, const job::Job& job) const {
     return checkpoint::directory_of_run(job.checkpoint.directory,
                                         std::filesystem::absolute(run_folder().folder())) /
@@ -130,20 +131,20 @@ class Tasks {
   }
 
   Result<int> run_as_process(std::uint32_t task, const job::Job& job, record::EventWriter& events) {
-    RETURN_IF_ERROR(check_places(job));
+    STOKER_RETURN_IF_ERROR(check_paths(job));
     const double now = unix_seconds(RealClock().wall());
     rank::SingleOptions options;
     options.deadline = end_time_;
-    options.deadline_text = "the allocation's time is over";
+    options.deadline_text = "the allocation's time limit";
     if (const std::optional<Duration> time = link_ > 0 ? job.chain.time_per_link : job.resources.time) {
       const double own = now + Seconds(*time).count();
       if (!options.deadline || own < *options.deadline) options.deadline = own;
-      options.deadline_text = format("time {} is over ({})", duration_text(*time),
+      options.deadline_text = format("time limit {} ({})", duration_text(*time),
                                      link_ > 0 ? "chain.time_per_link" : "resources.time");
       options.notice = slurm::signal_before(job.checkpoint.before_end, time);
     }
     const Path checkpoints = checkpoints_of(task, job);
-    OK_OR_RETURN(resume, newest_checkpoint(checkpoints));
+    STOKER_ASSIGN_OR_RETURN(resume, newest_checkpoint(checkpoints));
     options.environment =
         run_environment(inherited_environment(job, current_environment()), {.job = job,
                                                                             .folder = run_folder(),
@@ -151,8 +152,8 @@ class Tasks {
                                                                             .checkpoints = checkpoints,
                                                                             .resume = resume,
                                                                             .deadline = options.deadline});
-    rank::unset_variable(options.environment, "STOKER_JOB");  // it is that of the first task
-    // What the task itself may submit is another array.
+    rank::unset_variable(options.environment, "STOKER_JOB");  // it is the job of the first task
+    // An array that the task submits is unrelated.
     for (const std::string_view name : {kArrayFromVariable, kArrayLinkVariable})
       rank::unset_variable(options.environment, std::string(name));
     rank::set_variable(options.environment, "STOKER_TASK", std::to_string(task));
@@ -161,15 +162,15 @@ class Tasks {
     options.log = task_log(run_folder(), task);
     options.cpus = static_cast<int>(job.resources.cpus_per_rank.value_or(0));
     options.grace = job.timeouts.grace;
-    RETURN_IF_ERROR(begin(events, "", resume));
-    OK_OR_RETURN(ending, rank::run_single(options));
+    STOKER_RETURN_IF_ERROR(begin(events, "", resume));
+    STOKER_ASSIGN_OR_RETURN(ending, rank::run_single(options));
     return conclude({task, job, events, ending}, [&] {
       const auto newest = newest_checkpoint(checkpoints, {.match = "", .settle = Duration::zero()});
       return newest.ok() ? *newest : Path();
     });
   }
 
-  // A world of several ranks, or a training: it has all that a run has, in tasks/.
+  // A task with several ranks, or a training, is a complete run in tasks/.
   Result<int> run_as_run(std::uint32_t task, const job::Job& job, const TaskRecord& before,
                          record::EventWriter& events) {
     Request own{.job = job};
@@ -178,29 +179,30 @@ class Tasks {
     own.typed = run_folder().description().typed;
     own.stoker = request_.stoker;
     own.is_link_of_task = link_ > 0;
-    OK_OR_RETURN(log, File::open_append(task_log(run_folder(), task)));
+    STOKER_ASSIGN_OR_RETURN(log, File::open_append(task_log(run_folder(), task)));
     own.out_fd = own.err_fd = log.fd();
     if (!before.run.empty()) {
       auto earlier = record::RunFolder::open(own.job.record.directory / before.run);
       if (earlier.ok()) own.resumed = std::move(*earlier);
     }
-    OK_OR_RETURN(prepared, prepare(own));
-    class Announcer final : public Observer {
+    STOKER_ASSIGN_OR_RETURN(prepared, prepare(own));
+    class TaskObserver final : public Observer {
      public:
-      using Tell = std::function<void(const std::string& id, const Path& resume)>;
-      explicit Announcer(Tell tell) : tell_(std::move(tell)) {}
-      void run_exists(const record::RunFolder& folder, const record::Attempt&,
-                      const ResumePoint& from) override {
-        tell_(folder.id(), from.step);
+      using Callback = std::function<void(const std::string& id, const Path& resume)>;
+      explicit TaskObserver(Callback callback) : callback_(std::move(callback)) {}
+      void on_run_created(const record::RunFolder& folder, const record::Attempt&,
+                          const ResumePoint& from) override {
+        callback_(folder.id(), from.step);
       }
 
      private:
-      Tell tell_;
+      Callback callback_;
     } announcer([&](const std::string& id, const Path& resume) { (void)begin(events, id, resume); });
-    OK_OR_RETURN(result, launch::run(own, prepared, announcer));
+    STOKER_ASSIGN_OR_RETURN(result, launch::run(own, prepared, announcer));
     const rank::Ending& ended = result.ending;
     const rank::SingleEnding ending{ended.outcome, ended.exit_code, ended.cause, ended.interrupted_by};
-    return conclude({task, job, events, ending}, [&] { return newest_by_its_looks(own, result.folder); });
+    return conclude({task, job, events, ending},
+                    [&] { return newest_checkpoint_shallow(own, result.folder); });
   }
 
   struct Ended {
@@ -213,20 +215,22 @@ class Tasks {
   Result<int> conclude(const Ended& it, const std::function<Path()>& newest) {
     const rank::SingleEnding& ending = it.ending;
     is_interrupted_ = ending.interrupted_by != 0;
-    // A task that Slurm will start again has not ended.
-    if (is_interrupted_ && !job_.empty() && stay_if_preempted(job_, scheduler_, Deadline::after(kPatience)))
+    // A task that Slurm will requeue has not ended.
+    if (is_interrupted_ && !job_.empty() &&
+        block_while_preempted(job_, scheduler_, Deadline::after(kSchedulerTimeout)))
       return ending.exit_code;
     std::string reason = ending.cause;
     if (link_ > 0 && ending.outcome != record::Outcome::done && !is_interrupted_) {
       const Verdict verdict = judge_link(it, newest());
-      if (verdict.goes_on) {
-        RETURN_IF_ERROR(end(it.events, record::Outcome::stopped, ending.exit_code, reason, true));
-        note_(format("task {}: link {} of {} ends here, the next goes on", it.task, link_, array_.links));
-        return 0;  // what comes next waits for a good end
+      if (verdict.will_continue) {
+        STOKER_RETURN_IF_ERROR(end(it.events, record::Outcome::stopped, ending.exit_code, reason, true));
+        note_(
+            format("task {}: link {} of {} ends here, the next one continues", it.task, link_, array_.links));
+        return 0;  // the next link depends on exit code 0
       }
       if (!verdict.why.empty()) reason += format("; {}", verdict.why);
     }
-    RETURN_IF_ERROR(end(it.events, ending.outcome, ending.exit_code, reason));
+    STOKER_RETURN_IF_ERROR(end(it.events, ending.outcome, ending.exit_code, reason));
     if (ending.outcome == record::Outcome::failed || (link_ > 0 && ending.outcome != record::Outcome::done))
       note_(format("task {}: {}", it.task, reason));
     withdraw_later_links();
@@ -239,30 +243,30 @@ class Tasks {
     const TaskRecord now = read_task(run_folder(), it.task, attempt(), true);
     history.push_back({.number = static_cast<int>(link_),
                        .cause = cause_of(ending.outcome, ending.exit_code, ending.cause),
-                       .began_with = now.began_with});
-    Verdict verdict = judge_next(it.job, history, mark_of(newest));
-    if (verdict.goes_on && link_ >= array_.links)
+                       .started_from = now.started_from});
+    Verdict verdict = judge_next(it.job, history, checkpoint_stamp(newest));
+    if (verdict.will_continue && link_ >= array_.links)
       verdict = Verdict::no(format("link {} of {} was the last (chain.links)", link_, array_.links));
     return verdict;
   }
 
-  // Best effort: what is not withdrawn finds nothing to do when it begins. Only where one array holds all
-  // jobs of a link is it certain which array is which link, also while others are still being submitted.
+  // Best effort: a link that is not cancelled finds nothing to do when it starts. The order of the arrays
+  // identifies the links only if one array holds all jobs of a link, also during a submission.
   void withdraw_later_links() {
     if (link_ == 0 || link_ >= array_.links || job_.empty()) return;
     const std::vector<std::string> jobs = record::derive_state(run_folder()).jobs;
     const bool is_whole = number_in("SLURM_ARRAY_TASK_COUNT") == array_.jobs() && jobs.size() <= array_.links;
-    if (!is_whole || jobs.size() < link_ || jobs[link_ - 1] != slurm::submitted_job(job_)) return;
+    if (!is_whole || jobs.size() < link_ || jobs[link_ - 1] != slurm::base_job_id(job_)) return;
     const std::int64_t index = number_in("SLURM_ARRAY_TASK_ID");
     for (std::size_t later = link_; later < jobs.size(); ++later)
-      (void)scheduler_.cancel(format("{}_{}", jobs[later], index), Deadline::after(kPatience));
+      (void)scheduler_.cancel(format("{}_{}", jobs[later], index), Deadline::after(kSchedulerTimeout));
   }
 
   const Request& request_;
-  const ArrayFile& array_;
+  const TaskArrayFile& array_;
   slurm::Scheduler& scheduler_;
   const std::function<void(const std::string&)>& note_;
-  const std::uint32_t link_;  // of the tasks' chains, from 1; 0: they are none
+  const std::uint32_t link_;  // of the tasks' chains, from 1; 0: no chains
   std::string job_;
   std::optional<double> end_time_;
   bool is_interrupted_ = false;
@@ -272,12 +276,12 @@ class Tasks {
 
 Result<int> run_tasks(const Request& request, slurm::Scheduler& scheduler,
                       const std::function<void(const std::string&)>& note) {
-  OK_OR_RETURN(array, read_array_file(*request.prepared));
+  STOKER_ASSIGN_OR_RETURN(array, read_array_file(*request.prepared));
   const std::int64_t index = number_in("SLURM_ARRAY_TASK_ID") + number_in(std::string(kArrayFromVariable));
   const std::vector<std::uint32_t> numbers = array.tasks_of(static_cast<std::uint32_t>(index));
   if (numbers.empty())
-    return invalid("job {} of an array of {}: there is none (SLURM_ARRAY_TASK_ID)", index, array.jobs());
-  const Status after = check_predecessors(request.job.after, Deadline::after(kPredecessorsWithin));
+    return invalid("job {} of an array of {}: no such job (SLURM_ARRAY_TASK_ID)", index, array.jobs());
+  const Status after = check_predecessors(request.job.after, Deadline::after(kPredecessorTimeout));
   if (!after.ok()) return after;
   return Tasks(request, array, scheduler, note).run(numbers);
 }

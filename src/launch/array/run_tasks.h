@@ -1,19 +1,19 @@
-// The tasks of one job of an array, one after the other, on the node that the job was given. Used by `stoker
-// run` on an attempt of an array. Main thread only.
+// Runs the tasks of one job of an array, one after the other, on the job's node. Used by `stoker run` on an
+// attempt of an array. Main thread only.
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include "base/status.h"
-#include "launch/run.h"
+#include "launch/start/run.h"
 #include "slurm/queue/scheduler.h"
+#include "stoker/status.h"
 
 namespace stoker::launch {
 
-/// Runs those tasks of `request.prepared` that this job has to run and that are not done yet; `note` is told
-/// what is worth a line in the job's own log. The exit code of the first task that fails, 0 when none does;
-/// an error when there is no array or no such job of it.
+/// Runs the unfinished tasks of this job in `request.prepared`. `note` receives lines for the job's log.
+/// Returns the exit code of the first task that fails, or 0. Fails when the array or this job of it does not
+/// exist.
 Result<int> run_tasks(const Request& request, slurm::Scheduler& scheduler,
                       const std::function<void(const std::string&)>& note);
 

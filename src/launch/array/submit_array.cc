@@ -1,12 +1,12 @@
-// An array gets into the queue so:
-//   1. every task is read as a job, and everything that can be refused is refused
-//   2. the run folder, attempts/<n>/ with array.json and the script, tasks/
-//   3. the event `submitting`
-//   4. sbatch, once; once more for each further piece of an array that is larger than the cluster's may be,
-//      and all that again for each further link where the tasks are chains
-//   5. the event `submitted` with each job's id; where a later one is refused, those before it are cancelled
-//      again, and then comes `submit_failed`
-// A crash between 3 and 5 leaves an open submission, as with a single job.
+// Protocol of an array submission:
+//   1. read every task as a job and refuse invalid ones
+//   2. create the run folder, attempts/<n>/ with array.json and the script, and tasks/
+//   3. write the event `submitting`
+//   4. call sbatch: once per chunk if the array exceeds the cluster's limit, and again for each link of
+//        chained tasks
+//   5. write the event `submitted` with each job's id; if a later chunk is refused, cancel the earlier ones
+//        and write `submit_failed`
+// A crash between 3 and 5 leaves an open submission, as for a single job.
 #include "launch/array/submit_array.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 #include <numeric>
 
 #include "base/file.h"
-#include "launch/array/array_state.h"
-#include "launch/new_run.h"
-#include "launch/take_attempt.h"
+#include "launch/start/claim_attempt.h"
+#include "launch/start/new_run.h"
+#include "launch/state/array_state.h"
 #include "record/run_events.h"
 #include "record/state.h"
 
@@ -26,47 +26,47 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Slurm's own defaults: MaxArraySize 1001 bounds the index, MaxJobCount 10 000 the whole queue.
+// Slurm's defaults: MaxArraySize 1001 bounds the index, MaxJobCount 10 000 the whole queue.
 constexpr std::uint32_t kUsualArray = 1000;
-constexpr std::uint32_t kMostJobs = 10'000;
-// What is shorter costs the scheduler more than it computes.
+constexpr std::uint32_t kMaxJobs = 10'000;
+// A shorter job costs the scheduler more than it computes.
 constexpr Duration kShort = 5min;
 constexpr Duration kGoodLength = 15min;
-// Without a cap so many jobs are thought to run side by side.
+// The number of concurrent jobs to assume without a cap.
 constexpr std::size_t kUsualWidth = 64;
-// What asking for the end of one job may take.
-constexpr Duration kWithdrawing = 10s;
+// Time limit for one scancel.
+constexpr Duration kCancelTimeout = 10s;
 
-std::uint32_t cap_of(const Request& request, std::uint32_t jobs) {
+std::uint32_t array_cap(const Request& request, std::uint32_t jobs) {
   const std::uint32_t cap = request.job.array.at_once.value_or(0);
   return cap < jobs ? cap : 0;
 }
 
 // Jobs `from` + 1 to `from` + `count`.
-struct Piece {
+struct ArrayChunk {
   std::uint32_t from = 0;
   std::uint32_t count = 0;
 };
 
-std::vector<Piece> pieces_of(std::uint32_t jobs, std::uint32_t largest) {
-  std::vector<Piece> pieces;
+std::vector<ArrayChunk> split_array(std::uint32_t jobs, std::uint32_t largest) {
+  std::vector<ArrayChunk> chunks;
   for (std::uint32_t from = 0; from < jobs; from += largest)
-    pieces.push_back({from, std::min(largest, jobs - from)});
-  return pieces;
+    chunks.push_back({from, std::min(largest, jobs - from)});
+  return chunks;
 }
 
-JobOrder order_of_piece(const Request& request, const ArrayFile& array, const Piece& piece,
-                        const std::string& dependency, std::uint32_t link = 1) {
-  const std::uint32_t cap = cap_of(request, array.jobs());
-  return {.array = format("1-{}{}", piece.count, cap > 0 ? format("%{}", cap) : ""),
+JobOrder chunk_order(const Request& request, const TaskArrayFile& array, const ArrayChunk& chunk,
+                     const std::string& dependency, std::uint32_t link = 1) {
+  const std::uint32_t cap = array_cap(request, array.jobs());
+  return {.array = format("1-{}{}", chunk.count, cap > 0 ? format("%{}", cap) : ""),
           .dependency = dependency,
           .bundle = array.bundle,
-          .from = piece.from,
+          .from = chunk.from,
           .link = link};
 }
 
-Path script_path(const record::Attempt& attempt, std::size_t piece) {
-  return piece == 0 ? attempt.batch_script() : attempt.folder() / format("job-{}.sbatch", piece + 1);
+Path script_path(const record::Attempt& attempt, std::size_t chunk) {
+  return chunk == 0 ? attempt.batch_script() : attempt.folder() / format("job-{}.sbatch", chunk + 1);
 }
 
 bool is_too_large(const Status& refused) {
@@ -74,64 +74,64 @@ bool is_too_large(const Status& refused) {
          refused.message().find("Invalid job array specification") != std::string::npos;
 }
 
-// What one submission of an array works with.
-struct Work {
+// Context of one submission of an array.
+struct ArraySubmitContext {
   const Request& request;
-  const ArrayFile& array;
+  const TaskArrayFile& array;
   const record::RunFolder& folder;
   const record::Attempt& attempt;
   slurm::Scheduler& scheduler;
   Deadline deadline;
 };
 
-Result<std::string> submit_piece(const Work& work, const JobOrder& order, std::size_t number) {
-  OK_OR_RETURN(script, batch_script(work.request, work.attempt, work.folder.id(), order));
+Result<std::string> submit_chunk(const ArraySubmitContext& work, const JobOrder& order, std::size_t number) {
+  STOKER_ASSIGN_OR_RETURN(script, batch_script(work.request, work.attempt, work.folder.id(), order));
   const Path path = script_path(work.attempt, number);
-  RETURN_IF_ERROR(write_file(path, script));
+  STOKER_RETURN_IF_ERROR(write_file(path, script));
   auto job = work.scheduler.submit(std::filesystem::absolute(path), work.deadline);
   const Code code = job.status().code();
   if (code == Code::timeout || code == Code::corrupt) {
     return std::move(job).error().with_context(
-        format("run {}: whether it is in the queue is not known", work.folder.id()));
+        format("run {}: unknown whether it is in the queue", work.folder.id()));
   }
   return job;
 }
 
-// Pieces under one cap come one after the other: two at a time would be twice as many. Without one a task's
-// next link waits for that task's last alone.
-std::string dependency_of_piece(const Work& work, const std::string& predecessors, std::size_t pieces,
-                                const std::vector<std::string>& jobs) {
-  if (cap_of(work.request, work.array.jobs()) > 0 && !jobs.empty())
+// Chunks under one cap run one after the other: two at a time would double the cap. Without a cap, the next
+// link of a task depends only on the previous link of that task.
+std::string chunk_dependency(const ArraySubmitContext& work, const std::string& predecessors,
+                             std::size_t chunks, const std::vector<std::string>& jobs) {
+  if (array_cap(work.request, work.array.jobs()) > 0 && !jobs.empty())
     return format("{}{}afterany:{}", predecessors, predecessors.empty() ? "" : ",", jobs.back());
-  return jobs.size() < pieces ? predecessors : format("aftercorr:{}", jobs[jobs.size() - pieces]);
+  return jobs.size() < chunks ? predecessors : format("aftercorr:{}", jobs[jobs.size() - chunks]);
 }
 
-// sbatch may have been heard, and its answer not: what is in the queue then is not known.
+// sbatch may have succeeded although its answer was lost: then the queue is unknown.
 bool is_known(const Status& refused) {
   return refused.code() != Code::timeout && refused.code() != Code::corrupt;
 }
 
-// Those of the jobs that could not be cancelled. The last one goes first: it may wait for the end of those
-// before it.
-std::vector<std::string> withdraw(const std::vector<std::string>& jobs, slurm::Scheduler& scheduler) {
+// Returns the jobs that could not be cancelled. Cancels the last one first, because it may depend on the
+// earlier ones.
+std::vector<std::string> cancel_submitted(const std::vector<std::string>& jobs, slurm::Scheduler& scheduler) {
   std::vector<std::string> left;
   for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
-    const Status gone = scheduler.cancel(*job, Deadline::after(kWithdrawing));
+    const Status gone = scheduler.cancel(*job, Deadline::after(kCancelTimeout));
     if (!gone.ok() && gone.code() != Code::not_found) left.insert(left.begin(), *job);
   }
   return left;
 }
 
-// Queues piece after piece; `jobs` has those that were taken, also where one was refused.
-Status submit_pieces(const Work& work, std::uint32_t largest, const std::string& dependency,
+// Submits the chunks. `jobs` receives the accepted ones, also after a refusal.
+Status submit_chunks(const ArraySubmitContext& work, std::uint32_t largest, const std::string& dependency,
                      record::EventWriter& events, std::vector<std::string>* jobs) {
-  const std::vector<Piece> pieces = pieces_of(work.array.jobs(), largest);
-  const std::size_t all = pieces.size() * std::max(1U, work.array.links);
+  const std::vector<ArrayChunk> chunks = split_array(work.array.jobs(), largest);
+  const std::size_t all = chunks.size() * std::max(1U, work.array.links);
   for (std::size_t i = 0; i < all; ++i) {
-    const std::string own = dependency_of_piece(work, dependency, pieces.size(), *jobs);
-    const auto link = static_cast<std::uint32_t>(i / pieces.size()) + 1;
+    const std::string own = chunk_dependency(work, dependency, chunks.size(), *jobs);
+    const auto link = static_cast<std::uint32_t>(i / chunks.size()) + 1;
     auto job =
-        submit_piece(work, order_of_piece(work.request, work.array, pieces[i % pieces.size()], own, link), i);
+        submit_chunk(work, chunk_order(work.request, work.array, chunks[i % chunks.size()], own, link), i);
     if (!job.ok() && jobs->empty()) return std::move(job).error();
     if (!job.ok()) {
       const std::string where = is_known(job.error()) ? format("array {} of {}", i + 1, all)
@@ -141,43 +141,43 @@ Status submit_pieces(const Work& work, std::uint32_t largest, const std::string&
     jobs->push_back(*job);
     const record::Submitted taken{
         .scheduler_job = *job, .links = static_cast<int>(work.array.links), .after = work.request.job.after};
-    RETURN_IF_ERROR(write_event(events, taken).with_context(format("job {} is not recorded", *job)));
+    STOKER_RETURN_IF_ERROR(write_event(events, taken).with_context(format("job {} is not recorded", *job)));
   }
   return {};
 }
 
-Status submit_all(const Work& work, const std::string& dependency, record::EventWriter& events,
+Status submit_all(const ArraySubmitContext& work, const std::string& dependency, record::EventWriter& events,
                   std::vector<std::string>* jobs) {
   const auto ask = [&]() -> Result<std::uint32_t> {
-    OK_OR_RETURN(largest, work.scheduler.largest_array(work.deadline));
-    if (largest < 1) return invalid("array.over: this cluster takes no arrays (MaxArraySize)");
-    return static_cast<std::uint32_t>(std::min<std::int64_t>(largest, kMostJobs));
+    STOKER_ASSIGN_OR_RETURN(largest, work.scheduler.max_array_tasks(work.deadline));
+    if (largest < 1) return invalid("array.over: this cluster allows no job arrays (MaxArraySize)");
+    return static_cast<std::uint32_t>(std::min<std::int64_t>(largest, kMaxJobs));
   };
   if (work.array.jobs() <= kUsualArray) {
-    Status status = submit_pieces(work, kUsualArray, dependency, events, jobs);
+    Status status = submit_chunks(work, kUsualArray, dependency, events, jobs);
     if (status.ok() || !jobs->empty() || !is_too_large(status)) return status;
   }
-  OK_OR_RETURN(largest, ask());
-  return submit_pieces(work, largest, dependency, events, jobs);
+  STOKER_ASSIGN_OR_RETURN(largest, ask());
+  return submit_chunks(work, largest, dependency, events, jobs);
 }
 
-// The end of a submission that was refused: a part of an array is none, and `resume` submits all of it again.
-Status give_up(const Work& work, const std::vector<std::string>& jobs, const Status& refused,
-               record::EventWriter& events) {
+// Ends a refused submission: a partial array is not useful, and `resume` submits all of it again.
+Status abandon_submission(const ArraySubmitContext& work, const std::vector<std::string>& jobs,
+                          const Status& refused, record::EventWriter& events) {
   if (!is_known(refused)) return refused;
-  const std::vector<std::string> left = withdraw(jobs, work.scheduler);
+  const std::vector<std::string> left = cancel_submitted(jobs, work.scheduler);
   std::string reason(refused.message());
   if (!left.empty()) {
-    reason += format("; taken before, in the queue and not to be cancelled: job {}", join(left, ", "));
+    reason += format("; earlier jobs still queued, because scancel failed: job {}", join(left, ", "));
   } else if (!jobs.empty()) {
-    reason += format("; taken before and cancelled again: job {}", join(jobs, ", "));
+    reason += format("; earlier jobs cancelled: job {}", join(jobs, ", "));
   }
   (void)write_event(events,
                     record::SubmitFailed{.reason = reason, .is_withdrawn = !jobs.empty() && left.empty()});
-  Status told(refused.code(), reason);
+  Status error(refused.code(), reason);
   const std::string cure =
       left.empty() ? std::string(refused.cure()) : format("stoker cancel {}", work.folder.id());
-  return cure.empty() ? told : std::move(told).cure("{}", cure);
+  return cure.empty() ? error : std::move(error).cure("{}", cure);
 }
 
 std::vector<std::string> settings_for_stoker(const std::vector<std::string>& environment) {
@@ -187,54 +187,52 @@ std::vector<std::string> settings_for_stoker(const std::vector<std::string>& env
   return kept;
 }
 
-Status check_flood(const ArrayFile& array, const std::string& table) {
+Status check_job_count(const TaskArrayFile& array, const std::string& table) {
   const std::uint64_t jobs = std::uint64_t{array.jobs()} * std::max(1U, array.links);
-  if (jobs <= kMostJobs) return {};
+  if (jobs <= kMaxJobs) return {};
   if (array.links > 1) {
-    return invalid(
-               "{}: {} tasks in {} links are {} jobs, and a queue holds {} of all users together "
-               "(MaxJobCount)",
-               table, array.chosen.size(), array.links, jobs, kMostJobs)
-        .cure("--set chain.links={}", std::max(1U, kMostJobs / array.jobs()));
+    return invalid("{}: {} tasks in {} links need {} jobs, but the queue of all users holds {} (MaxJobCount)",
+                   table, array.chosen.size(), array.links, jobs, kMaxJobs)
+        .cure("--set chain.links={}", std::max(1U, kMaxJobs / array.jobs()));
   }
-  const std::size_t fitting = (array.chosen.size() + kMostJobs - 1) / kMostJobs;
-  return invalid("{}: {} tasks are {} jobs, and a queue holds {} of all users together (MaxJobCount)", table,
-                 array.chosen.size(), array.jobs(), kMostJobs)
+  const std::size_t fitting = (array.chosen.size() + kMaxJobs - 1) / kMaxJobs;
+  return invalid("{}: {} tasks need {} jobs, but the queue of all users holds {} (MaxJobCount)", table,
+                 array.chosen.size(), array.jobs(), kMaxJobs)
       .cure("--set array.bundle={}", std::max<std::size_t>(fitting, 2) * 2);
 }
 
 }  // namespace
 
-bool is_run_of_its_own(const job::Job& job) {
+bool needs_own_run(const job::Job& job) {
   const job::Environment& environment = job.environment;
   const bool is_bare = environment.modules.empty() && !environment.conda && !environment.container &&
                        !(environment.venv && !folder_exists(*environment.venv));
   return job.train || job.resources.world_size() > 1 || job.launcher == job::Launcher::torchrun || !is_bare ||
-         job.stage.is_wanted();
+         job.stage.is_enabled();
 }
 
 Bundle choose_bundle(const job::Job& job, std::size_t tasks) {
   if (job.array.bundle) return {*job.array.bundle, ""};
   const bool is_short = job.resources.time && *job.resources.time < kShort;
-  if (!is_short || job.chain.is_on() || is_run_of_its_own(job)) return {};
+  if (!is_short || job.chain.is_enabled() || needs_own_run(job)) return {};
   const auto wanted =
       static_cast<std::size_t>((kGoodLength + *job.resources.time - 1ns) / *job.resources.time);
-  // Never so many that fewer run side by side than may.
+  // Keeps enough jobs to run as many tasks side by side as allowed.
   const std::size_t width = job.array.at_once ? *job.array.at_once : kUsualWidth;
   const std::size_t size = std::min(wanted, tasks / std::max<std::size_t>(width, 1));
   if (size < 2) return {};
   return {static_cast<std::uint32_t>(size),
-          format("{} is short for a job of its own", duration_text(*job.resources.time))};
+          format("{} is short for a separate job", duration_text(*job.resources.time))};
 }
 
-Result<ArrayFile> make_array(const Request& request) {
+Result<TaskArrayFile> make_array(const Request& request) {
   const job::Job& job = request.job;
-  OK_OR_RETURN(table, job::read_tasks(*job.array.over));
-  OK_OR_RETURN(text, read_file(request.job_file));
-  ArrayFile array;
+  STOKER_ASSIGN_OR_RETURN(table, job::read_tasks(*job.array.over));
+  STOKER_ASSIGN_OR_RETURN(text, read_file(request.job_file));
+  TaskArrayFile array;
   array.job_file = printable(request.job_file);
   array.text = std::move(text);
-  array.folder = folder_of_job_file(request).parent_path();
+  array.folder = job_file_directory(request).parent_path();
   array.options = request.load;
   array.options.environment = settings_for_stoker(request.load.environment);
   if (array.options.current_directory.empty())
@@ -243,12 +241,12 @@ Result<ArrayFile> make_array(const Request& request) {
   array.chosen.resize(array.tasks.size());
   std::iota(array.chosen.begin(), array.chosen.end(), 1U);
   array.bundle = choose_bundle(job, array.tasks.size()).size;
-  if (array.bundle > 1 && is_run_of_its_own(job)) {
-    return invalid("array.bundle: {}, but tasks of `train` or of several ranks share no job ({})",
+  if (array.bundle > 1 && needs_own_run(job)) {
+    return invalid("array.bundle: {}, but tasks of `train` or of several ranks cannot share a job ({})",
                    array.bundle, job.origins.where("array.bundle"));
   }
   array.links = static_cast<std::uint32_t>(links_of(request).count);
-  RETURN_IF_ERROR(check_flood(array, table.name));
+  STOKER_RETURN_IF_ERROR(check_job_count(array, table.name));
   for (std::uint32_t task = 1; task <= array.tasks.size(); ++task) {
     const auto each = array.job_of(task);
     if (!each.ok()) return Status(each.status()).with_context(table.name);
@@ -257,61 +255,62 @@ Result<ArrayFile> make_array(const Request& request) {
 }
 
 Result<std::string> array_script(const Request& request, const record::Attempt& attempt,
-                                 const std::string& run_id, const ArrayFile& array) {
-  OK_OR_RETURN(waits_for,
-               find_predecessors(request.job, folder_of_job_file(request), nullptr, Deadline::never()));
-  const Piece first{0, std::min(array.jobs(), kUsualArray)};
+                                 const std::string& run_id, const TaskArrayFile& array) {
+  STOKER_ASSIGN_OR_RETURN(
+      predecessors, find_predecessors(request.job, job_file_directory(request), nullptr, Deadline::never()));
+  const ArrayChunk first{0, std::min(array.jobs(), kUsualArray)};
   return batch_script(request, attempt, run_id,
-                      order_of_piece(request, array, first, dependency_of(waits_for)));
+                      chunk_order(request, array, first, dependency_of(predecessors)));
 }
 
-Result<ArraySubmission> submit_array(const Request& asked, const ArrayFile& array,
+Result<ArraySubmission> submit_array(const Request& asked, const TaskArrayFile& array,
                                      slurm::Scheduler& scheduler, Deadline deadline) {
-  RETURN_IF_ERROR(check_submission(asked));
-  OK_OR_RETURN(command, rank_command(asked.job, asked.stoker));
-  OK_OR_RETURN(waits_for, find_predecessors(asked.job, folder_of_job_file(asked), &scheduler, deadline));
+  STOKER_RETURN_IF_ERROR(check_submission(asked));
+  STOKER_ASSIGN_OR_RETURN(command, rank_command(asked.job, asked.stoker));
+  STOKER_ASSIGN_OR_RETURN(predecessors,
+                          find_predecessors(asked.job, job_file_directory(asked), &scheduler, deadline));
   Request request = asked;
-  request.job.after = folders_of(waits_for);
+  request.job.after = folders_of(predecessors);
   job::Job kept = request.job;
-  kept.array = {};  // array.json has it all
+  kept.array = {};  // array.json has the whole array
   const std::string yaml = to_yaml(kept);
   auto made = request.resumed
                   ? Result<record::RunFolder>(*request.resumed)
                   : make_run_folder(request, {.command = command, .hosts = {}, .scheduler_job = ""}, yaml);
   if (!made.ok()) return std::move(made).error();
-  OK_OR_RETURN(attempt, take_attempt(request, *made, "", yaml));
-  RETURN_IF_ERROR(write_array_file(attempt, array));
-  RETURN_IF_ERROR(make_directories(tasks_folder(*made)));
-  OK_OR_RETURN(events, record::EventWriter::open(attempt.submit_events()));
-  RETURN_IF_ERROR(
+  STOKER_ASSIGN_OR_RETURN(attempt, claim_attempt(request, *made, "", yaml));
+  STOKER_RETURN_IF_ERROR(write_array_file(attempt, array));
+  STOKER_RETURN_IF_ERROR(make_directories(tasks_folder(*made)));
+  STOKER_ASSIGN_OR_RETURN(events, record::EventWriter::open(attempt.submit_events()));
+  STOKER_RETURN_IF_ERROR(
       write_event(events, record::Submitting{.host = record::this_process().host,
                                              .comment = comment_of(made->id(), attempt.number())}));
-  // After this point jobs may exist.
-  const Work work{request, array, *made, attempt, scheduler, deadline};
+  // From here on, jobs may exist.
+  const ArraySubmitContext work{request, array, *made, attempt, scheduler, deadline};
   std::vector<std::string> jobs;
-  const Status status = submit_all(work, dependency_of(waits_for), events, &jobs);
-  if (!status.ok()) return give_up(work, jobs, with_key(status, request.job), events);
-  return ArraySubmission{*std::move(made), attempt, std::move(jobs), std::move(waits_for)};
+  const Status status = submit_all(work, dependency_of(predecessors), events, &jobs);
+  if (!status.ok()) return abandon_submission(work, jobs, with_key(status, request.job), events);
+  return ArraySubmission{*std::move(made), attempt, std::move(jobs), std::move(predecessors)};
 }
 
 Result<ArrayResumption> resume_array(const record::RunFolder& folder, const RunLife& life,
                                      const std::vector<std::string>& settings) {
-  // The same refusals as for any run.
-  OK_OR_RETURN(request, resume_request(folder, life, {}));
-  OK_OR_RETURN(attempt, folder.last_attempt());
-  OK_OR_RETURN(array, read_array_file(attempt));
-  const ArrayState state = look_at_tasks(folder, attempt, array);
-  if (state.not_done.empty()) return invalid("run {}: all its {} tasks are done", folder.id(), state.tasks);
+  // The same checks as for any run.
+  STOKER_ASSIGN_OR_RETURN(request, resume_request(folder, life, {}));
+  STOKER_ASSIGN_OR_RETURN(attempt, folder.last_attempt());
+  STOKER_ASSIGN_OR_RETURN(array, read_array_file(attempt));
+  const ArrayState state = read_array_state(folder, attempt, array);
+  if (state.not_done.empty()) return invalid("run {}: all {} tasks are done", folder.id(), state.tasks);
   array.chosen = state.not_done;
   array.options.set.insert(array.options.set.end(), settings.begin(), settings.end());
-  OK_OR_RETURN(first, array.job_of(array.chosen.front()));
+  STOKER_ASSIGN_OR_RETURN(first, array.job_of(array.chosen.front()));
   first.record.directory = request.job.record.directory;
   first.name = request.job.name;
   first.after = request.job.after;
   request.job = std::move(first);
   array.bundle = choose_bundle(request.job, array.chosen.size()).size;
   array.links = static_cast<std::uint32_t>(links_of(request).count);
-  RETURN_IF_ERROR(check_flood(array, format("run {}", folder.id())));
+  STOKER_RETURN_IF_ERROR(check_job_count(array, format("run {}", folder.id())));
   return ArrayResumption{std::move(request), std::move(array)};
 }
 

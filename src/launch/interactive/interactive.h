@@ -1,5 +1,5 @@
-// An allocation to work in by hand, with the resources and the environment that a job file asks for, and what
-// was typed there as a job file again. Used by `stoker shell` and `stoker jupyter`. Functions without state.
+// Interactive allocations with the resources and the environment of a job file, and the recording of their
+// commands as a job file. Used by `stoker shell` and `stoker jupyter`. Functions without state.
 #pragma once
 
 #include <string>
@@ -7,34 +7,34 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
-#include "base/time.h"
 #include "job/job.h"
-#include "launch/run.h"
+#include "launch/start/run.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::launch {
 
-/// Whether what is started on the node has the terminal.
-enum class Terminal { passed_on, none };
+/// Whether the command on the node has the terminal.
+enum class Terminal { forwarded, none };
 
-/// salloc with the options that the batch script of `request` would have, then srun, which starts `command`
-/// on the allocation's first node. What that takes is shared: runs started from it get all.
+/// salloc with the options of `request`'s batch script, then srun, which starts `command` on the first node.
+/// srun shares its resources, so runs started inside can use all of them.
 Result<std::vector<std::string>> salloc_arguments(const Request& request,
                                                   const std::vector<std::string>& command,
-                                                  Terminal terminal = Terminal::passed_on);
+                                                  Terminal terminal = Terminal::forwarded);
 
-/// What salloc is started with, and so everything in the allocation: `base` with the job's modules, conda
-/// environment, virtual environment and variables, without variables that would win over the job file.
+/// The environment for salloc and the whole allocation: `base` with the job's modules, conda environment,
+/// virtual environment and variables. Excludes variables that would override the job file.
 Result<Environment> interactive_environment(const job::Job& job, Environment base, Deadline deadline);
 
-/// What bash reads first to work as always and to note in `notes` every command line and its exit code.
-std::string recording_rc(const Path& notes);
+/// A bashrc that reads the user's own one and appends every command line and its exit code to `notes`.
+std::string recording_bashrc(const Path& notes);
 
-/// The command lines in such notes that came to a good end, in order; those that only look or leave (ls, pwd,
-/// exit, history) are no part of the work.
-std::vector<std::string> lines_that_worked(std::string_view notes);
+/// The successful command lines in `notes`, in order, without commands that only inspect or exit (ls, pwd,
+/// exit, history).
+std::vector<std::string> successful_lines(std::string_view notes);
 
-/// `job` with these lines as what it runs, one after the other, the first failure ending it.
+/// `job` with these lines as its command. The first failure ends it.
 job::Job job_of_lines(job::Job job, const std::vector<std::string>& lines);
 
 }  // namespace stoker::launch

@@ -14,7 +14,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(Interactive, an_allocation_asks_for_what_the_job_would) {
-  const Sandbox box;
+  const LaunchSandbox box;
   const Request request = box.request(
       "resources: {nodes: 2, time: 1h}\nslurm: {account: def-lab, extra: ['-C \"a b\"', '--exclusive']}\n");
   const auto words = salloc_arguments(request, {"bash"});
@@ -29,15 +29,15 @@ TEST(Interactive, an_allocation_asks_for_what_the_job_would) {
 
 TEST(Interactive, what_worked_is_kept_and_what_only_looked_is_not) {
   using namespace std::string_literals;
-  EXPECT_THAT(lines_that_worked(
+  EXPECT_THAT(successful_lines(
                   "0 module load python\0001 trainer train.py\0000 python train.py\0000 ls -l\0000 exit\0"s),
               ElementsAre("module load python", "python train.py"));
-  EXPECT_THAT(lines_that_worked(""), IsEmpty());
-  EXPECT_THAT(lines_that_worked("rubbish"), IsEmpty());
+  EXPECT_THAT(successful_lines(""), IsEmpty());
+  EXPECT_THAT(successful_lines("rubbish"), IsEmpty());
 }
 
 TEST(Interactive, what_was_typed_becomes_a_job_that_reads_back) {
-  const Sandbox box;
+  const LaunchSandbox box;
   const job::Job job = job_of_lines(box.request().job, {"cd \"a b\"", "python 'x.py'"});
   EXPECT_THAT(job.command->arguments, ElementsAre("/bin/sh", "-c", "set -e\ncd \"a b\"\npython 'x.py'"));
   TempDirectory folder;

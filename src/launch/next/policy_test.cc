@@ -12,10 +12,10 @@ job::Job with(job::RestartOptions restart, bool is_chain = false) {
   return job;
 }
 
-const Mark kFirst{"/c/step-100", 100};
-const Mark kSecond{"/c/step-200", 200};
+const CheckpointStamp kFirst{"/c/step-100", 100};
+const CheckpointStamp kSecond{"/c/step-200", 200};
 
-std::vector<PastAttempt> ends(std::initializer_list<std::pair<Cause, Mark>> attempts) {
+std::vector<PastAttempt> ends(std::initializer_list<std::pair<Cause, CheckpointStamp>> attempts) {
   std::vector<PastAttempt> history;
   for (const auto& [cause, mark] : attempts)
     history.push_back({static_cast<int>(history.size()) + 1, cause, mark});
@@ -25,11 +25,11 @@ std::vector<PastAttempt> ends(std::initializer_list<std::pair<Cause, Mark>> atte
 constexpr job::RestartOptions kSome{
     .preempted = 2, .node_failed = 1, .timeout = 0, .failed = 0, .out_of_memory = 0, .without_progress = 2};
 
-TEST(Policy, each_cause_has_a_limit_of_its_own) {
+TEST(Policy, each_cause_has_a_separate_limit) {
   const job::Job job = with(kSome);
-  EXPECT_TRUE(judge_next(job, ends({{Cause::preempted, {}}}), {}).goes_on);
-  EXPECT_TRUE(judge_next(job, ends({{Cause::preempted, {}}, {Cause::node_failed, {}}}), {}).goes_on);
-  EXPECT_TRUE(judge_next(job, ends({{Cause::preempted, {}}, {Cause::preempted, {}}}), {}).goes_on);
+  EXPECT_TRUE(judge_next(job, ends({{Cause::preempted, {}}}), {}).will_continue);
+  EXPECT_TRUE(judge_next(job, ends({{Cause::preempted, {}}, {Cause::node_failed, {}}}), {}).will_continue);
+  EXPECT_TRUE(judge_next(job, ends({{Cause::preempted, {}}, {Cause::preempted, {}}}), {}).will_continue);
   const auto often = ends({{Cause::preempted, {}}, {Cause::preempted, {}}, {Cause::preempted, {}}});
   EXPECT_EQ(judge_next(job, often, {}).why, "preempted 3 times (restart.preempted: 2)");
   EXPECT_EQ(judge_next(job, ends({{Cause::failed, {}}}), {}).why, "failed (restart.failed: 0)");
@@ -39,16 +39,16 @@ TEST(Policy, each_cause_has_a_limit_of_its_own) {
             "stopped after a checkpoint (restart.timeout: 0)");
 }
 
-TEST(Policy, in_a_chain_the_end_of_a_links_time_is_no_end) {
+TEST(Policy, time_limit_of_a_link_does_not_end_a_chain) {
   const job::Job job = with(kSome, true);
-  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, {}}}), kFirst).goes_on);
-  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, {}}, {Cause::timeout, kFirst}}), kSecond).goes_on);
-  EXPECT_FALSE(judge_next(job, ends({{Cause::failed, {}}}), kFirst).goes_on);
+  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, {}}}), kFirst).will_continue);
+  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, {}}, {Cause::timeout, kFirst}}), kSecond).will_continue);
+  EXPECT_FALSE(judge_next(job, ends({{Cause::failed, {}}}), kFirst).will_continue);
 }
 
-TEST(Policy, two_attempts_in_a_row_without_a_newer_checkpoint_are_enough) {
+TEST(Policy, stops_after_two_attempts_without_a_newer_checkpoint) {
   const job::Job job = with(kSome, true);
-  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, {}}}), {}).goes_on);
+  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, {}}}), {}).will_continue);
   EXPECT_EQ(judge_next(job, ends({{Cause::stopped, {}}, {Cause::timeout, {}}}), {}).why,
             "2 attempts in a row without progress: no checkpoint yet (restart.without_progress: 2)");
   EXPECT_EQ(
@@ -56,22 +56,23 @@ TEST(Policy, two_attempts_in_a_row_without_a_newer_checkpoint_are_enough) {
                  kFirst)
           .why,
       "2 attempts in a row without progress: no checkpoint after step-100 (restart.without_progress: 2)");
-  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, {}}, {Cause::timeout, kFirst}}), kFirst).goes_on);
-  // The same name, written anew.
-  const Mark again{kFirst.path, kFirst.written + 5};
-  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, kFirst}, {Cause::stopped, kFirst}}), again).goes_on);
+  EXPECT_TRUE(judge_next(job, ends({{Cause::stopped, {}}, {Cause::timeout, kFirst}}), kFirst).will_continue);
+  // The same name, rewritten.
+  const CheckpointStamp again{kFirst.path, kFirst.written + 5};
+  EXPECT_TRUE(
+      judge_next(job, ends({{Cause::stopped, kFirst}, {Cause::stopped, kFirst}}), again).will_continue);
 }
 
-TEST(Policy, what_ends_an_attempt_from_outside_is_no_want_of_progress) {
+TEST(Policy, external_endings_do_not_count_as_no_progress) {
   const job::Job job = with(kSome, true);
-  EXPECT_TRUE(judge_next(job, ends({{Cause::preempted, {}}, {Cause::preempted, {}}}), {}).goes_on);
+  EXPECT_TRUE(judge_next(job, ends({{Cause::preempted, {}}, {Cause::preempted, {}}}), {}).will_continue);
   EXPECT_FALSE(judge_next(job, ends({{Cause::timeout, {}}, {Cause::preempted, {}}, {Cause::timeout, {}}}), {})
-                   .goes_on);
+                   .will_continue);
   EXPECT_TRUE(judge_next(job, ends({{Cause::requeued, {}}, {Cause::requeued, {}}, {Cause::requeued, {}}}), {})
-                  .goes_on);
+                  .will_continue);
 }
 
-TEST(Policy, what_is_done_or_cancelled_never_goes_on) {
+TEST(Policy, done_and_cancelled_runs_never_restart) {
   const job::Job job = with({.preempted = 9,
                              .node_failed = 9,
                              .timeout = 9,
@@ -79,9 +80,9 @@ TEST(Policy, what_is_done_or_cancelled_never_goes_on) {
                              .out_of_memory = 9,
                              .without_progress = 9},
                             true);
-  EXPECT_FALSE(judge_next(job, ends({{Cause::done, {}}}), kFirst).goes_on);
+  EXPECT_FALSE(judge_next(job, ends({{Cause::done, {}}}), kFirst).will_continue);
   EXPECT_EQ(judge_next(job, ends({{Cause::cancelled, {}}}), kFirst).why, "was cancelled");
-  EXPECT_TRUE(judge_next(job, {}, {}).goes_on);
+  EXPECT_TRUE(judge_next(job, {}, {}).will_continue);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The login node's end of `stoker jupyter`: an allocation in which `stoker notebook` runs a server, as long
-// as somebody holds on to it. Main thread only.
+// The login node's side of `stoker jupyter`: an allocation in which `stoker notebook` runs a server, until
+// this process ends it. Main thread only.
 #pragma once
 
 #include <functional>
@@ -8,54 +8,53 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
-#include "launch/run.h"
+#include "launch/start/run.h"
+#include "stoker/status.h"
 
 namespace stoker::launch {
 
-/// Where a server is, as the node says.
-struct NotebookPlace {
+/// The address of a server, as the node reported it.
+struct NotebookEndpoint {
   std::string program;  ///< "jupyter-lab"
   std::string host;
-  std::string address;  ///< numeric, on which it listens
+  std::string address;  ///< numeric, where it listens
   int port = 0;
   std::string token;
   std::string job;  ///< Slurm's id
 
-  /// What to open, with a tunnel from `local_port` of one's own machine.
+  /// The URL to open, through a tunnel from `local_port` of the user's machine.
   std::string url(int local_port) const;
 };
-/// The line by which the node tells it, and back: nothing for any other line.
-std::string to_line(const NotebookPlace& place);
-std::optional<NotebookPlace> parse_place_line(std::string_view line);
+/// Writes and parses the line in which the node reports it. Parsing returns nothing for any other line.
+std::string to_line(const NotebookEndpoint& place);
+std::optional<NotebookEndpoint> parse_endpoint_line(std::string_view line);
 
-/// What a person types on his own machine to reach it through `login` ("ada@login1.cluster").
-std::string tunnel_command(const NotebookPlace& place, int local_port, const std::string& login);
+/// The command for the user's machine to reach it through `login` ("ada@login1.cluster").
+std::string tunnel_command(const NotebookEndpoint& place, int local_port, const std::string& login);
 
-/// This machine's name as it is set, with its domain where that is part of it. Asks no DNS.
+/// The host name of this machine, with its domain if configured. Does not query DNS.
 std::string full_host_name();
-/// This machine as a person reaches it from outside: its name where that is a full one, else the address to
-/// which his ssh has come (SSH_CONNECTION), else its short name; with the user's name before it.
-std::string login_from_outside(const std::string& host_name, const std::string& user,
-                               const std::optional<std::string>& ssh_connection);
+/// This machine as reached from outside, as user@host: its host name if fully qualified, else the address of
+/// the ssh connection (SSH_CONNECTION), else the short name.
+std::string external_login(const std::string& host_name, const std::string& user,
+                           const std::optional<std::string>& ssh_connection);
 
-/// NotFound when the environment that `variables` are has no server, as far as that can be told from here: in
-/// a container, or in a virtual environment that the node makes, it cannot.
+/// NotFound when no server program is in the PATH of `variables`. Always ok for a container or a virtual
+/// environment that the node creates, which cannot be inspected here.
 Status check_notebook(const job::Job& job, const Environment& variables);
 
-/// The command line of the whole: salloc, srun, `stoker notebook`, the job's container or virtual
-/// environment.
+/// The whole command: salloc, srun, `stoker notebook`, the job's container or virtual environment.
 Result<std::vector<std::string>> notebook_arguments(const Request& request);
 
-struct HoldOptions {
+struct NotebookSessionOptions {
   std::vector<std::string> command;
   Environment environment;
   Path directory;
-  std::function<void(const NotebookPlace&)> ready;
-  std::function<bool()> should_stop;  ///< asked several times a second
+  std::function<void(const NotebookEndpoint&)> ready;
+  std::function<bool()> should_stop;  ///< polled several times a second
 };
-/// Starts it and returns how it ended: by itself, or because it should stop. The allocation is given back
-/// then, also when this process is killed. NotFound without salloc.
-Result<Exit> hold_notebook(const HoldOptions& options);
+/// Starts it and returns its exit status: it ended by itself, or because of `should_stop`. Releases the
+/// allocation in every case, also when this process is killed. NotFound without salloc.
+Result<Exit> run_notebook_session(const NotebookSessionOptions& options);
 
 }  // namespace stoker::launch

@@ -13,7 +13,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-NotebookPlace place() {
+NotebookEndpoint place() {
   return {.program = "jupyter-lab",
           .host = "n1",
           .address = "10.0.0.5",
@@ -22,8 +22,8 @@ NotebookPlace place() {
           .job = "812"};
 }
 
-TEST(NotebookSession, what_the_node_tells_is_read_back) {
-  const auto back = parse_place_line(to_line(place()));
+TEST(NotebookSession, endpoint_line_round_trips) {
+  const auto back = parse_endpoint_line(to_line(place()));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->program, "jupyter-lab");
   EXPECT_EQ(back->host, "n1");
@@ -33,13 +33,13 @@ TEST(NotebookSession, what_the_node_tells_is_read_back) {
   EXPECT_EQ(back->job, "812");
 }
 
-TEST(NotebookSession, any_other_line_is_none) {
+TEST(NotebookSession, unrelated_line_is_ignored) {
   for (const char* line :
        {"", "Loading modules", "stoker-notebook", "stoker-notebook ", "stoker-notebook []",
         "stoker-notebook {", "stoker-notebook {\"port\": 1}",
         "stoker-notebook {\"port\": 70000, \"token\": \"t\"}",
         "stoker-notebook {\"port\": \"80\", \"token\": \"t\"}", "{\"port\": 80, \"token\": \"t\"}"})
-    EXPECT_FALSE(parse_place_line(line)) << line;
+    EXPECT_FALSE(parse_endpoint_line(line)) << line;
 }
 
 TEST(NotebookSession, the_tunnel_leads_to_the_address_that_is_listened_on) {
@@ -47,7 +47,7 @@ TEST(NotebookSession, the_tunnel_leads_to_the_address_that_is_listened_on) {
             "ssh -N -L 8888:10.0.0.5:21234 ada@login1.cluster");
   EXPECT_EQ(tunnel_command(place(), 8888, "a b"), "ssh -N -L 8888:10.0.0.5:21234 'a b'");
   EXPECT_EQ(place().url(8888), "http://127.0.0.1:8888/lab?token=secret");
-  NotebookPlace other = place();
+  NotebookEndpoint other = place();
   other.program = "jupyter-notebook";
   EXPECT_EQ(other.url(8888), "http://127.0.0.1:8888/tree?token=secret");
   other.program = "jupyter-server";
@@ -56,15 +56,14 @@ TEST(NotebookSession, the_tunnel_leads_to_the_address_that_is_listened_on) {
 
 TEST(NotebookSession, the_login_node_is_named_as_people_reach_it) {
   const auto no_ssh = std::optional<std::string>();
-  EXPECT_EQ(login_from_outside("login1.cluster.org", "ada", "1.2.3.4 5555 9.8.7.6 22"),
-            "ada@login1.cluster.org");
-  EXPECT_EQ(login_from_outside("login1", "ada", "1.2.3.4 5555 9.8.7.6 22"), "ada@9.8.7.6");
-  EXPECT_EQ(login_from_outside("login1", "ada", "garbage"), "ada@login1");
-  EXPECT_EQ(login_from_outside("login1", "ada", no_ssh), "ada@login1");
+  EXPECT_EQ(external_login("login1.cluster.org", "ada", "1.2.3.4 5555 9.8.7.6 22"), "ada@login1.cluster.org");
+  EXPECT_EQ(external_login("login1", "ada", "1.2.3.4 5555 9.8.7.6 22"), "ada@9.8.7.6");
+  EXPECT_EQ(external_login("login1", "ada", "garbage"), "ada@login1");
+  EXPECT_EQ(external_login("login1", "ada", no_ssh), "ada@login1");
 }
 
-TEST(NotebookSession, a_missing_server_is_told_before_anything_is_asked_for) {
-  const Sandbox box;
+TEST(NotebookSession, missing_server_is_reported_before_allocation) {
+  const LaunchSandbox box;
   const TempDirectory folder;
   job::Job job = box.request().job;
   const Status none = check_notebook(job, {{"PATH", folder.path()}});
@@ -82,7 +81,7 @@ TEST(NotebookSession, a_missing_server_is_told_before_anything_is_asked_for) {
 }
 
 TEST(NotebookSession, the_node_part_has_no_terminal_and_runs_in_the_jobs_container) {
-  const Sandbox box;
+  const LaunchSandbox box;
   Request request = box.request("resources: {nodes: 2}\n");
   request.stoker = "/opt/stoker/bin/stoker";
   const auto plain = notebook_arguments(request);

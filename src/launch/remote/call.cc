@@ -16,14 +16,14 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kTickMs = 200;
-// Somebody may be looking for his second factor.
+// The user may be looking for a second factor.
 constexpr Duration kGreetingLimit = 5min;
 constexpr Duration kGrace = 10s;
 constexpr std::size_t kPiece = std::size_t{64} << 10;
-constexpr std::size_t kMostHeld = std::size_t{1} << 20;
-constexpr int kOfSsh = 255;
+constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
+constexpr int kSshFailed = 255;
 
-// All of it, to a file or a terminal. Failing is the reader's wish.
+// Writes all of it to a file or a terminal. Fails when the reader closed it.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());
@@ -56,9 +56,9 @@ class RemoteCall::Link {
 
   Status connect() {
     const std::string nonce = random_name(16);
-    OK_OR_RETURN(in, Pipe::create());
-    OK_OR_RETURN(out, Pipe::create());
-    OK_OR_RETURN(err, Pipe::create());
+    STOKER_ASSIGN_OR_RETURN(in, Pipe::create());
+    STOKER_ASSIGN_OR_RETURN(out, Pipe::create());
+    STOKER_ASSIGN_OR_RETURN(err, Pipe::create());
     Command command;
     command.argv = ssh_arguments(host_, nonce);
     command.stdin_fd = in.read.get();
@@ -67,13 +67,13 @@ class RemoteCall::Link {
     command.parent_death_signal = SIGTERM;
     auto child = Child::spawn(command);
     if (!child.ok() && child.error().code() == Code::not_found)
-      return unavailable("ssh: no such program in PATH");
+      return unavailable("ssh: program not found in PATH");
     if (!child.ok()) return child.status();
     ssh_.emplace(std::move(*child));
     to_ = std::move(in.write);
     from_ = std::move(out.read);
     errors_ = std::move(err.read);
-    // Their ends are seen only when nobody else holds them open.
+    // End of file needs all other copies to be closed.
     in.read.reset();
     out.write.reset();
     err.write.reset();
@@ -86,28 +86,28 @@ class RemoteCall::Link {
     unsent_ = to_line(request);
     tar_ = tar;
     tar_left_ = request.bytes;
-    // What came with the greeting is the command's already.
-    if (!write_all(out_fd_, held_out_)) give_up();
+    // Output after the greeting belongs to the command.
+    if (!write_all(out_fd_, held_out_)) handle_closed_reader();
     while (is_open()) {
-      turn();
+      poll_once();
       if (should_stop_() && to_) end_input();
       if (stopping_ && stopping_->passed()) break;
     }
-    if (errors_) turn();
-    if (is_unheard_) return 128 + SIGPIPE;
+    if (errors_) poll_once();
+    if (is_reader_gone_) return 128 + SIGPIPE;
     if (should_stop_()) return cancelled("{}: interrupted", host_.host);
-    OK_OR_RETURN(exit, ssh_->wait(Deadline::after(kGrace)));
-    if (exit.signal != 0 || exit.code == kOfSsh)
-      return unavailable("{}: the connection has broken (ssh: {})", host_.host, to_text(exit));
+    STOKER_ASSIGN_OR_RETURN(exit, ssh_->wait(Deadline::after(kGrace)));
+    if (exit.signal != 0 || exit.code == kSshFailed)
+      return unavailable("{}: connection lost (ssh: {})", host_.host, to_text(exit));
     return exit.code;
   }
 
  private:
-  // Until the other end has said its version.
+  // Waits for the remote version.
   Status greet(const std::string& nonce) {
     const Deadline deadline = Deadline::after(kGreetingLimit);
     while (from_) {
-      turn();
+      poll_once();
       std::size_t end = 0;
       while ((end = held_out_.find('\n')) != std::string::npos) {
         const auto found = parse_greeting(std::string_view(held_out_).substr(0, end), nonce);
@@ -115,54 +115,54 @@ class RemoteCall::Link {
         if (found) return check_version(*found);
       }
       if (should_stop_()) return cancelled("{}: interrupted", host_.host);
-      if (deadline.passed() || held_out_.size() > kMostHeld)
-        return unavailable("{}: gives no answer that a stoker would give", host_.host);
+      if (deadline.passed() || held_out_.size() > kMaxHeld)
+        return unavailable("{}: no valid answer from stoker", host_.host);
     }
     return explain_end();
   }
 
   Status check_version(const std::string& there) {
     is_greeted_ = true;
-    held_errors_.clear();  // a banner
+    held_errors_.clear();  // a login banner
     if (there == version()) return {};
-    return invalid("{}: stoker {} there, and {} here", host_.host, printable(there), version())
-        .cure("install the same version there, or name it: --host-program PATH");
+    return invalid("{}: stoker {} on the host, {} here", host_.host, printable(there), version())
+        .cure("install the same version on the host, or: --host-program PATH");
   }
 
-  // ssh has ended before anything came.
+  // ssh exited before the greeting.
   Status explain_end() {
-    while (is_open()) turn();
-    turn();
-    OK_OR_RETURN(exit, ssh_->wait(Deadline::after(kGrace)));
+    while (is_open()) poll_once();
+    poll_once();
+    STOKER_ASSIGN_OR_RETURN(exit, ssh_->wait(Deadline::after(kGrace)));
     const std::string words = last_line(held_errors_);
     if (exit.signal == 0 && (exit.code == 126 || exit.code == 127)) {
-      return unavailable("{}: there is no {} in the PATH that ssh gives a command{}", host_.host,
-                         printable(host_.program), words.empty() ? "" : format(" ({})", words))
-          .cure("--host-program PATH, where it lies there");
+      return unavailable("{}: {} is not in the PATH of ssh commands{}", host_.host, printable(host_.program),
+                         words.empty() ? "" : format(" ({})", words))
+          .cure("--host-program PATH      (its path on the host)");
     }
-    if (exit.signal == 0 && exit.code != kOfSsh) {
-      return unavailable("{}: {} there takes no calls ({}){}", host_.host, printable(host_.program),
-                         to_text(exit), words.empty() ? "" : ": " + words)
-          .cure("install stoker {} there, or name it: --host-program PATH", version());
+    if (exit.signal == 0 && exit.code != kSshFailed) {
+      return unavailable("{}: {} on the host does not support --host ({}){}", host_.host,
+                         printable(host_.program), to_text(exit), words.empty() ? "" : ": " + words)
+          .cure("install stoker {} on the host, or: --host-program PATH", version());
     }
     return unavailable("{}: {}", host_.host, words.empty() ? format("ssh: {}", to_text(exit)) : words)
         .cure("ssh {} true", shell_quote(host_.host));
   }
 
-  // One wait for whatever is ready, and that done.
-  void turn() {
+  // Polls once and handles all ready descriptors.
+  void poll_once() {
     fill();
     pollfd waiting[] = {{from_ ? from_.get() : -1, POLLIN, 0},
                         {errors_ ? errors_.get() : -1, POLLIN, 0},
                         {to_ && !unsent_.empty() ? to_.get() : -1, POLLOUT, 0}};
     if (::poll(waiting, 3, kTickMs) <= 0) return;
-    if (waiting[0].revents != 0) take(from_, held_out_, out_fd_);
-    if (waiting[1].revents != 0) take(errors_, held_errors_, is_greeted_ ? 2 : -1);
+    if (waiting[0].revents != 0) read_from(from_, held_out_, out_fd_);
+    if (waiting[1].revents != 0) read_from(errors_, held_errors_, is_greeted_ ? 2 : -1);
     if (waiting[2].revents != 0) send();
   }
 
-  // Nowhere to put it yet: it is held.
-  void take(Fd& fd, std::string& held, int to) {
+  // Holds the data back while there is no output.
+  void read_from(Fd& fd, std::string& held, int to) {
     std::string piece(kPiece, '\0');
     const ssize_t count = ::read(fd.get(), piece.data(), piece.size());
     if (count < 0 && errno == EINTR) return;
@@ -170,18 +170,18 @@ class RemoteCall::Link {
     piece.resize(static_cast<std::size_t>(count));
     if (to < 0) {
       held += piece;
-      if (held.size() > kMostHeld) held.erase(0, held.size() - kMostHeld);
+      if (held.size() > kMaxHeld) held.erase(0, held.size() - kMaxHeld);
     } else if (!write_all(to, piece)) {
-      give_up();
+      handle_closed_reader();
     }
   }
 
-  // A connection that ssh shares with later ones (ControlPersist) keeps its standard error open.
+  // A shared ssh connection (ControlPersist) keeps standard error open.
   bool is_open() { return from_ || (errors_ && !ssh_->poll()); }
 
-  // Nobody reads what we write any more.
-  void give_up() {
-    is_unheard_ = true;
+  // The reader of our output is gone.
+  void handle_closed_reader() {
+    is_reader_gone_ = true;
     end_input();
   }
 
@@ -190,7 +190,7 @@ class RemoteCall::Link {
     unsent_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(tar_left_, kPiece)));
     const Status read =
         tar_->read_at(tar_at_, std::as_writable_bytes(std::span(unsent_.data(), unsent_.size())));
-    if (!read.ok()) return end_input();  // our own file, without a name: it cannot fail
+    if (!read.ok()) return end_input();  // an unnamed file of this process: it cannot fail
     tar_at_ += unsent_.size();
     tar_left_ -= unsent_.size();
   }
@@ -198,10 +198,10 @@ class RemoteCall::Link {
   void send() {
     const ssize_t count = ::write(to_.get(), unsent_.data(), unsent_.size());
     if (count > 0) unsent_.erase(0, static_cast<std::size_t>(count));
-    if (count < 0 && errno != EINTR && errno != EAGAIN) to_.reset();  // ssh has gone, and says why
+    if (count < 0 && errno != EINTR && errno != EAGAIN) to_.reset();  // ssh exited and prints the reason
   }
 
-  // The word to end: the other side interrupts what it does.
+  // End of input: the remote side interrupts its command.
   void end_input() {
     to_.reset();
     unsent_.clear();
@@ -223,7 +223,7 @@ class RemoteCall::Link {
   std::uint64_t tar_left_ = 0;
   int out_fd_ = -1;
   bool is_greeted_ = false;
-  bool is_unheard_ = false;
+  bool is_reader_gone_ = false;
   std::optional<Deadline> stopping_;
 };
 
@@ -233,10 +233,10 @@ RemoteCall& RemoteCall::operator=(RemoteCall&&) noexcept = default;
 RemoteCall::~RemoteCall() = default;
 
 Result<RemoteCall> RemoteCall::open(const RemoteHost& host, std::function<bool()> should_stop) {
-  // ssh may be gone when we write to it; that is told as a broken connection.
+  // A write to an exited ssh is reported as a broken connection.
   ::signal(SIGPIPE, SIG_IGN);
   auto link = std::make_unique<Link>(host, std::move(should_stop));
-  RETURN_IF_ERROR(link->connect());
+  STOKER_RETURN_IF_ERROR(link->connect());
   return RemoteCall(std::move(link));
 }
 

@@ -17,7 +17,7 @@ constexpr std::string_view kProgram = "stoker";
 
 Json list_of(const std::vector<std::string>& texts) {
   Json list = Json::array();
-  // JSON has no word for bytes that are no UTF-8: as hexadecimal all of them arrive.
+  // JSON cannot represent bytes that are not UTF-8, so they are sent as hexadecimal.
   for (const std::string& text : texts)
     list.push_back(hex(std::as_bytes(std::span(text.data(), text.size()))));
   return list;
@@ -71,7 +71,7 @@ bool is_letter(char c) {
          c == '.';
 }
 
-// Two folders of one name, or of one path on two machines, do not meet.
+// Two folders with the same name, or the same path on two machines, must not collide.
 std::string folder_for(const Path& here) {
   std::string name;
   for (char c : here.filename().string()) name += is_letter(c) ? c : '_';
@@ -96,7 +96,7 @@ std::string to_line(const RemoteRequest& request) {
 }
 
 Result<RemoteRequest> parse_request(std::string_view line) {
-  const Status wrong = corrupt("remote: what came is no request of another stoker");
+  const Status wrong = corrupt("remote: invalid request");
   const Json object = parse_json<Json>(line);
   if (!object.is_object()) return wrong;
   RemoteRequest request;
@@ -137,8 +137,9 @@ Result<RemoteHost> parse_host(const std::string& text, const std::string& progra
                       std::any_of(host.host.begin(), host.host.end(),
                                   [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; });
   if (is_bad)
-    return invalid("--host {}: no host (as in login.cluster, ada@login.cluster:exp)", printable(text));
-  // ssh begins in the user's home.
+    return invalid("--host {}: invalid host (examples: login.cluster, ada@login.cluster:exp)",
+                   printable(text));
+  // ssh starts in the user's home.
   if (host.folder.starts_with("~/")) host.folder.erase(0, 2);
   if (host.folder.empty()) host.folder = folder_for(here);
   return host;
@@ -148,7 +149,7 @@ std::vector<std::string> ssh_arguments(const RemoteHost& host, const std::string
   const bool is_at_home = host.program.starts_with("~/");
   const std::string program =
       is_at_home ? "~/" + shell_quote(host.program.substr(2)) : shell_quote(host.program);
-  // A connection that is dead is noticed within two minutes, where the user's own settings say nothing of it.
+  // Detects a dead connection within two minutes, unless the user's ssh settings override it.
   return {
       "ssh", "-T", "-o", "ServerAliveInterval=30", "--", host.host, format("{} remote {}", program, nonce)};
 }

@@ -1,14 +1,13 @@
-// What two stokers say to each other over ssh when one is asked to do its work on another machine (`--host`).
-// No word of a user ever meets a shell there: the command that ssh starts is always the same, the rest goes
-// through its input.
+// The protocol between two stokers over ssh (`--host`). No user input reaches a remote shell: ssh always
+// starts the same command, and the rest is sent through its standard input.
 //
-//   here                                      there: `stoker remote NONCE`
-//   1.                                        <- "stoker-remote NONCE VERSION"; what a shell said before is
+//   local                                     remote: `stoker remote NONCE`
+//   1.                                        <- "stoker-remote NONCE VERSION"; earlier shell output is
 //   dropped
 //   2. one line of JSON: the request ->
-//   3. the bytes of a tar, if it has some ->
-//   4.                                        <- the command's own output, on both outputs, and its exit code
-//   5. end of input: the end is asked for ->  the command is interrupted; so nothing runs on after a lost
+//   3. the bytes of a tar, if it has one ->
+//   4.                                        <- the command's standard output and error, and its exit code
+//   5. end of input ->                        the command is interrupted, so nothing survives a lost
 //   connection
 //
 // Values; functions without state.
@@ -20,47 +19,46 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::launch {
 
-/// What is asked for.
+/// A request.
 struct RemoteRequest {
   enum class Kind {
     command,  ///< a command line of stoker
     fetch,    ///< a run's folder as a tar on standard output
   };
   Kind kind = Kind::command;
-  std::vector<std::string> words;  ///< the command line; of fetch the run
-  std::string folder;              ///< where, absolute or below the user's home
-  std::string runs = "runs";       ///< of fetch: the folder of the runs, from there
-  bool has_checkpoints = false;    ///< of fetch: those in the run's folder, too
-  std::string sent_below;          ///< the files are all there is of this folder, relative; "" for the whole
+  std::vector<std::string> words;  ///< the command line; for fetch the run
+  std::string folder;              ///< the working folder, absolute or below the user's home
+  std::string runs = "runs";       ///< for fetch: the folder of the runs, relative to `folder`
+  bool has_checkpoints = false;    ///< for fetch: include the checkpoints in the run's folder
+  std::string sent_below;  ///< the files replace the content of this folder, relative; "" for the whole
   std::vector<std::string> files;  ///< their names, relative to `folder`
-  std::uint64_t bytes = 0;         ///< of the tar that follows
+  std::uint64_t bytes = 0;         ///< size of the tar that follows
 };
 
-/// One line, with its end.
+/// One line, with its line end.
 std::string to_line(const RemoteRequest& request);
-/// Corrupt for anything else, or names that lead out of the folder.
+/// Corrupt for anything else, or for names that lead out of the folder.
 Result<RemoteRequest> parse_request(std::string_view line);
 
-/// The line with which the other end answers.
+/// The line that the remote side sends first.
 std::string greeting(std::string_view nonce, std::string_view version);
-/// The version in it; nothing for any other line.
+/// Its version; nothing for any other line.
 std::optional<std::string> parse_greeting(std::string_view line, std::string_view nonce);
 
-/// "ada@login.cluster:exp/one" as a person types it.
+/// "ada@login.cluster:exp/one" from the command line.
 struct RemoteHost {
-  std::string host;     ///< as ssh takes it
+  std::string host;     ///< in the syntax of ssh
   std::string folder;   ///< absolute or below the user's home
-  std::string program;  ///< of stoker there
+  std::string program;  ///< the remote stoker executable
 };
-/// Without a folder one that stands for `here`, the current folder on this machine. Invalid when it is no
-/// host.
+/// Without a folder, derives one from `here`, the current local folder. Invalid for an invalid host.
 Result<RemoteHost> parse_host(const std::string& text, const std::string& program, const Path& here);
 
-/// The command line for ssh: `program` may begin with ~/.
+/// The command line of ssh: `program` may begin with ~/.
 std::vector<std::string> ssh_arguments(const RemoteHost& host, const std::string& nonce);
 
 }  // namespace stoker::launch

@@ -20,7 +20,7 @@ RemoteRequest request() {
           .bytes = 10240};
 }
 
-TEST(RemoteRequest, is_read_back_as_it_was_written_whatever_bytes_it_has) {
+TEST(RemoteRequest, round_trips_with_arbitrary_bytes) {
   const std::string line = to_line(request());
   EXPECT_THAT(line, EndsWith("\n"));
   EXPECT_EQ(line.find('\n'), line.size() - 1);
@@ -55,7 +55,7 @@ TEST(RemoteRequest, anything_else_is_refused) {
   for (const std::string& each : wrong) {
     const auto read = parse_request(each);
     ASSERT_FALSE(read.ok()) << each;
-    EXPECT_EQ(read.status().message(), "remote: what came is no request of another stoker") << each;
+    EXPECT_EQ(read.status().message(), "remote: invalid request") << each;
   }
 }
 
@@ -69,7 +69,7 @@ TEST(RemoteGreeting, is_known_by_its_nonce) {
   EXPECT_EQ(parse_greeting("", "abc"), std::nullopt);
 }
 
-TEST(RemoteHost, has_a_folder_of_its_own_or_one_that_stands_for_this) {
+TEST(RemoteHost, default_folder_is_derived_from_the_local_one) {
   const auto named = parse_host("ada@login.cluster:exp/one", "", "/users/ada/x");
   ASSERT_TRUE(named.ok());
   EXPECT_EQ(named->host, "ada@login.cluster");
@@ -84,16 +84,17 @@ TEST(RemoteHost, has_a_folder_of_its_own_or_one_that_stands_for_this) {
   EXPECT_THAT(parse_host("login", "", "/")->folder, MatchesRegex("stoker/folder-[0-9a-f]{8}"));
 }
 
-TEST(RemoteHost, that_is_an_option_for_ssh_is_none) {
+TEST(RemoteHost, host_that_looks_like_an_option_is_invalid) {
   for (const char* text : {"", ":exp", "-oProxyCommand=x", "a b", "a\nb"}) {
     const auto host = parse_host(text, "", "/x");
     ASSERT_FALSE(host.ok()) << text;
-    EXPECT_EQ(host.status().message(),
-              format("--host {}: no host (as in login.cluster, ada@login.cluster:exp)", printable(text)));
+    EXPECT_EQ(
+        host.status().message(),
+        format("--host {}: invalid host (examples: login.cluster, ada@login.cluster:exp)", printable(text)));
   }
 }
 
-TEST(RemoteHost, is_reached_by_a_command_that_no_shell_reads_otherwise) {
+TEST(RemoteHost, remote_command_is_shell_safe) {
   const RemoteHost plain{.host = "login", .folder = "a'b", .program = "stoker"};
   EXPECT_THAT(ssh_arguments(plain, "abc"),
               ElementsAre("ssh", "-T", "-o", "ServerAliveInterval=30", "--", "login", "stoker remote abc"));

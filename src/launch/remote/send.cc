@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "launch/code/snapshot.h"
+#include "launch/start/snapshot.h"
 #include "stage/listing.h"
 
 namespace stoker::launch {
@@ -16,14 +16,13 @@ namespace {
 
 constexpr std::chrono::minutes kPackPatience{5};
 constexpr ByteCount kLargestFile = 10_MiB;
-constexpr ByteCount kMostBytes = 500_MiB;
-constexpr std::size_t kMostFiles = 20'000;
-// What is no code wherever it lies.
+constexpr ByteCount kMaxBytes = 500_MiB;
+constexpr std::size_t kMaxFiles = 20'000;
+// Folders that never contain code.
 constexpr std::string_view kNoCode[] = {"runs",  "__pycache__",    "node_modules",
                                         "wandb", "lightning_logs", "checkpoints"};
 
-// Outside of a repository: files that are small, in folders that are not hidden and hold no virtual
-// environment.
+// Outside a repository: small files, except in hidden folders and virtual environments.
 Result<CodeListing> walk(const Path& folder) {
   CodeListing listing;
   listing.root = folder;
@@ -46,13 +45,13 @@ Result<CodeListing> walk(const Path& folder) {
     const bool is_large =
         S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) > kLargestFile.value;
     (is_large ? listing.left_out : listing.files).push_back(relative);
-    if (listing.files.size() > kMostFiles) break;
+    if (listing.files.size() > kMaxFiles) break;
   }
   if (error) return posix_error(printable(folder.string()), error.value());
   return listing;
 }
 
-// From the top of the repository to below this folder; nothing for what is beside it.
+// Converts names relative to the repository into names below this folder; drops all other names.
 std::vector<std::string> below(const CodeListing& listing, const std::vector<std::string>& names,
                                const Path& folder) {
   std::vector<std::string> kept;
@@ -64,51 +63,50 @@ std::vector<std::string> below(const CodeListing& listing, const std::vector<std
   return kept;
 }
 
-Status check_amount(const ToSend& what, const std::string& folder) {
-  if (what.files.size() <= kMostFiles && what.bytes <= kMostBytes.value) return {};
+Status check_amount(const FilesToSend& what, const std::string& folder) {
+  if (what.files.size() <= kMaxFiles && what.bytes <= kMaxBytes.value) return {};
   return invalid("{}: {} files, {}: too much to send with a job (at most {} files, {})", folder,
-                 grouped(what.files.size()), rounded(ByteCount{what.bytes}), grouped(kMostFiles),
-                 rounded(kMostBytes))
-      .cure("leave data out by .gitignore, and name it by its path there");
+                 grouped(what.files.size()), rounded(ByteCount{what.bytes}), grouped(kMaxFiles),
+                 rounded(kMaxBytes))
+      .cure("exclude data with .gitignore, and use its path on the host");
 }
 
 }  // namespace
 
-Result<ToSend> list_to_send(const std::string& job, const Path& here) {
+Result<FilesToSend> list_files_to_send(const std::string& job, const Path& here) {
   const Path file = (here / job).lexically_normal();
   const Path relative = file.lexically_relative(here);
   if (!path_exists(file)) return not_found("{}: no such file", printable(job));
   if (Path(job).is_absolute() || relative.empty() || *relative.begin() == "..")
-    return invalid("{}: not named from the current folder down, which is what the host has (--host)",
-                   printable(job));
+    return invalid("{}: must be a relative path below the current folder (--host)", printable(job));
   const Path folder = relative.parent_path();
   auto listing = list_code({.folder = here / folder, .runs = here / "runs", .untracked_limit = kLargestFile});
   if (!listing.ok() && listing.error().code() == Code::not_found) listing = walk(here / folder);
   if (!listing.ok()) return std::move(listing).error();
-  ToSend what;
+  FilesToSend what;
   what.below = folder.string();
   what.files = below(*listing, listing->files, folder);
   what.left_out = below(*listing, listing->left_out, folder);
-  // Also where git ignores it.
+  // Included even if git ignores it.
   what.files.push_back(relative.string());
   std::sort(what.files.begin(), what.files.end());
   what.files.erase(std::unique(what.files.begin(), what.files.end()), what.files.end());
   std::erase_if(what.files, [&](const std::string& name) {
     struct stat info{};
-    if (::lstat((here / name).c_str(), &info) != 0) return true;  // deleted, and not told to git
+    if (::lstat((here / name).c_str(), &info) != 0) return true;  // deleted without git rm
     if (S_ISREG(info.st_mode)) what.bytes += static_cast<std::uint64_t>(info.st_size);
     return !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode);
   });
-  RETURN_IF_ERROR(check_amount(what, folder.empty() ? "." : printable(folder.string())));
+  STOKER_RETURN_IF_ERROR(check_amount(what, folder.empty() ? "." : printable(folder.string())));
   return what;
 }
 
-Result<File> pack_to_send(const ToSend& what, const Path& here) {
+Result<File> pack_files_to_send(const FilesToSend& what, const Path& here) {
   const TempDirectory folder;
   ::chmod(folder.path().c_str(), 0700);
   std::string names;
   for (const std::string& name : what.files) names += name + '\0';
-  RETURN_IF_ERROR(write_file(folder / "names", names));
+  STOKER_RETURN_IF_ERROR(write_file(folder / "names", names));
   Command command;
   command.argv = {"tar",
                   "--create",
@@ -119,28 +117,12 @@ Result<File> pack_to_send(const ToSend& what, const Path& here) {
                   "--verbatim-files-from",
                   "--directory=" + here.string(),
                   "--files-from=" + (folder / "names").string()};
-  OK_OR_RETURN(done, run_program(command, Deadline::after(kPackPatience)));
-  // 1: a file was changed while it was read.
+  STOKER_ASSIGN_OR_RETURN(done, run_program(command, Deadline::after(kPackPatience)));
+  // 1: a file changed while it was read.
   if (done.exit.signal != 0 || done.exit.code > 1)
     return unavailable("tar: {}", printable(trim(done.err.substr(0, done.err.find('\n')))));
-  // The folder goes, the open file stays.
+  // The folder is removed; the open file remains.
   return File::open_read(folder / "tar");
-}
-
-Status write_sent(const Path& folder, const std::vector<std::string>& files) {
-  std::string names;
-  for (const std::string& name : files) names += name + '\0';
-  return write_file(folder / kSentName, names);
-}
-
-Result<std::vector<std::string>> read_sent(const Path& folder) {
-  OK_OR_RETURN(text, read_file(folder / kSentName));
-  std::vector<std::string> files;
-  for (std::string_view name : split(text, '\0')) {
-    const auto clean = stage::clean_name("", name);
-    if (clean.ok() && *clean == name && !name.empty()) files.emplace_back(name);
-  }
-  return files;
 }
 
 }  // namespace stoker::launch

@@ -1,5 +1,5 @@
-// What of a folder goes to another machine with a job: what git knows or does not ignore, as a snapshot of
-// the code would have it; outside of a repository all that looks like code. Thread-safe: no state.
+// The files that are sent to another machine with a job: files that git tracks or does not ignore, as for a
+// code snapshot. Outside a repository, all files that look like code. Thread-safe: no state.
 #pragma once
 
 #include <cstdint>
@@ -7,29 +7,22 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::launch {
 
-struct ToSend {
-  std::string below;                  ///< the folder that was looked at, relative to `here`; "" for `here`
+struct FilesToSend {
+  std::string below;                  ///< the inspected folder, relative to `here`; "" for `here`
   std::vector<std::string> files;     ///< relative to `here`, sorted
-  std::vector<std::string> left_out;  ///< those that are too large
+  std::vector<std::string> left_out;  ///< files over the size limit
   std::uint64_t bytes = 0;
 };
 
-/// The files around `job`, a job file or script that `here` or a folder below has, named from there. Invalid
-/// when it lies elsewhere, or when there are more than anybody wants to send with each job; NotFound when
-/// there is none.
-Result<ToSend> list_to_send(const std::string& job, const Path& here);
+/// The files around `job`, a job file or script below `here`. Invalid when it is elsewhere, or when the files
+/// exceed the limits; NotFound when it does not exist.
+Result<FilesToSend> list_files_to_send(const std::string& job, const Path& here);
 
-/// A tar of them, in a file without a name. `here` as above.
-Result<File> pack_to_send(const ToSend& what, const Path& here);
-
-/// In a folder that came over ssh: the names of all files that were sent there.
-inline constexpr std::string_view kSentName = ".stoker-sent";
-Status write_sent(const Path& folder, const std::vector<std::string>& files);
-/// NotFound where none were. Names that lead out of the folder are left out.
-Result<std::vector<std::string>> read_sent(const Path& folder);
+/// A tar of them, in an unnamed file. `here` as above.
+Result<File> pack_files_to_send(const FilesToSend& what, const Path& here);
 
 }  // namespace stoker::launch

@@ -6,6 +6,7 @@
 
 #include "base/process.h"
 #include "launch/remote/serve.h"
+#include "launch/start/sent_files.h"
 
 namespace stoker::launch {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A folder without a repository: TempDirectory lies in none.
+// A folder outside any repository (TempDirectory).
 class SendTest : public ::testing::Test {
  protected:
   void put(const Path& name, const std::string& text = "x") const {
@@ -28,7 +29,7 @@ TEST_F(SendTest, outside_of_a_repository_goes_what_looks_like_code) {
                            "venv/bin/python", "lib/__pycache__/a.pyc", ".env"})
     put(name);
   put("data.tar", std::string(11 << 20, 'x'));
-  const auto what = list_to_send("job.yaml", folder_.path());
+  const auto what = list_files_to_send("job.yaml", folder_.path());
   ASSERT_TRUE(what.ok()) << what.status().to_string();
   EXPECT_THAT(what->files, ElementsAre(".env", "job.yaml", "lib/a.py", "train.py"));
   EXPECT_THAT(what->left_out, ElementsAre("data.tar"));
@@ -38,7 +39,7 @@ TEST_F(SendTest, outside_of_a_repository_goes_what_looks_like_code) {
 
 TEST_F(SendTest, of_a_job_in_a_folder_below_only_that_goes) {
   for (const char* name : {"job.yaml", "exp/job.yaml", "exp/lib/a.py"}) put(name);
-  const auto what = list_to_send("exp/job.yaml", folder_.path());
+  const auto what = list_files_to_send("exp/job.yaml", folder_.path());
   ASSERT_TRUE(what.ok()) << what.status().to_string();
   EXPECT_THAT(what->files, ElementsAre("exp/job.yaml", "exp/lib/a.py"));
   EXPECT_EQ(what->below, "exp");
@@ -48,10 +49,10 @@ TEST_F(SendTest, a_job_elsewhere_is_refused) {
   put("job.yaml");
   put("exp/x");
   const Path here = folder_.path() / "exp";
-  EXPECT_EQ(list_to_send("none.yaml", here).status().message(), "none.yaml: no such file");
+  EXPECT_EQ(list_files_to_send("none.yaml", here).status().message(), "none.yaml: no such file");
   for (const std::string& job : {std::string("../job.yaml"), (folder_ / "exp/x").string()}) {
-    EXPECT_EQ(list_to_send(job, here).status().message(),
-              job + ": not named from the current folder down, which is what the host has (--host)");
+    EXPECT_EQ(list_files_to_send(job, here).status().message(),
+              job + ": must be a relative path below the current folder (--host)");
   }
 }
 
@@ -78,9 +79,9 @@ TEST(Incoming, gives_lines_and_then_bytes) {
   ASSERT_TRUE(in.copy(5, *file).ok());
   EXPECT_EQ(*read_file(folder / "tar"), "bytes");
   pipe->write.reset();
-  EXPECT_EQ(in.copy(100, *file).message(), "remote: the other end has closed the connection");
+  EXPECT_EQ(in.copy(100, *file).message(), "remote: the other end closed the connection");
   EXPECT_EQ(in.line(Deadline::after(std::chrono::seconds(10))).status().message(),
-            "remote: the other end has closed the connection");
+            "remote: the other end closed the connection");
 }
 
 }  // namespace

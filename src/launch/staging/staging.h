@@ -1,6 +1,6 @@
-// What a job wants on every node's own disk: brought there before its ranks start, taken back after they have
-// ended. One `stoker stage` per node does it and lives as long as the run, since Slurm starts nothing new in
-// a job that it is ending. Main thread only: it blocks signals.
+// Stages the job's files in to every node's local disk before the ranks start, and stages results out
+// afterwards. One `stoker stage` per node does it and lives as long as the run, because Slurm starts nothing
+// new in a job that it is ending. Main thread only: it blocks signals.
 #pragma once
 
 #include <memory>
@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
-#include "base/time.h"
 #include "job/job.h"
 #include "rank/plan.h"
 #include "record/run_folder.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::launch {
 
-class StopSignals;
+class StagingSignals;
 
-/// What one node said in the end.
+/// The final report of one node.
 struct StagedNode {
   int node = 0;
   std::string host;
@@ -35,29 +35,29 @@ struct StagingOptions {
   const record::Attempt& attempt;
   Path stoker;
   Environment environment;
-  int err_fd = 2;  ///< progress and what goes wrong are told there
+  int err_fd = 2;  ///< for progress and errors
 };
 
-/// Staging of one attempt. Destroying it takes back and clears what is left, as finish does.
+/// Staging of one attempt. Its destructor stages out and cleans up like finish.
 class Staging {
  public:
-  /// Starts it on all nodes and waits until everything is there. The error of the first node that cannot;
-  /// Corrupt when two nodes did not get the same; Timeout after stage.timeout; Cancelled when a signal asks
-  /// for an end meanwhile, which then is in `interrupted_by`.
+  /// Starts it on all nodes and waits until every file is staged in. Returns the error of the first node that
+  /// fails; Corrupt when two nodes got different files; Timeout after stage.timeout; Cancelled after a
+  /// termination signal, which is then in `interrupted_by`.
   static Result<std::unique_ptr<Staging>> start(const StagingOptions& options, int* interrupted_by);
   ~Staging();
 
   /// In node order.
   const std::vector<StagedNode>& nodes() const { return nodes_; }
-  /// What they copied back, once it is over.
+  /// The files staged out, after the end.
   const std::vector<StagedNode>& back() const { return back_; }
-  /// The process that must live as long as the ranks do.
+  /// This process must live as long as the ranks.
   pid_t pid() const { return child_.pid(); }
   /// The value of rank::kStageVariable.
   std::string folders() const;
 
-  /// Has everything that is wanted back copied to the attempt's folder and the folders on the nodes removed;
-  /// waits for it. An error names the first node that could not.
+  /// Stages the results out to the attempt's folder, removes the folders on the nodes, and waits for both.
+  /// The error names the first node that failed.
   Status finish(Deadline deadline);
 
  private:
@@ -66,21 +66,22 @@ class Staging {
         orders_(std::move(orders)),
         answers_(std::move(answers)),
         expected_(nodes) {}
-  Status hear(Deadline deadline, const char* what, const StopSignals* signals, int* interrupted_by);
-  Status take_line(std::string_view line);
+  Status await_answers(Deadline deadline, const char* what, const StagingSignals* signals,
+                       int* interrupted_by);
+  Status parse_line(std::string_view line);
   Status compare_nodes() const;
 
   Child child_;
-  Fd orders_;  // closed: the ranks are over
+  Fd orders_;  // closing it reports the end of the ranks
   Fd answers_;
   int expected_ = 1;
   std::string partial_;
   std::vector<StagedNode> nodes_;
   std::vector<StagedNode> back_;
-  Status problem_;  // of the first that could not copy back
+  Status problem_;  // of the first node that could not stage out
 };
 
-/// How long before the end of its time a run is ended, so that what it made can be copied back.
-Duration time_to_copy_back(const job::Job& job, Duration time);
+/// How long before its time limit a run is ended to leave time for staging out.
+Duration stage_out_time(const job::Job& job, Duration time);
 
 }  // namespace stoker::launch

@@ -9,7 +9,7 @@ namespace stoker::net::shm {
 
 namespace {
 
-// Elements folded at once: what is summed up so far stays in the first-level cache.
+// Elements per block: the accumulator stays in the L1 cache.
 constexpr std::size_t kBlock = 1024;
 
 struct Half {
@@ -19,21 +19,22 @@ struct BFloat16 {
   std::uint16_t bits;
 };
 
-// IEEE 754 binary16. Both ways without branches, so that compilers can do several at once.
+// IEEE 754 binary16. Both conversions are branch-free, so that compilers can vectorize them.
 float widen(Half half) {
-  constexpr float kTwoTo112 = std::bit_cast<float>(0x77800000U);  // moves the exponent's bias from 15 to 127
+  constexpr float kTwoTo112 = std::bit_cast<float>(0x77800000U);  // changes the exponent bias from 15 to 127
   const std::uint32_t magnitude = (half.bits & 0x7fffU) << 13;
   std::uint32_t bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * kTwoTo112);
-  bits |= magnitude >= (0x7c00U << 13) ? 0x7f800000U : 0U;  // infinite or not a number
+  bits |= magnitude >= (0x7c00U << 13) ? 0x7f800000U : 0U;  // infinity or NaN
   return std::bit_cast<float>(bits | (half.bits & 0x8000U) << 16);
 }
 
 Half narrow(float value, Half /*type*/) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffU;
-  // To nearest, ties to even: half of the last place kept, less one if that place is even.
+  // Rounds to nearest, ties to even: adds half of the last place kept, minus one if that place is even.
   const std::uint32_t normal = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - (112U << 23)) >> 13;
-  // Adding 0.5 moves the last place of a subnormal binary16 to the last place of the sum, which rounds there.
+  // Adding 0.5 aligns the last place of a subnormal binary16 with the last place of the sum, which then
+  // rounds there.
   const float moved = std::bit_cast<float>(magnitude) + 0.5F;
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(moved) - std::bit_cast<std::uint32_t>(0.5F);
   const std::uint32_t special = magnitude > 0x7f800000U ? 0x7e00U : 0x7c00U;
@@ -60,9 +61,9 @@ T narrow(T value, T /*type*/) {
   return value;
 }
 
-// Sums of integers wrap around, as they do in torch.
-template <typename T, typename Operation>
-T wrapping(T a, T b, Operation operation) {
+// Integer sums wrap around, as in torch.
+template <typename T, typename CollectiveOp>
+T wrapping(T a, T b, CollectiveOp operation) {
   if constexpr (std::is_integral_v<T>) {
     using Wide = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
     return static_cast<T>(operation(static_cast<Wide>(a), static_cast<Wide>(b)));
@@ -88,14 +89,14 @@ bool is_nan(T value) {
   if constexpr (std::is_floating_point_v<T>) return std::isnan(value);
   return false;
 }
-// A comparison with a NaN is false: one in `b` is taken by that, one in `a` by is_nan.
-struct Least {
+// Comparisons with NaN are false: this selects a NaN in `b`, and is_nan selects one in `a`.
+struct Min {
   template <typename T>
   static T apply(T a, T b) {
     return a < b || is_nan(a) ? a : b;
   }
 };
-struct Greatest {
+struct Max {
   template <typename T>
   static T apply(T a, T b) {
     return a > b || is_nan(a) ? a : b;
@@ -111,27 +112,27 @@ T divided(T total, std::size_t divisor) {
   }
 }
 
-// Two ranks, and `into` is one of them: one pass over memory. False when it is not.
-template <typename T, typename Operation>
+// Two ranks, and `into` is one of the inputs: one pass over memory. False otherwise.
+template <typename T, typename CollectiveOp>
 bool fold_in_place(T* into, std::span<const std::byte* const> from, std::size_t count) {
   const T* first = reinterpret_cast<const T*>(from[0]);
   const T* second = reinterpret_cast<const T*>(from[1]);
   if (into == first) {
-    for (std::size_t i = 0; i < count; ++i) into[i] = Operation::apply(into[i], second[i]);
+    for (std::size_t i = 0; i < count; ++i) into[i] = CollectiveOp::apply(into[i], second[i]);
   } else if (into == second) {
-    for (std::size_t i = 0; i < count; ++i) into[i] = Operation::apply(first[i], into[i]);
+    for (std::size_t i = 0; i < count; ++i) into[i] = CollectiveOp::apply(first[i], into[i]);
   } else {
     return false;
   }
   return true;
 }
 
-// `divisor` 1 leaves the totals as they are.
-template <typename T, typename Operation>
+// A `divisor` of 1 leaves the totals unchanged.
+template <typename T, typename CollectiveOp>
 void fold_as(T* into, std::span<const std::byte* const> from, std::size_t count, std::size_t divisor) {
   using Total = decltype(widen(T{}));
   if constexpr (std::is_same_v<T, Total>) {
-    if (from.size() == 2 && divisor == 1 && fold_in_place<T, Operation>(into, from, count)) return;
+    if (from.size() == 2 && divisor == 1 && fold_in_place<T, CollectiveOp>(into, from, count)) return;
   }
   Total totals[kBlock];
   for (std::size_t begin = 0; begin < count; begin += kBlock) {
@@ -140,7 +141,8 @@ void fold_as(T* into, std::span<const std::byte* const> from, std::size_t count,
     for (std::size_t i = 0; i < size; ++i) totals[i] = widen(first[i]);
     for (const std::byte* other : from.subspan(1)) {
       const T* values = reinterpret_cast<const T*>(other) + begin;
-      for (std::size_t i = 0; i < size; ++i) totals[i] = Operation::apply(totals[i], Total(widen(values[i])));
+      for (std::size_t i = 0; i < size; ++i)
+        totals[i] = CollectiveOp::apply(totals[i], Total(widen(values[i])));
     }
     if (divisor > 1) {
       for (std::size_t i = 0; i < size; ++i) totals[i] = divided(totals[i], divisor);
@@ -161,10 +163,10 @@ void fold_type(Reduction reduction, std::byte* into, std::span<const std::byte* 
       return fold_as<T, Sum>(target, from, count, from.size());
     case Reduction::product:
       return fold_as<T, Product>(target, from, count, 1);
-    case Reduction::least:
-      return fold_as<T, Least>(target, from, count, 1);
-    case Reduction::greatest:
-      return fold_as<T, Greatest>(target, from, count, 1);
+    case Reduction::min:
+      return fold_as<T, Min>(target, from, count, 1);
+    case Reduction::max:
+      return fold_as<T, Max>(target, from, count, 1);
   }
 }
 
@@ -211,7 +213,7 @@ std::size_t size_of(Element element) {
   return kSizes[static_cast<std::size_t>(element)];
 }
 
-void fold(Arithmetic arithmetic, std::byte* into, std::span<const std::byte* const> from, std::size_t bytes) {
+void fold(ReduceSpec arithmetic, std::byte* into, std::span<const std::byte* const> from, std::size_t bytes) {
   with_type(arithmetic.element,
             [&](auto zero) { fold_type<decltype(zero)>(arithmetic.reduction, into, from, bytes); });
 }

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// rank r's element i: small whole numbers, so every order of summation is exact.
+// Element i of rank r: small integers, so that every summation order is exact.
 std::vector<float> values_of(int rank, std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -31,29 +31,30 @@ Status expect_sum(const std::vector<float>& found, int ranks) {
   return {};
 }
 
-// Sizes around every limit: none, one, less than a cache line, where shares begin, a chunk, several chunks.
+// Sizes around every limit: zero, one, less than a cache line, the first shared sums, a chunk, several
+// chunks.
 constexpr std::size_t kCounts[] = {0, 1, 15, 17, 8192, 8193, 65536, 65537, 131'072, 131'073, 200'003};
 
 class Ranks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Exchange, Ranks, testing::Values(1, 2, 3, 4, 7));
 
 TEST_P(Ranks, all_reduce_gives_every_rank_the_sum) {
-  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
+  expect_ok(run_on_threads(GetParam(), [](Exchange& exchange) -> Status {
     for (const std::size_t count : kCounts) {
-      std::vector<float> values = values_of(exchange.seat().rank.value, count);
-      RETURN_IF_ERROR(exchange.all_reduce(bytes_of(values), kFloatSum));
-      RETURN_IF_ERROR(expect_sum(values, exchange.seat().size.value));
+      std::vector<float> values = values_of(exchange.position().rank.value, count);
+      STOKER_RETURN_IF_ERROR(exchange.all_reduce(bytes_of(values), kFloatSum));
+      STOKER_RETURN_IF_ERROR(expect_sum(values, exchange.position().size.value));
     }
     return {};
   }));
 }
 
-TEST_P(Ranks, broadcast_gives_every_rank_the_roots) {
-  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
+TEST_P(Ranks, broadcast_gives_every_rank_the_data_of_the_root) {
+  expect_ok(run_on_threads(GetParam(), [](Exchange& exchange) -> Status {
     for (const std::size_t count : kCounts) {
-      for (int root = 0; root < exchange.seat().size.value; ++root) {
-        std::vector<float> values = values_of(exchange.seat().rank.value, count);
-        RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(root)));
+      for (int root = 0; root < exchange.position().size.value; ++root) {
+        std::vector<float> values = values_of(exchange.position().rank.value, count);
+        STOKER_RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(root)));
         if (values != values_of(root, count)) return internal("not rank {}'s {} values", root, count);
       }
     }
@@ -61,15 +62,15 @@ TEST_P(Ranks, broadcast_gives_every_rank_the_roots) {
   }));
 }
 
-TEST_P(Ranks, all_gather_gives_every_rank_all) {
-  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
-    const int ranks = exchange.seat().size.value;
+TEST_P(Ranks, all_gather_gives_every_rank_all_parts) {
+  expect_ok(run_on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    const int ranks = exchange.position().size.value;
     for (const std::size_t count : kCounts) {
-      std::vector<float> own = values_of(exchange.seat().rank.value, count);
+      std::vector<float> own = values_of(exchange.position().rank.value, count);
       std::vector<std::vector<float>> all(static_cast<std::size_t>(ranks), std::vector<float>(count));
       std::vector<std::span<std::byte>> into;
       for (auto& values : all) into.push_back(bytes_of(values));
-      RETURN_IF_ERROR(exchange.all_gather(bytes_of(own), Element::f32, into));
+      STOKER_RETURN_IF_ERROR(exchange.all_gather(bytes_of(own), Element::f32, into));
       for (int rank = 0; rank < ranks; ++rank) {
         if (all[static_cast<std::size_t>(rank)] != values_of(rank, count)) return internal("rank {}", rank);
       }
@@ -79,28 +80,28 @@ TEST_P(Ranks, all_gather_gives_every_rank_all) {
 }
 
 TEST_P(Ranks, reduce_scatter_gives_each_rank_its_part_of_the_sum) {
-  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
-    const auto ranks = static_cast<std::size_t>(exchange.seat().size.value);
+  expect_ok(run_on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    const auto ranks = static_cast<std::size_t>(exchange.position().size.value);
     for (const std::size_t count : kCounts) {
-      // Each rank gives the same values to all, so every part of the sum is the same.
-      std::vector<float> given = values_of(exchange.seat().rank.value, count), own(count);
+      // Each rank sends the same values to all ranks, so all parts of the sum are equal.
+      std::vector<float> given = values_of(exchange.position().rank.value, count), own(count);
       const std::vector<std::span<const std::byte>> parts(ranks, std::as_bytes(std::span(given)));
-      RETURN_IF_ERROR(exchange.reduce_scatter(parts, bytes_of(own), kFloatSum));
-      RETURN_IF_ERROR(expect_sum(own, exchange.seat().size.value));
+      STOKER_RETURN_IF_ERROR(exchange.reduce_scatter(parts, bytes_of(own), kFloatSum));
+      STOKER_RETURN_IF_ERROR(expect_sum(own, exchange.position().size.value));
     }
     return {};
   }));
 }
 
 TEST_P(Ranks, reduce_gives_the_sum_to_the_root_alone) {
-  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
-    const int rank = exchange.seat().rank.value;
-    const int root = exchange.seat().size.value - 1;
+  expect_ok(run_on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    const int rank = exchange.position().rank.value;
+    const int root = exchange.position().size.value - 1;
     for (const std::size_t count : kCounts) {
       std::vector<float> values = values_of(rank, count);
-      RETURN_IF_ERROR(exchange.reduce(bytes_of(values), kFloatSum, Rank(root)));
+      STOKER_RETURN_IF_ERROR(exchange.reduce(bytes_of(values), kFloatSum, Rank(root)));
       if (rank == root) {
-        RETURN_IF_ERROR(expect_sum(values, root + 1));
+        STOKER_RETURN_IF_ERROR(expect_sum(values, root + 1));
       } else if (values != values_of(rank, count)) {
         return internal("the values of rank {} changed", rank);
       }
@@ -109,32 +110,33 @@ TEST_P(Ranks, reduce_gives_the_sum_to_the_root_alone) {
   }));
 }
 
-// Buffers are used again by the next chunk: different collectives behind each other must not meet in them.
+// Consecutive chunks reuse buffers: different collectives in a row must not corrupt each other.
 TEST_P(Ranks, mixed_collectives_in_a_row_do_not_disturb_each_other) {
-  expect_ok(on_threads(GetParam(), [](Exchange& exchange) -> Status {
-    const int ranks = exchange.seat().size.value;
+  expect_ok(run_on_threads(GetParam(), [](Exchange& exchange) -> Status {
+    const int ranks = exchange.position().size.value;
     for (int round = 0; round < 300; ++round) {
       std::vector<float> sums =
-          values_of(exchange.seat().rank.value, 100 + static_cast<std::size_t>(round) * 37);
-      std::vector<float> copies = values_of(exchange.seat().rank.value, 1 + static_cast<std::size_t>(round));
-      RETURN_IF_ERROR(exchange.broadcast(bytes_of(copies), Element::f32, Rank(round % ranks)));
-      RETURN_IF_ERROR(exchange.all_reduce(bytes_of(sums), kFloatSum));
-      if (round % 5 == 0) RETURN_IF_ERROR(exchange.barrier());
-      RETURN_IF_ERROR(expect_sum(sums, ranks));
+          values_of(exchange.position().rank.value, 100 + static_cast<std::size_t>(round) * 37);
+      std::vector<float> copies =
+          values_of(exchange.position().rank.value, 1 + static_cast<std::size_t>(round));
+      STOKER_RETURN_IF_ERROR(exchange.broadcast(bytes_of(copies), Element::f32, Rank(round % ranks)));
+      STOKER_RETURN_IF_ERROR(exchange.all_reduce(bytes_of(sums), kFloatSum));
+      if (round % 5 == 0) STOKER_RETURN_IF_ERROR(exchange.barrier());
+      STOKER_RETURN_IF_ERROR(expect_sum(sums, ranks));
       if (copies != values_of(round % ranks, copies.size())) return internal("round {}", round);
     }
     return {};
   }));
 }
 
-TEST(Exchange, all_ranks_hold_the_same_bits_and_they_are_those_of_the_order_of_ranks) {
+TEST(Exchange, all_ranks_get_the_same_bits_summed_in_rank_order) {
   constexpr std::size_t kCount = 100'000;
   std::vector<std::vector<float>> sums(5, std::vector<float>(kCount));
   const auto value = [](std::size_t rank, std::size_t i) {
     return 1.0F / static_cast<float>(1 + (i * 7919 + rank * 104'729) % 1'000'003);
   };
-  expect_ok(on_threads(5, [&](Exchange& exchange) {
-    const auto rank = static_cast<std::size_t>(exchange.seat().rank.value);
+  expect_ok(run_on_threads(5, [&](Exchange& exchange) {
+    const auto rank = static_cast<std::size_t>(exchange.position().rank.value);
     for (std::size_t i = 0; i < kCount; ++i) sums[rank][i] = value(rank, i);
     return exchange.all_reduce(bytes_of(sums[rank]), kFloatSum);
   }));
@@ -145,10 +147,10 @@ TEST(Exchange, all_ranks_hold_the_same_bits_and_they_are_those_of_the_order_of_r
   }
 }
 
-TEST(Exchange, names_what_two_ranks_do_at_the_same_time) {
-  const auto statuses = on_threads(2, [](Exchange& exchange) -> Status {
-    RETURN_IF_ERROR(exchange.barrier());
-    std::vector<float> values(exchange.seat().rank.value == 0 ? 10 : 20);
+TEST(Exchange, names_the_mismatched_collectives_of_two_ranks) {
+  const auto statuses = run_on_threads(2, [](Exchange& exchange) -> Status {
+    STOKER_RETURN_IF_ERROR(exchange.barrier());
+    std::vector<float> values(exchange.position().rank.value == 0 ? 10 : 20);
     return exchange.all_reduce(bytes_of(values), kFloatSum);
   });
   EXPECT_EQ(statuses[0].code(), Code::invalid);
@@ -160,13 +162,13 @@ TEST(Exchange, names_what_two_ranks_do_at_the_same_time) {
   EXPECT_THAT(std::string(statuses[1].message()), HasSubstr("rank 1 in all-reduce 2 of 80 B"));
 }
 
-TEST(Exchange, names_another_operation_root_and_reduction) {
-  const auto statuses = on_threads(2, [](Exchange& exchange) -> Status {
+TEST(Exchange, names_mismatched_operation_root_and_reduction) {
+  const auto statuses = run_on_threads(2, [](Exchange& exchange) -> Status {
     std::vector<float> values(10);
-    if (exchange.seat().rank.value == 0) {
-      return exchange.all_reduce(bytes_of(values), {Element::f32, Reduction::greatest});
+    if (exchange.position().rank.value == 0) {
+      return exchange.all_reduce(bytes_of(values), {Element::f32, Reduction::max});
     }
-    RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(1)));
+    STOKER_RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(1)));
     return exchange.barrier();
   });
   EXPECT_THAT(std::string(statuses[0].message()),
@@ -176,8 +178,8 @@ TEST(Exchange, names_another_operation_root_and_reduction) {
 }
 
 TEST(Exchange, names_the_rank_that_left) {
-  const auto statuses = on_threads(3, [](Exchange& exchange) -> Status {
-    if (exchange.seat().rank.value == 2) return {};
+  const auto statuses = run_on_threads(3, [](Exchange& exchange) -> Status {
+    if (exchange.position().rank.value == 2) return {};
     return exchange.barrier();
   });
   EXPECT_EQ(statuses[0].code(), Code::unavailable);
@@ -185,40 +187,40 @@ TEST(Exchange, names_the_rank_that_left) {
             format("rank 2 left (pid {} on {}; barrier 1 waited for it)", ::getpid(), host_name()));
 }
 
-TEST(Exchange, a_rank_that_brought_its_part_may_leave) {
-  expect_ok(on_threads(2, [](Exchange& exchange) -> Status {
-    std::vector<float> values(300'000, exchange.seat().rank.value == 0 ? 5.0F : 0.0F);
-    RETURN_IF_ERROR(exchange.barrier());
-    RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(0)));
+TEST(Exchange, a_rank_may_leave_after_it_contributed_its_part) {
+  expect_ok(run_on_threads(2, [](Exchange& exchange) -> Status {
+    std::vector<float> values(300'000, exchange.position().rank.value == 0 ? 5.0F : 0.0F);
+    STOKER_RETURN_IF_ERROR(exchange.barrier());
+    STOKER_RETURN_IF_ERROR(exchange.broadcast(bytes_of(values), Element::f32, Rank(0)));
     return values.back() == 5 ? Status() : internal("{}", values.back());
   }));
 }
 
-TEST(Exchange, names_the_rank_that_gives_no_answer) {
+TEST(Exchange, names_the_unresponsive_rank) {
   std::atomic<bool> rank_0_is_done{false}, rank_1_has_joined{false};
-  const auto statuses = on_threads(2,
-                                   [&](Exchange& exchange) -> Status {
-                                     if (exchange.seat().rank.value == 0) {
-                                       while (!rank_1_has_joined) std::this_thread::yield();
-                                       const Status status = exchange.barrier();
-                                       rank_0_is_done = true;
-                                       return status;
-                                     }
-                                     rank_1_has_joined = true;
-                                     while (!rank_0_is_done) std::this_thread::yield();
-                                     return {};
-                                   },
-                                   {.answer_within = std::chrono::milliseconds(30)});
+  const auto statuses = run_on_threads(2,
+                                       [&](Exchange& exchange) -> Status {
+                                         if (exchange.position().rank.value == 0) {
+                                           while (!rank_1_has_joined) std::this_thread::yield();
+                                           const Status status = exchange.barrier();
+                                           rank_0_is_done = true;
+                                           return status;
+                                         }
+                                         rank_1_has_joined = true;
+                                         while (!rank_0_is_done) std::this_thread::yield();
+                                         return {};
+                                       },
+                                       {.call_timeout = std::chrono::milliseconds(30)});
   EXPECT_EQ(statuses[0].code(), Code::timeout);
   EXPECT_EQ(statuses[0].message(),
-            format("rank 1 gave no answer within 30 ms (pid {} on {}; barrier 1 waited "
+            format("rank 1 did not respond within 30 ms (pid {} on {}; barrier 1 waited "
                    "for it)",
                    ::getpid(), host_name()));
 }
 
-TEST(Exchange, tells_why_a_rank_abandoned_the_others) {
-  const auto statuses = on_threads(3, [](Exchange& exchange) -> Status {
-    if (exchange.seat().rank.value == 1) {
+TEST(Exchange, reports_why_a_rank_abandoned_its_peers) {
+  const auto statuses = run_on_threads(3, [](Exchange& exchange) -> Status {
+    if (exchange.position().rank.value == 1) {
       exchange.abandon("no gradient for 'fc.bias'");
       return {};
     }
@@ -231,8 +233,8 @@ TEST(Exchange, tells_why_a_rank_abandoned_the_others) {
 }
 
 TEST(Exchange, a_rank_that_is_abandoned_by_several_threads_gives_the_first_reason) {
-  const auto statuses = on_threads(2, [](Exchange& exchange) -> Status {
-    if (exchange.seat().rank.value == 0) return exchange.barrier();
+  const auto statuses = run_on_threads(2, [](Exchange& exchange) -> Status {
+    if (exchange.position().rank.value == 0) return exchange.barrier();
     exchange.abandon("the first");
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) threads.emplace_back([&] { exchange.abandon("another"); });
@@ -243,8 +245,8 @@ TEST(Exchange, a_rank_that_is_abandoned_by_several_threads_gives_the_first_reaso
 }
 
 TEST(Exchange, after_an_error_every_call_fails_the_same_way) {
-  const auto statuses = on_threads(2, [](Exchange& exchange) -> Status {
-    if (exchange.seat().rank.value == 1) return {};
+  const auto statuses = run_on_threads(2, [](Exchange& exchange) -> Status {
+    if (exchange.position().rank.value == 1) return {};
     const Status first = exchange.barrier();
     const Status second = exchange.barrier();
     return first.message() == second.message() ? first : internal("another error: {}", second.message());
@@ -252,13 +254,13 @@ TEST(Exchange, after_an_error_every_call_fails_the_same_way) {
   EXPECT_EQ(statuses[0].code(), Code::unavailable);
 }
 
-// Rank 1 in a process of its own, rank 0 here.
+// Rank 1 in a child process, rank 0 here.
 struct Pair {
   explicit Pair(const std::function<void(Exchange&)>& body, ExchangeOptions options = {}) {
-    auto opened = Host::open();
+    auto opened = RegionServer::open();
     EXPECT_TRUE(opened.ok());
     other = rank_process(opened->address(), {Rank(1), WorldSize(2)}, body);
-    auto made = take_seat(&*opened, "", {Rank(0), WorldSize(2)}, options);
+    auto made = join_group(&*opened, "", {Rank(0), WorldSize(2)}, options);
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     exchange = std::move(*made);
   }
@@ -282,46 +284,46 @@ TEST(Exchange, names_the_rank_whose_process_is_killed) {
             format("rank 1 left (pid {} on {} has died; barrier 2 waited for it)", pair.other, host_name()));
 }
 
-TEST(Exchange, tells_who_is_late_and_goes_on_waiting) {
-  std::atomic<bool> was_told{false};
-  std::string told;
-  ExchangeOptions options{.named_after = std::chrono::milliseconds(20)};
-  options.on_late = [&](std::string_view text) {
-    told = text;
-    was_told = true;
+TEST(Exchange, reports_late_ranks_and_keeps_waiting) {
+  std::atomic<bool> was_reported{false};
+  std::string report;
+  ExchangeOptions options{.straggler_after = std::chrono::milliseconds(20)};
+  options.on_straggler = [&](std::string_view text) {
+    report = text;
+    was_reported = true;
   };
-  expect_ok(on_threads(
+  expect_ok(run_on_threads(
       2,
       [&](Exchange& exchange) -> Status {
-        RETURN_IF_ERROR(exchange.barrier());
-        while (exchange.seat().rank.value == 1 && !was_told) std::this_thread::yield();
+        STOKER_RETURN_IF_ERROR(exchange.barrier());
+        while (exchange.position().rank.value == 1 && !was_reported) std::this_thread::yield();
         return exchange.barrier();
       },
       options));
-  EXPECT_THAT(told,
+  EXPECT_THAT(report,
               testing::MatchesRegex("rank 0 has waited for [0-9]+ ms in barrier 2: rank 1 \\(pid [0-9]+ on "
                                     ".*, (runs|sleeps|waits for storage)\\) was last in barrier 1"));
 }
 
-TEST(Exchange, what_is_told_of_a_late_rank_is_a_call_it_made) {
+TEST(Exchange, reports_a_call_that_the_late_rank_made) {
   std::atomic<int> wrong{0};
-  ExchangeOptions options{.named_after = Duration::zero()};
-  options.on_late = [&](std::string_view text) {
+  ExchangeOptions options{.straggler_after = Duration::zero()};
+  options.on_straggler = [&](std::string_view text) {
     for (std::string_view late : split(text.substr(text.find(": ")), ';')) {
-      const bool is_known = late.ends_with("has come to nothing yet") ||
+      const bool is_known = late.ends_with("has not entered any collective yet") ||
                             late.ends_with(" of 8 B of uint8, root 1") ||
                             late.find("was last in barrier ") != late.npos;
       if (!is_known) wrong += 1;
     }
   };
-  expect_ok(on_threads(
+  expect_ok(run_on_threads(
       3,
       [](Exchange& exchange) -> Status {
         std::vector<std::uint8_t> bytes(8);
         for (int i = 0; i < 300; ++i) {
-          if (i % 3 == exchange.seat().rank.value) std::this_thread::yield();
-          RETURN_IF_ERROR(i % 2 == 0 ? exchange.barrier()
-                                     : exchange.broadcast(bytes_of(bytes), Element::u8, Rank(1)));
+          if (i % 3 == exchange.position().rank.value) std::this_thread::yield();
+          STOKER_RETURN_IF_ERROR(i % 2 == 0 ? exchange.barrier()
+                                            : exchange.broadcast(bytes_of(bytes), Element::u8, Rank(1)));
         }
         return {};
       },
@@ -335,7 +337,7 @@ TEST(Exchange, names_the_rank_that_is_stopped) {
         (void)exchange.barrier();
         ::raise(SIGSTOP);
       },
-      {.stopped_within = std::chrono::milliseconds(50)});
+      {.stopped_timeout = std::chrono::milliseconds(50)});
   EXPECT_TRUE(pair.exchange->barrier().ok());
   const Status status = pair.exchange->barrier();
   EXPECT_EQ(status.code(), Code::timeout);

@@ -1,4 +1,4 @@
-// Sleeping on a word of memory that several processes share. Used by Exchange. Thread-safe: no state.
+// Futex waits on memory shared by processes. Used by Exchange. Thread-safe: no state.
 #pragma once
 
 #include <atomic>
@@ -10,14 +10,14 @@
 
 #include <climits>
 
-#include "base/time.h"
+#include "stoker/time.h"
 
 namespace stoker::net::shm {
 
-/// Sleeps while `word` is `seen`, until somebody wakes, or for `at_most`; may end earlier for no reason.
+/// Sleeps while `word` equals `seen`, until a wake-up, or for `at_most`. May wake spuriously.
 inline void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t seen, Duration at_most) {
   const timespec limit{static_cast<time_t>(at_most.count() / 1'000'000'000), at_most.count() % 1'000'000'000};
-  // The word lies in memory of several processes, so neither call is a private one.
+  // The word is shared by processes, so neither call uses a private futex.
   ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker::net::shm {
 
@@ -15,7 +15,7 @@ Hosts::Hosts(std::vector<std::size_t> host_of) : host_of_(std::move(host_of)) {
   }
 }
 
-Hosts Hosts::of_places(std::span<const std::string> places) {
+Hosts Hosts::group_by_domain(std::span<const std::string> places) {
   std::map<std::string_view, std::size_t> known;
   std::vector<std::size_t> host_of;
   std::size_t count = 0;
@@ -47,19 +47,19 @@ std::string Hosts::to_text() const {
   return text;
 }
 
-std::size_t Hosts::most() const {
+std::size_t Hosts::max_ranks_per_host() const {
   std::size_t most = 0;
   for (const std::vector<int>& ranks : ranks_) most = std::max(most, ranks.size());
   return most;
 }
 
-Seat Hosts::seat_of(Rank rank) const {
+GroupPosition Hosts::position_of(Rank rank) const {
   const std::vector<int>& ranks = ranks_[host_of(rank)];
   const auto found = std::ranges::lower_bound(ranks, rank.value);
   return {Rank(static_cast<int>(found - ranks.begin())), WorldSize(static_cast<int>(ranks.size()))};
 }
 
-std::vector<int> Hosts::first_ranks() const {
+std::vector<int> Hosts::leaders() const {
   std::vector<int> first;
   for (const std::vector<int>& ranks : ranks_) first.push_back(ranks.front());
   return first;

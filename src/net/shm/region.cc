@@ -1,10 +1,10 @@
-// How the memory is handed over:
-//   1. rank 0 listens on a socket in the abstract namespace (no file) under a random name
-//   2. each other rank connects and sends its seat and a descriptor of its own process (pidfd)
-//   3. when all have come, rank 0 makes the memory (memfd: no file either), sealed against another size
-//   4. rank 0 sends each rank the memory's descriptor, then all ranks' pidfds
-// From then on everything the ranks share are descriptors: the kernel frees them with the last process,
-// however it ends, at any of these steps.
+// Setup of the shared memory:
+//   1. rank 0 listens on a socket in the abstract namespace (no file) with a random name
+//   2. each other rank connects and sends its position and a pidfd of itself
+//   3. when all ranks have connected, rank 0 creates the memory (a memfd, no file) and seals its size
+//   4. rank 0 sends each rank the memory's descriptor, then the pidfds of all ranks
+// From then on all shared objects are descriptors: the kernel frees them with the last process, whichever
+// step failed.
 #include "net/shm/region.h"
 
 #include <algorithm>
@@ -33,23 +33,23 @@ namespace {
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-constexpr int kMostRanks = 1024;
-constexpr std::size_t kFdsAtOnce = 64;  // the kernel takes 253
+constexpr int kMaxRanks = 1024;
+constexpr std::size_t kFdsAtOnce = 64;  // the kernel's maximum is 253
 constexpr std::uint64_t kMagic = 0x314d4853524b5453;
 
-struct Greeting {
+struct JoinRequest {
   std::uint64_t magic = kMagic;
   std::int32_t rank = 0;
   std::int32_t size = 0;
 };
-struct Welcome {
+struct JoinReply {
   std::uint64_t magic = kMagic;
   std::uint64_t bytes = 0;
 };
 
 std::size_t slots_bytes(int ranks) {
   constexpr std::size_t kPage = 4096;
-  return (sizeof(Crowd) + static_cast<std::size_t>(ranks) * sizeof(Slot) + kPage - 1) / kPage * kPage;
+  return (sizeof(BarrierState) + static_cast<std::size_t>(ranks) * sizeof(Slot) + kPage - 1) / kPage * kPage;
 }
 
 std::size_t region_bytes(int ranks) {
@@ -65,7 +65,7 @@ std::pair<sockaddr_un, socklen_t> abstract(std::string_view name) {
   return {address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size)};
 }
 
-Result<Fd> own_process() {
+Result<Fd> own_pidfd() {
   Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   if (!fd) return posix_error("shared memory: pidfd of this process", errno);
   return fd;
@@ -77,11 +77,11 @@ Status wait_until_readable(const Fd& fd, Deadline deadline) {
     const int ready = ::poll(&entry, 1, deadline.poll_ms());
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return posix_error("shared memory: poll", errno);
-    if (deadline.passed()) return timeout("shared memory: no answer in time");
+    if (deadline.passed()) return timeout("shared memory: no response in time");
   }
 }
 
-// One message with descriptors. Never blocks for long: the peers of a meeting read what they are sent.
+// Sends one message with descriptors. Does not block for long, because the peers read at once.
 Status send_with_fds(const Fd& to, std::span<const std::byte> body, std::span<const int> fds) {
   iovec part{const_cast<std::byte*>(body.data()), body.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsAtOnce * sizeof(int))> control{};
@@ -100,7 +100,7 @@ Status send_with_fds(const Fd& to, std::span<const std::byte> body, std::span<co
 }
 
 Result<std::vector<Fd>> receive_with_fds(const Fd& from, std::span<std::byte> body, Deadline deadline) {
-  RETURN_IF_ERROR(wait_until_readable(from, deadline));
+  STOKER_RETURN_IF_ERROR(wait_until_readable(from, deadline));
   iovec part{body.data(), body.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(kFdsAtOnce * sizeof(int))> control{};
   msghdr message{};
@@ -121,7 +121,7 @@ Result<std::vector<Fd>> receive_with_fds(const Fd& from, std::span<std::byte> bo
     }
   }
   if (static_cast<std::size_t>(size) != body.size() || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    return unavailable("shared memory: the other side of the meeting left");
+    return unavailable("shared memory: the peer disconnected during setup");
   }
   return fds;
 }
@@ -131,7 +131,7 @@ std::span<std::byte> bytes_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-// Abstract names have no permissions: whoever is not this user is sent away, on both sides.
+// Abstract names have no permissions: both sides reject other users.
 bool is_same_user(const Fd& connection) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -145,15 +145,15 @@ Result<Fd> make_memory(std::size_t bytes) {
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     return posix_error(format("shared memory: {} bytes", bytes), errno);
   }
-  // Without these, whoever cuts the memory off would kill the others by SIGBUS.
+  // Without the seals, a process that truncates the memory would kill its peers by SIGBUS.
   if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return posix_error("shared memory: seals", errno);
   }
   return fd;
 }
 
-// To ThreadSanitizer what ranks that are threads of one process, as in tests, do to memory that each has
-// mapped for itself has nothing to do with each other. With it they get the same pages, which stay.
+// ThreadSanitizer does not relate accesses through different maps of the same memory. In tests, where ranks
+// are threads of one process, all ranks get the same map, which is never unmapped.
 void* map_pages(const Fd& memory, std::size_t bytes) {
   const auto map = [&] {
     return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
@@ -173,8 +173,8 @@ void unmap_pages(std::span<std::byte> pages) {
   if (!kHasThreadSanitizer) ::munmap(pages.data(), pages.size());
 }
 
-// What the kernel calls a process in this process's own namespace: "Pid:\t4242" in its descriptor's fdinfo,
-// 0 or -1 where it is not to be seen.
+// A process's pid in this process's namespace: "Pid:\t4242" in the fdinfo of its descriptor, 0 or -1 if
+// invisible.
 pid_t visible_pid(const Fd& process) {
   const auto text = read_pseudo_file(format("/proc/self/fdinfo/{}", process.get()));
   if (!text.ok()) return 0;
@@ -189,39 +189,39 @@ pid_t visible_pid(const Fd& process) {
 
 }  // namespace
 
-std::string place() {
+std::string shared_memory_domain() {
   const auto boot = read_pseudo_file("/proc/sys/kernel/random/boot_id");
   std::array<char, 64> network{};
   const ssize_t size = ::readlink("/proc/self/ns/net", network.data(), network.size());
-  if (!boot.ok() || size <= 0 || !own_process().ok()) return "";
+  if (!boot.ok() || size <= 0 || !own_pidfd().ok()) return "";
   return format("{} {} {}", trim(*boot), std::string_view(network.data(), static_cast<std::size_t>(size)),
                 ::geteuid());
 }
 
-std::string_view to_text(Operation operation) {
+std::string_view to_text(CollectiveOp operation) {
   constexpr std::string_view kNames[] = {"nothing",        "all-reduce", "broadcast", "all-gather",
                                          "reduce-scatter", "reduce",     "barrier"};
   return kNames[std::min<std::size_t>(static_cast<std::size_t>(operation), std::size(kNames) - 1)];
 }
 
 std::string to_text(const Call& call) {
-  if (call.operation == Operation::barrier) return format("barrier {}", call.number);
+  if (call.operation == CollectiveOp::barrier) return format("barrier {}", call.number);
   std::string text =
       format("{} {} of {} B of {}", to_text(call.operation), call.number, call.bytes, to_text(call.element));
-  if (call.operation == Operation::broadcast || call.operation == Operation::reduce) {
+  if (call.operation == CollectiveOp::broadcast || call.operation == CollectiveOp::reduce) {
     text += format(", root {}", call.root);
   }
   if (call.reduction != Reduction::sum) text += format(", {}", to_text(call.reduction));
   return text;
 }
 
-Region::Region(Seat seat, std::span<std::byte> memory, std::vector<Fd> processes)
-    : seat_(seat), memory_(memory), processes_(std::move(processes)) {
+Region::Region(GroupPosition position, std::span<std::byte> memory, std::vector<Fd> processes)
+    : position_(position), memory_(memory), processes_(std::move(processes)) {
   for (const Fd& process : processes_) pids_.push_back(visible_pid(process));
 }
 
 Region::Region(Region&& other) noexcept
-    : seat_(other.seat_),
+    : position_(other.position_),
       memory_(std::exchange(other.memory_, {})),
       processes_(std::move(other.processes_)),
       pids_(std::move(other.pids_)) {}
@@ -230,27 +230,29 @@ Region::~Region() {
   if (!memory_.empty()) unmap_pages(memory_);
 }
 
-Result<Region> Region::map(Seat seat, const Fd& memory, std::vector<Fd> processes) {
-  const std::size_t bytes = region_bytes(seat.size.value);
+Result<Region> Region::map(GroupPosition position, const Fd& memory, std::vector<Fd> processes) {
+  const std::size_t bytes = region_bytes(position.size.value);
   void* at = map_pages(memory, bytes);
   if (at == MAP_FAILED) return posix_error(format("shared memory: mapping {} bytes", bytes), errno);
-  Region region(seat, {static_cast<std::byte*>(at), bytes}, std::move(processes));
-  Slot& own = region.slot(seat.rank);
+  Region region(position, {static_cast<std::byte*>(at), bytes}, std::move(processes));
+  Slot& own = region.slot(position.rank);
   std::strncpy(own.host, host_name().c_str(), sizeof own.host - 1);
   ::sched_getaffinity(0, sizeof own.cores, &own.cores);
   own.pid.store(::getpid());
   return region;
 }
 
-// A fresh memfd is all zeros, which is what every member of these starts from.
-Crowd& Region::crowd() const { return *std::launder(reinterpret_cast<Crowd*>(memory_.data())); }
+// A new memfd is all zeros, the initial value of every member.
+BarrierState& Region::barrier_state() const {
+  return *std::launder(reinterpret_cast<BarrierState*>(memory_.data()));
+}
 
 Slot& Region::slot(Rank rank) const {
-  return std::launder(reinterpret_cast<Slot*>(memory_.data() + sizeof(Crowd)))[rank.value];
+  return std::launder(reinterpret_cast<Slot*>(memory_.data() + sizeof(BarrierState)))[rank.value];
 }
 
 std::byte* Region::result(std::uint32_t number) const {
-  return memory_.data() + slots_bytes(seat_.size.value) + kChunk * (number & 1);
+  return memory_.data() + slots_bytes(position_.size.value) + kChunk * (number & 1);
 }
 
 std::byte* Region::chunk(Rank rank, std::uint32_t number) const {
@@ -267,7 +269,7 @@ char Region::state(Rank rank) const {
   if (pid == 0) return 0;
   const auto stat = read_pseudo_file(format("/proc/{}/stat", pid));
   if (!stat.ok()) return 0;
-  // "4242 (name, which may hold anything) T ..."
+  // "4242 (name, which may contain anything) T ..."
   const std::size_t end = stat->rfind(')');
   return end == std::string::npos || end + 2 >= stat->size() ? '\0' : (*stat)[end + 2];
 }
@@ -293,70 +295,70 @@ std::string_view Region::activity(Rank rank) const {
   }
 }
 
-Result<Host> Host::open() {
+Result<RegionServer> RegionServer::open() {
   Fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!listener) return posix_error("shared memory: socket", errno);
   std::string name = "stoker-" + random_name(24);
   const auto [address, length] = abstract(name);
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
-      ::listen(listener.get(), kMostRanks) != 0) {
+      ::listen(listener.get(), kMaxRanks) != 0) {
     return posix_error("shared memory: listening", errno);
   }
-  return Host(std::move(listener), std::move(name));
+  return RegionServer(std::move(listener), std::move(name));
 }
 
-// By rank: the connection, and the rank's process. Rank 0's are empty.
-Result<std::vector<std::pair<Fd, Fd>>> Host::admit_all(Seat seat, Deadline deadline) {
-  std::vector<std::pair<Fd, Fd>> members(static_cast<std::size_t>(seat.size.value));
+// By rank: the connection and the pidfd. Both are empty for rank 0.
+Result<std::vector<std::pair<Fd, Fd>>> RegionServer::accept_ranks(GroupPosition position, Deadline deadline) {
+  std::vector<std::pair<Fd, Fd>> members(static_cast<std::size_t>(position.size.value));
   for (std::size_t missing = members.size() - 1; missing > 0;) {
     if (!wait_until_readable(listener_, deadline).ok()) {
       const auto absent = std::find_if(members.begin() + 1, members.end(), [](auto& m) { return !m.first; });
-      return timeout("shared memory: rank {} did not come (of {} ranks on this host)",
-                     absent - members.begin(), seat.size);
+      return timeout("shared memory: rank {} did not connect (of {} ranks on this host)",
+                     absent - members.begin(), position.size);
     }
     Fd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection || !is_same_user(connection)) continue;
-    Greeting greeting;
-    auto fds = receive_with_fds(connection, bytes_of(greeting), deadline);
-    if (!fds.ok() || fds->size() != 1 || greeting.magic != kMagic) continue;
-    if (greeting.size != seat.size.value || greeting.rank <= 0 || greeting.rank >= seat.size.value) {
-      return invalid("shared memory: a rank {} of {} came to {} ranks", greeting.rank, greeting.size,
-                     seat.size);
+    JoinRequest request;
+    auto fds = receive_with_fds(connection, bytes_of(request), deadline);
+    if (!fds.ok() || fds->size() != 1 || request.magic != kMagic) continue;
+    if (request.size != position.size.value || request.rank <= 0 || request.rank >= position.size.value) {
+      return invalid("shared memory: a rank {} of {} connected to a group of {} ranks", request.rank,
+                     request.size, position.size);
     }
-    auto& member = members[static_cast<std::size_t>(greeting.rank)];
-    if (member.first) return invalid("shared memory: rank {} came twice", greeting.rank);
+    auto& member = members[static_cast<std::size_t>(request.rank)];
+    if (member.first) return invalid("shared memory: rank {} connected twice", request.rank);
     member = {std::move(connection), std::move(fds->front())};
     missing -= 1;
   }
   return members;
 }
 
-Result<Region> Host::gather(Seat seat, Deadline deadline) && {
-  if (seat.size.value > kMostRanks) return invalid("shared memory: {} ranks on one host", seat.size);
-  OK_OR_RETURN(members, admit_all(seat, deadline));
-  OK_OR_RETURN(own, own_process());
+Result<Region> RegionServer::create_region(GroupPosition position, Deadline deadline) && {
+  if (position.size.value > kMaxRanks) return invalid("shared memory: {} ranks on one host", position.size);
+  STOKER_ASSIGN_OR_RETURN(members, accept_ranks(position, deadline));
+  STOKER_ASSIGN_OR_RETURN(own, own_pidfd());
   members[0].second = std::move(own);
-  const std::size_t bytes = region_bytes(seat.size.value);
-  OK_OR_RETURN(memory, make_memory(bytes));
+  const std::size_t bytes = region_bytes(position.size.value);
+  STOKER_ASSIGN_OR_RETURN(memory, make_memory(bytes));
 
   std::vector<int> fds;
   for (const auto& [connection, process] : members) fds.push_back(process.get());
   for (std::size_t rank = 1; rank < members.size(); ++rank) {
-    Welcome welcome{.bytes = bytes};
+    JoinReply reply{.bytes = bytes};
     const int memory_fd = memory.get();
-    RETURN_IF_ERROR(send_with_fds(members[rank].first, bytes_of(welcome), {&memory_fd, 1}));
+    STOKER_RETURN_IF_ERROR(send_with_fds(members[rank].first, bytes_of(reply), {&memory_fd, 1}));
     for (std::size_t begin = 0; begin < fds.size(); begin += kFdsAtOnce) {
       const auto batch = std::span(fds).subspan(begin, std::min(kFdsAtOnce, fds.size() - begin));
       std::uint64_t count = batch.size();
-      RETURN_IF_ERROR(send_with_fds(members[rank].first, bytes_of(count), batch));
+      STOKER_RETURN_IF_ERROR(send_with_fds(members[rank].first, bytes_of(count), batch));
     }
   }
   std::vector<Fd> processes;
   for (auto& [connection, process] : members) processes.push_back(std::move(process));
-  return Region::map(seat, memory, std::move(processes));
+  return Region::map(position, memory, std::move(processes));
 }
 
-Result<Region> join(std::string_view address, Seat seat, Deadline deadline) {
+Result<Region> join(std::string_view address, GroupPosition position, Deadline deadline) {
   Fd connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!connection) return posix_error("shared memory: socket", errno);
   const auto [there, length] = abstract(address);
@@ -364,24 +366,24 @@ Result<Region> join(std::string_view address, Seat seat, Deadline deadline) {
     return posix_error("shared memory: rank 0 of this host", errno);
   }
   if (!is_same_user(connection)) return unavailable("shared memory: rank 0 is another user's process");
-  OK_OR_RETURN(own, own_process());
-  Greeting greeting{.rank = seat.rank.value, .size = seat.size.value};
+  STOKER_ASSIGN_OR_RETURN(own, own_pidfd());
+  JoinRequest request{.rank = position.rank.value, .size = position.size.value};
   const int own_fd = own.get();
-  RETURN_IF_ERROR(send_with_fds(connection, bytes_of(greeting), {&own_fd, 1}));
+  STOKER_RETURN_IF_ERROR(send_with_fds(connection, bytes_of(request), {&own_fd, 1}));
 
-  Welcome welcome;
-  OK_OR_RETURN(memory, receive_with_fds(connection, bytes_of(welcome), deadline));
-  if (memory.size() != 1 || welcome.magic != kMagic || welcome.bytes != region_bytes(seat.size.value)) {
-    return unavailable("shared memory: rank 0 is of another version of Stoker");
+  JoinReply reply;
+  STOKER_ASSIGN_OR_RETURN(memory, receive_with_fds(connection, bytes_of(reply), deadline));
+  if (memory.size() != 1 || reply.magic != kMagic || reply.bytes != region_bytes(position.size.value)) {
+    return unavailable("shared memory: rank 0 has a different version of Stoker");
   }
   std::vector<Fd> processes;
-  while (processes.size() < static_cast<std::size_t>(seat.size.value)) {
+  while (processes.size() < static_cast<std::size_t>(position.size.value)) {
     std::uint64_t count = 0;
-    OK_OR_RETURN(batch, receive_with_fds(connection, bytes_of(count), deadline));
-    if (batch.empty() || batch.size() != count) return unavailable("shared memory: rank 0 left");
+    STOKER_ASSIGN_OR_RETURN(batch, receive_with_fds(connection, bytes_of(count), deadline));
+    if (batch.empty() || batch.size() != count) return unavailable("shared memory: rank 0 disconnected");
     for (Fd& fd : batch) processes.push_back(std::move(fd));
   }
-  return Region::map(seat, memory.front(), std::move(processes));
+  return Region::map(position, memory.front(), std::move(processes));
 }
 
 }  // namespace stoker::net::shm

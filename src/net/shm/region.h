@@ -1,5 +1,5 @@
-// Memory that the ranks of one host share, and how they come to share it. Nothing of it has a name in any
-// file system: whatever the ranks die of, nothing is left behind. Used by Exchange. Thread-compatible.
+// Memory shared by the ranks of one host, and its setup. It has no name in any file system, so nothing is
+// left behind however the ranks end. Used by Exchange. Thread-compatible.
 #pragma once
 
 #include <atomic>
@@ -10,25 +10,25 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/status.h"
-#include "base/strong.h"
-#include "base/time.h"
 #include "net/shm/element.h"
+#include "stoker/status.h"
+#include "stoker/strong.h"
+#include "stoker/time.h"
 
 namespace stoker::net::shm {
 
-/// A rank's place among those that share the memory.
-struct Seat {
+/// A rank's position in the group that shares the memory.
+struct GroupPosition {
   Rank rank;
   WorldSize size;
 };
 
-/// Where this process is, as far as shared memory goes: two processes with the same text can share it. Made
-/// of the kernel's boot id and the network namespace, in which addresses of meetings are known. Empty where
-/// /proc does not tell, or where the kernel lacks pidfds (before Linux 5.3).
-std::string place();
+/// Identifies the processes that can share memory: equal texts mean that they can. Consists of the kernel's
+/// boot id and the network namespace, in which the rendezvous address is valid. Empty if /proc is unreadable
+/// or the kernel lacks pidfds (before Linux 5.3).
+std::string shared_memory_domain();
 
-enum class Operation : std::uint32_t {
+enum class CollectiveOp : std::uint32_t {
   none,
   all_reduce,
   broadcast,
@@ -38,13 +38,13 @@ enum class Operation : std::uint32_t {
   barrier
 };
 /// "all-reduce", "broadcast", ...
-std::string_view to_text(Operation operation);
+std::string_view to_text(CollectiveOp operation);
 
-/// What a rank is doing, for the others to compare with what they do.
+/// The call of a rank, which its peers compare with their own.
 struct Call {
-  std::uint64_t number = 0;  ///< of this collective, from 1
+  std::uint64_t number = 0;  ///< number of this collective, from 1
   std::uint64_t bytes = 0;   ///< of the whole collective
-  Operation operation = Operation::none;
+  CollectiveOp operation = CollectiveOp::none;
   Element element = Element::u8;
   Reduction reduction = Reduction::sum;
   std::uint16_t root = 0;
@@ -54,93 +54,94 @@ struct Call {
 /// "all-reduce 118 of 4096 B of float32".
 std::string to_text(const Call& call);
 
-/// Most bytes of one rank that are on their way at once.
+/// Maximum bytes of one rank per chunk.
 constexpr std::size_t kChunk = std::size_t{256} << 10;
 
-/// A rank's part of the shared memory: written by it alone but for `sleepers`.
+/// A rank's part of the shared memory. Only the rank writes it, except `sleepers`.
 struct Slot {
   Call& call(std::uint32_t chunk) { return calls[chunk % kCalls]; }
   const Call& call(std::uint32_t chunk) const { return calls[chunk % kCalls]; }
 
-  static constexpr std::uint32_t kHere = 0;
+  static constexpr std::uint32_t kPresent = 0;
   static constexpr std::uint32_t kLeft = 1;
-  static constexpr std::uint32_t kAbandoned = 2;  ///< `why` says the reason
-  static constexpr std::uint32_t kGaveUp = 3;     ///< plus the rank it waited for
+  static constexpr std::uint32_t kAbandoned = 2;  ///< `why` contains the reason
+  static constexpr std::uint32_t kGaveUp = 3;     ///< plus the rank that it waited for
 
-  alignas(64) std::atomic<std::uint32_t> arrived;   ///< chunks that this rank has brought, wraps around
-  std::atomic<std::uint32_t> presence;              ///< kHere, kLeft, kAbandoned, or kGaveUp + rank
-  alignas(64) std::atomic<std::uint32_t> sleepers;  ///< threads that sleep until this rank moves on
-  /// The call under way at each of the last chunks, by the chunk's number. Who tells of a rank that is one
-  /// chunk late reads its latest while that rank may come and go on to the next but one.
+  alignas(64) std::atomic<std::uint32_t> arrived;   ///< chunks published by this rank; wraps around
+  std::atomic<std::uint32_t> presence;              ///< kPresent, kLeft, kAbandoned, or kGaveUp + rank
+  alignas(64) std::atomic<std::uint32_t> sleepers;  ///< threads that sleep until this rank advances
+  /// The calls at the last chunks, by chunk number. A straggler report may read the latest call of a rank
+  /// that is one chunk behind, while that rank advances by up to two chunks.
   static constexpr std::uint32_t kCalls = 4;
   alignas(64) Call calls[kCalls];
-  /// As the rank knows itself; 0 until it has written the two below.
+  /// The rank's own pid; 0 until it has written the two fields below.
   alignas(64) std::atomic<std::int64_t> pid;
   char host[56];
-  cpu_set_t cores;  ///< where it may run
-  char why[512];    ///< it abandons the others; written once
+  cpu_set_t cores;  ///< its CPU affinity
+  char why[512];    ///< reason for leaving; written once
 };
 
-/// What all ranks count up together, so that who waits for all sleeps once and is woken by the last of them.
-struct Crowd {
-  alignas(64) std::atomic<std::uint32_t> arrivals;  ///< chunks that ranks have brought, wraps around
-  alignas(64) std::atomic<std::uint32_t> sleepers;  ///< threads that sleep until all are here
+/// Counter of all ranks, so that a wait for all ranks sleeps once and the last rank wakes it.
+struct BarrierState {
+  alignas(64) std::atomic<std::uint32_t> arrivals;  ///< chunks published by all ranks; wraps around
+  alignas(64) std::atomic<std::uint32_t> sleepers;  ///< threads that sleep until all ranks arrive
 };
 
-/// The mapped memory, and a descriptor of each rank's process that becomes readable when it ends.
+/// The mapped memory, and a pidfd of each rank that becomes readable when the rank exits.
 class Region {
  public:
   Region(Region&&) noexcept;
   Region& operator=(Region&&) = delete;
   ~Region();
 
-  const Seat& seat() const { return seat_; }
+  const GroupPosition& position() const { return position_; }
   Slot& slot(Rank rank) const;
-  Crowd& crowd() const;
-  /// Where `rank` puts its chunks of even and odd number, kChunk bytes.
+  BarrierState& barrier_state() const;
+  /// `rank`'s buffer for chunks with even and odd numbers, kChunk bytes.
   std::byte* chunk(Rank rank, std::uint32_t number) const;
-  /// Where the ranks together put the sum of chunks of even and odd number, kChunk bytes.
+  /// The common result buffer for chunks with even and odd numbers, kChunk bytes.
   std::byte* result(std::uint32_t number) const;
-  /// Whether the rank's process has ended.
+  /// Whether the rank's process has exited.
   bool has_ended(Rank rank) const;
-  /// Whether it is stopped by a signal or a debugger; false where this process may not see it.
+  /// Whether it is stopped by a signal or a debugger; false if this process cannot see it.
   bool is_stopped(Rank rank) const;
-  /// What its process does: "runs", "sleeps", "waits for storage", "is stopped"; "out of sight" where this
-  /// process may not see it.
+  /// State of its process: "runs", "sleeps", "waits for storage", "is stopped"; "out of sight" if this
+  /// process cannot see it.
   std::string_view activity(Rank rank) const;
 
  private:
-  friend class Host;
-  friend Result<Region> join(std::string_view, Seat, Deadline);
-  Region(Seat seat, std::span<std::byte> memory, std::vector<Fd> processes);
-  /// The letter of /proc/<pid>/stat; 0 where it cannot be read.
+  friend class RegionServer;
+  friend Result<Region> join(std::string_view, GroupPosition, Deadline);
+  Region(GroupPosition position, std::span<std::byte> memory, std::vector<Fd> processes);
+  /// The state letter of /proc/<pid>/stat; 0 if unreadable.
   char state(Rank rank) const;
-  static Result<Region> map(Seat seat, const Fd& memory, std::vector<Fd> processes);
+  static Result<Region> map(GroupPosition position, const Fd& memory, std::vector<Fd> processes);
 
-  Seat seat_;
+  GroupPosition position_;
   std::span<std::byte> memory_;
   std::vector<Fd> processes_;  ///< pidfds, by rank
-  std::vector<pid_t> pids_;    ///< in this process's own namespace; 0 where it cannot see the rank
+  std::vector<pid_t> pids_;    ///< in this process's pid namespace; 0 if the rank is not visible
 };
 
-/// Rank 0's end of the meeting.
-class Host {
+/// Rank 0's end of the setup.
+class RegionServer {
  public:
-  static Result<Host> open();
-  /// What the other ranks of this host need to join.
+  static Result<RegionServer> open();
+  /// Address for the other ranks of this host.
   const std::string& address() const { return address_; }
-  /// Waits for all others and gives each the memory. Timeout names the first rank that did not come.
-  Result<Region> gather(Seat seat, Deadline deadline) &&;
+  /// Waits for all other ranks and sends each the memory. Timeout names the first missing rank.
+  Result<Region> create_region(GroupPosition position, Deadline deadline) &&;
 
  private:
-  Host(Fd listener, std::string address) : listener_(std::move(listener)), address_(std::move(address)) {}
-  Result<std::vector<std::pair<Fd, Fd>>> admit_all(Seat seat, Deadline deadline);
+  RegionServer(Fd listener, std::string address)
+      : listener_(std::move(listener)), address_(std::move(address)) {}
+  Result<std::vector<std::pair<Fd, Fd>>> accept_ranks(GroupPosition position, Deadline deadline);
 
   Fd listener_;
   std::string address_;
 };
 
-/// The others' end. REQUIRES: seat.rank is not 0.
-Result<Region> join(std::string_view address, Seat seat, Deadline deadline);
+/// The other ranks' end. REQUIRES: position.rank is not 0.
+Result<Region> join(std::string_view address, GroupPosition position, Deadline deadline);
 
 }  // namespace stoker::net::shm

@@ -9,35 +9,35 @@
 namespace stoker::net::shm {
 namespace {
 
-TEST(Region, meeting_names_the_rank_that_does_not_come) {
-  auto host = Host::open();
+TEST(Region, names_the_rank_that_does_not_connect) {
+  auto host = RegionServer::open();
   ASSERT_TRUE(host.ok());
   const auto region =
-      std::move(*host).gather({Rank(0), WorldSize(3)}, Deadline::after(std::chrono::milliseconds(20)));
+      std::move(*host).create_region({Rank(0), WorldSize(3)}, Deadline::after(std::chrono::milliseconds(20)));
   EXPECT_EQ(region.status().code(), Code::timeout);
-  EXPECT_EQ(region.status().message(), "shared memory: rank 1 did not come (of 3 ranks on this host)");
+  EXPECT_EQ(region.status().message(), "shared memory: rank 1 did not connect (of 3 ranks on this host)");
 }
 
-TEST(Region, joining_where_nobody_listens_is_an_error) {
-  const auto region = join("stoker-nobody", {Rank(1), WorldSize(2)}, Deadline::after(kMeetWithin));
+TEST(Region, joining_without_a_listener_is_an_error) {
+  const auto region = join("stoker-no-listener", {Rank(1), WorldSize(2)}, Deadline::after(kJoinTimeout));
   EXPECT_EQ(region.status().message(), "shared memory: rank 0 of this host: connection refused");
 }
 
-TEST(Region, refuses_a_rank_of_another_world) {
-  auto host = Host::open();
+TEST(Region, refuses_a_rank_with_a_different_world_size) {
+  auto host = RegionServer::open();
   ASSERT_TRUE(host.ok());
   const std::string address = host->address();
-  std::thread stranger([&] { (void)join(address, {Rank(5), WorldSize(6)}, Deadline::after(kMeetWithin)); });
-  const auto region = std::move(*host).gather({Rank(0), WorldSize(2)}, Deadline::after(kMeetWithin));
-  EXPECT_EQ(region.status().message(), "shared memory: a rank 5 of 6 came to 2 ranks");
+  std::thread stranger([&] { (void)join(address, {Rank(5), WorldSize(6)}, Deadline::after(kJoinTimeout)); });
+  const auto region = std::move(*host).create_region({Rank(0), WorldSize(2)}, Deadline::after(kJoinTimeout));
+  EXPECT_EQ(region.status().message(), "shared memory: a rank 5 of 6 connected to a group of 2 ranks");
   stranger.join();
 }
 
 TEST(Region, leaves_no_file_behind_even_while_it_is_used) {
-  for (const Status& status : on_threads(2, [&](Exchange& exchange) -> Status {
-         RETURN_IF_ERROR(exchange.barrier());
-         // Memory of no file, which the kernel takes back with its last process, however that ends.
-         OK_OR_RETURN(maps, read_file("/proc/self/maps"));
+  for (const Status& status : run_on_threads(2, [&](Exchange& exchange) -> Status {
+         STOKER_RETURN_IF_ERROR(exchange.barrier());
+         // Memory without a file, which the kernel frees with the last process, however it exits.
+         STOKER_ASSIGN_OR_RETURN(maps, read_file("/proc/self/maps"));
          if (maps.find("/memfd:stoker-ranks") == std::string::npos) return internal("it is not mapped");
          if (maps.find("/dev/shm/") != std::string::npos) return internal("{}", maps);
          return exchange.barrier();
@@ -46,8 +46,8 @@ TEST(Region, leaves_no_file_behind_even_while_it_is_used) {
   }
 }
 
-TEST(Region, sees_the_other_process_and_its_end) {
-  auto host = Host::open();
+TEST(Region, detects_the_other_process_and_its_end) {
+  auto host = RegionServer::open();
   ASSERT_TRUE(host.ok());
   auto pipe = Pipe::create();
   ASSERT_TRUE(pipe.ok());
@@ -56,7 +56,7 @@ TEST(Region, sees_the_other_process_and_its_end) {
     char byte = 0;
     (void)!::read(pipe->read.get(), &byte, 1);
   });
-  auto region = std::move(*host).gather({Rank(0), WorldSize(2)}, Deadline::after(kMeetWithin));
+  auto region = std::move(*host).create_region({Rank(0), WorldSize(2)}, Deadline::after(kJoinTimeout));
   ASSERT_TRUE(region.ok()) << region.status().to_string();
   EXPECT_FALSE(region->has_ended(Rank(1)));
   EXPECT_FALSE(region->is_stopped(Rank(1)));
@@ -66,12 +66,14 @@ TEST(Region, sees_the_other_process_and_its_end) {
   EXPECT_EQ(region->slot(Rank(1)).pid, other);
 }
 
-TEST(Place, is_the_same_for_processes_of_one_host) { EXPECT_EQ(place(), place()); }
+TEST(Place, is_the_same_for_processes_of_one_host) {
+  EXPECT_EQ(shared_memory_domain(), shared_memory_domain());
+}
 
-TEST(Call, is_told_in_full) {
-  EXPECT_EQ(to_text(Call{.number = 7, .operation = Operation::barrier}), "barrier 7");
+TEST(Call, is_described_completely) {
+  EXPECT_EQ(to_text(Call{.number = 7, .operation = CollectiveOp::barrier}), "barrier 7");
   EXPECT_EQ(
-      to_text(Call{.number = 8, .bytes = 40, .operation = Operation::all_gather, .element = Element::i64}),
+      to_text(Call{.number = 8, .bytes = 40, .operation = CollectiveOp::all_gather, .element = Element::i64}),
       "all-gather 8 of 40 B of int64");
 }
 

@@ -20,24 +20,24 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// A network between threads: each host brings its bytes, and all get those of all, in the order of hosts.
+// A network of threads: all hosts exchange bytes and get them in host order.
 class Table {
  public:
   explicit Table(std::size_t hosts) : hosts_(hosts) {}
 
-  Result<std::vector<std::vector<std::byte>>> meet(std::size_t host, std::uint64_t number,
-                                                   std::span<const std::byte> own) {
+  Result<std::vector<std::vector<std::byte>>> exchange(std::size_t host, std::uint64_t number,
+                                                       std::span<const std::byte> own) {
     const MutexLock lock(mutex_);
-    auto& brought = meetings_[number];
-    brought.resize(hosts_);
-    brought[host].assign(own.begin(), own.end());
-    brought_[number] += 1;
+    auto& parts = parts_[number];
+    parts.resize(hosts_);
+    parts[host].assign(own.begin(), own.end());
+    arrived_[number] += 1;
     changed_.notify_all();
-    while (brought_[number] < hosts_) {
+    while (arrived_[number] < hosts_) {
       if (!left_.empty()) return unavailable("{}", left_);
-      if (!changed_.wait(mutex_, Deadline::after(30s))) return timeout("nobody came");
+      if (!changed_.wait(mutex_, Deadline::after(30s))) return timeout("no peer arrived");
     }
-    return brought;
+    return parts;
   }
   void leave(std::size_t host, std::string_view why) {
     const MutexLock lock(mutex_);
@@ -49,64 +49,65 @@ class Table {
   const std::size_t hosts_;
   Mutex mutex_;
   Condition changed_;
-  std::map<std::uint64_t, std::vector<std::vector<std::byte>>> meetings_ GUARDED_BY(mutex_);
-  std::map<std::uint64_t, std::size_t> brought_ GUARDED_BY(mutex_);
-  std::string left_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::vector<std::vector<std::byte>>> parts_ STOKER_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::size_t> arrived_ STOKER_GUARDED_BY(mutex_);
+  std::string left_ STOKER_GUARDED_BY(mutex_);
 };
 
-class TestNetwork final : public Between {
+class TestNetwork final : public InterNode {
  public:
   TestNetwork(Table& table, std::size_t host) : table_(table), host_(host) {}
 
-  Status begin_all_reduce(std::span<std::byte> data, Arithmetic arithmetic) override {
+  Status begin_all_reduce(std::span<std::byte> data, ReduceSpec arithmetic) override {
     begun_.push_back({data, arithmetic});
     return {};
   }
   Status finish_all_reduce() override {
     const auto [data, arithmetic] = begun_.front();
     begun_.pop_front();
-    OK_OR_RETURN(all, meet(data));
+    STOKER_ASSIGN_OR_RETURN(all, exchange(data));
     std::vector<const std::byte*> from;
     for (const auto& one : all) from.push_back(one.data());
     fold(arithmetic, data.data(), from, data.size());
     return {};
   }
   Status broadcast(std::span<std::byte> data, std::size_t host) override {
-    OK_OR_RETURN(all, meet(data));
+    STOKER_ASSIGN_OR_RETURN(all, exchange(data));
     std::ranges::copy(all[host], data.begin());
     return {};
   }
   Status all_gather(std::span<const std::byte> own, std::span<std::byte> into) override {
-    OK_OR_RETURN(all, meet(own));
+    STOKER_ASSIGN_OR_RETURN(all, exchange(own));
     auto at = into.begin();
     for (const auto& one : all) at = std::ranges::copy(one, at).out;
     return {};
   }
-  Status barrier() override { return meet({}).status(); }
+  Status barrier() override { return exchange({}).status(); }
   void leave(std::string_view why) override { table_.leave(host_, why); }
-  void set_named_after(Duration /*duration*/) override {}
+  void set_straggler_after(Duration /*duration*/) override {}
   void cancel() override {}
 
  private:
-  Result<std::vector<std::vector<std::byte>>> meet(std::span<const std::byte> own) {
-    return table_.meet(host_, ++number_, own);
+  Result<std::vector<std::vector<std::byte>>> exchange(std::span<const std::byte> own) {
+    return table_.exchange(host_, ++number_, own);
   }
   Table& table_;
   const std::size_t host_;
   std::uint64_t number_ = 0;
-  std::deque<std::pair<std::span<std::byte>, Arithmetic>> begun_;
+  std::deque<std::pair<std::span<std::byte>, ReduceSpec>> begun_;
 };
 
-// Runs `body` on a rank for each place, those of one place on one host; their statuses by rank.
+// Runs `body` on one rank per place; ranks with equal places share a host. Returns the statuses by rank.
 std::vector<Status> on_hosts(const std::vector<std::string>& places,
                              const std::function<Status(TwoLevel&)>& body,
-                             const std::function<void(Rank, Level)>& on_level = {}) {
-  const Hosts hosts = Hosts::of_places(places);
+                             const std::function<void(Rank, CommunicationLevel)>& on_level = {}) {
+  const Hosts hosts = Hosts::group_by_domain(places);
   Table table(hosts.count());
-  std::vector<Host> meetings;
-  for (std::size_t host = 0; host < hosts.count(); ++host) meetings.push_back(std::move(*Host::open()));
+  std::vector<RegionServer> servers;
+  for (std::size_t host = 0; host < hosts.count(); ++host)
+    servers.push_back(std::move(*RegionServer::open()));
   std::vector<std::string> addresses;
-  for (const Host& host : meetings) addresses.push_back(host.address());
+  for (const RegionServer& host : servers) addresses.push_back(host.address());
   std::vector<Status> statuses(places.size());
   std::vector<std::thread> threads;
   for (std::size_t number = 0; number < places.size(); ++number) {
@@ -116,17 +117,17 @@ std::vector<Status> on_hosts(const std::vector<std::string>& places,
       TwoLevelParts parts{hosts, rank, nullptr, nullptr};
       if (hosts.ranks_of(host).size() > 1) {
         ExchangeOptions options;
-        options.names = hosts.ranks_of(host);
-        auto inside = take_seat(hosts.is_first(rank) ? &meetings[host] : nullptr, addresses[host],
-                                hosts.seat_of(rank), options);
+        options.global_ranks = hosts.ranks_of(host);
+        auto inside = join_group(hosts.is_leader(rank) ? &servers[host] : nullptr, addresses[host],
+                                 hosts.position_of(rank), options);
         if (!inside.ok()) {
           statuses[number] = inside.status();
           return;
         }
-        parts.inside = std::move(*inside);
+        parts.intra_node = std::move(*inside);
       }
-      if (hosts.is_first(rank)) parts.between = std::make_unique<TestNetwork>(table, host);
-      if (on_level) parts.on_level = [&, rank](Level level) { on_level(rank, level); };
+      if (hosts.is_leader(rank)) parts.inter_node = std::make_unique<TestNetwork>(table, host);
+      if (on_level) parts.on_level = [&, rank](CommunicationLevel level) { on_level(rank, level); };
       TwoLevel ranks(std::move(parts));
       statuses[number] = body(ranks);
     });
@@ -145,20 +146,20 @@ Status expect(const std::vector<T>& found, const std::vector<T>& wanted) {
 
 TEST(Hosts, are_numbered_by_their_first_ranks) {
   const std::vector<std::string> places = {"b", "a", "b", "", "", "a"};
-  const Hosts hosts = Hosts::of_places(places);
+  const Hosts hosts = Hosts::group_by_domain(places);
   EXPECT_EQ(hosts.to_text(), "0 1 0 2 3 1");
   EXPECT_EQ(hosts.count(), 4u);
-  EXPECT_EQ(hosts.most(), 2u);
-  EXPECT_THAT(hosts.first_ranks(), ElementsAre(0, 1, 3, 4));
+  EXPECT_EQ(hosts.max_ranks_per_host(), 2u);
+  EXPECT_THAT(hosts.leaders(), ElementsAre(0, 1, 3, 4));
   EXPECT_THAT(hosts.ranks_of(1), ElementsAre(1, 5));
-  EXPECT_EQ(hosts.seat_of(Rank(5)).rank.value, 1);
-  EXPECT_EQ(hosts.seat_of(Rank(5)).size.value, 2);
-  EXPECT_TRUE(hosts.is_first(Rank(1)));
-  EXPECT_FALSE(hosts.is_first(Rank(2)));
+  EXPECT_EQ(hosts.position_of(Rank(5)).rank.value, 1);
+  EXPECT_EQ(hosts.position_of(Rank(5)).size.value, 2);
+  EXPECT_TRUE(hosts.is_leader(Rank(1)));
+  EXPECT_FALSE(hosts.is_leader(Rank(2)));
   EXPECT_EQ(Hosts::parse(hosts.to_text())->to_text(), hosts.to_text());
 }
 
-TEST(Hosts, refuses_what_is_none) {
+TEST(Hosts, refuses_invalid_text) {
   for (const char* text : {"", "1", "0 2", "0 x", "0  1", "-1"}) {
     EXPECT_EQ(Hosts::parse(text).status().to_string(), format("hosts of the ranks: '{}'", text));
   }
@@ -171,78 +172,78 @@ INSTANTIATE_TEST_SUITE_P(TwoLevel, OnHosts,
                                          Places{"a", "b", "c"}, Places{"a", "a", "a", "b"},
                                          Places{"a", "a"}));
 
-TEST_P(OnHosts, a_sum_is_that_of_all_ranks_whatever_its_size) {
+TEST_P(OnHosts, sums_over_all_ranks_for_any_size) {
   expect_ok(on_hosts(GetParam(), [](TwoLevel& ranks) -> Status {
-    const int world = ranks.seat().size.value;
+    const int world = ranks.position().size.value;
     for (const std::size_t count :
          {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{3'000'001}}) {
       std::vector<float> values(count), wanted(count);
       for (std::size_t i = 0; i < count; ++i) {
-        values[i] = static_cast<float>(i % 97 + static_cast<std::size_t>(ranks.seat().rank.value));
+        values[i] = static_cast<float>(i % 97 + static_cast<std::size_t>(ranks.position().rank.value));
         wanted[i] = static_cast<float>(world) * static_cast<float>(i % 97) +
                     static_cast<float>(world * (world - 1) / 2);
       }
-      RETURN_IF_ERROR(ranks.all_reduce(bytes_of(values), kFloatSum));
-      RETURN_IF_ERROR(expect(values, wanted));
+      STOKER_RETURN_IF_ERROR(ranks.all_reduce(bytes_of(values), kFloatSum));
+      STOKER_RETURN_IF_ERROR(expect(values, wanted));
     }
     return {};
   }));
 }
 
-TEST_P(OnHosts, an_average_and_a_greatest_are_of_all_ranks) {
+TEST_P(OnHosts, average_and_maximum_are_over_all_ranks) {
   expect_ok(on_hosts(GetParam(), [](TwoLevel& ranks) -> Status {
-    const int world = ranks.seat().size.value;
-    const std::int64_t own = 10 * ranks.seat().rank.value;
+    const int world = ranks.position().size.value;
+    const std::int64_t own = 10 * ranks.position().rank.value;
     std::vector<double> mean = {static_cast<double>(own)};
-    RETURN_IF_ERROR(ranks.all_reduce(bytes_of(mean), {Element::f64, Reduction::average}));
-    RETURN_IF_ERROR(expect(mean, {5.0 * (world - 1)}));
+    STOKER_RETURN_IF_ERROR(ranks.all_reduce(bytes_of(mean), {Element::f64, Reduction::average}));
+    STOKER_RETURN_IF_ERROR(expect(mean, {5.0 * (world - 1)}));
     std::vector<std::int64_t> greatest = {own, -own};
-    RETURN_IF_ERROR(ranks.all_reduce(bytes_of(greatest), {Element::i64, Reduction::greatest}));
+    STOKER_RETURN_IF_ERROR(ranks.all_reduce(bytes_of(greatest), {Element::i64, Reduction::max}));
     return expect(greatest, {std::int64_t{10} * (world - 1), 0});
   }));
 }
 
-TEST_P(OnHosts, everybody_gets_what_any_rank_sends) {
+TEST_P(OnHosts, every_rank_receives_a_broadcast_from_any_rank) {
   expect_ok(on_hosts(GetParam(), [](TwoLevel& ranks) -> Status {
-    for (int root = 0; root < ranks.seat().size.value; ++root) {
-      std::vector<int> values(100'000, ranks.seat().rank.value);
-      RETURN_IF_ERROR(ranks.broadcast(bytes_of(values), Element::i32, Rank(root)));
-      RETURN_IF_ERROR(expect(values, std::vector<int>(values.size(), root)));
+    for (int root = 0; root < ranks.position().size.value; ++root) {
+      std::vector<int> values(100'000, ranks.position().rank.value);
+      STOKER_RETURN_IF_ERROR(ranks.broadcast(bytes_of(values), Element::i32, Rank(root)));
+      STOKER_RETURN_IF_ERROR(expect(values, std::vector<int>(values.size(), root)));
     }
     return ranks.broadcast({}, Element::i32, Rank(0));
   }));
 }
 
-TEST_P(OnHosts, gathers_and_scatters_in_the_order_of_ranks) {
+TEST_P(OnHosts, gathers_and_scatters_in_rank_order) {
   expect_ok(on_hosts(GetParam(), [](TwoLevel& ranks) -> Status {
-    const auto world = static_cast<std::size_t>(ranks.seat().size.value);
-    const int rank = ranks.seat().rank.value;
+    const auto world = static_cast<std::size_t>(ranks.position().size.value);
+    const int rank = ranks.position().rank.value;
     std::vector<int> own(1000, rank), all(1000 * world);
     std::vector<std::span<std::byte>> into;
     for (std::size_t r = 0; r < world; ++r) into.push_back(bytes_of(all).subspan(r * 4000, 4000));
-    RETURN_IF_ERROR(ranks.all_gather(bytes_of(own), Element::i32, into));
+    STOKER_RETURN_IF_ERROR(ranks.all_gather(bytes_of(own), Element::i32, into));
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i] != static_cast<int>(i / 1000)) return internal("{} at {}", all[i], i);
     }
-    RETURN_IF_ERROR(ranks.all_gather({}, Element::i32, std::vector<std::span<std::byte>>(world)));
+    STOKER_RETURN_IF_ERROR(ranks.all_gather({}, Element::i32, std::vector<std::span<std::byte>>(world)));
     std::vector<std::span<const std::byte>> parts(into.begin(), into.end());
-    RETURN_IF_ERROR(ranks.reduce_scatter(parts, bytes_of(own), {Element::i32, Reduction::sum}));
-    RETURN_IF_ERROR(expect(own, std::vector<int>(1000, rank * static_cast<int>(world))));
+    STOKER_RETURN_IF_ERROR(ranks.reduce_scatter(parts, bytes_of(own), {Element::i32, Reduction::sum}));
+    STOKER_RETURN_IF_ERROR(expect(own, std::vector<int>(1000, rank * static_cast<int>(world))));
     std::vector<int> total = {1};
-    RETURN_IF_ERROR(ranks.reduce(bytes_of(total), {Element::i32, Reduction::sum}, Rank(0)));
-    if (rank == 0) RETURN_IF_ERROR(expect(total, {static_cast<int>(world)}));
+    STOKER_RETURN_IF_ERROR(ranks.reduce(bytes_of(total), {Element::i32, Reduction::sum}, Rank(0)));
+    if (rank == 0) STOKER_RETURN_IF_ERROR(expect(total, {static_cast<int>(world)}));
     return ranks.barrier();
   }));
 }
 
-// (1 + 2^-24) + (2^-24 + 2^-24) is another number than the same from left to right: hosts are summed apart.
-TEST(TwoLevel, sums_the_ranks_of_a_host_in_their_order_and_then_the_hosts) {
+// (1 + 2^-24) + (2^-24 + 2^-24) differs from the sum from left to right: hosts are summed separately.
+TEST(TwoLevel, sums_ranks_within_hosts_in_order_then_across_hosts) {
   constexpr float kTiny = 0x1p-24F;
   std::vector<float> found(4);
   expect_ok(on_hosts({"a", "a", "b", "b"}, [&](TwoLevel& ranks) -> Status {
-    const auto rank = static_cast<std::size_t>(ranks.seat().rank.value);
+    const auto rank = static_cast<std::size_t>(ranks.position().rank.value);
     std::vector<float> value = {rank == 0 ? 1.0F : kTiny};
-    RETURN_IF_ERROR(ranks.all_reduce(bytes_of(value), kFloatSum));
+    STOKER_RETURN_IF_ERROR(ranks.all_reduce(bytes_of(value), kFloatSum));
     found[rank] = value[0];
     return {};
   }));
@@ -251,7 +252,7 @@ TEST(TwoLevel, sums_the_ranks_of_a_host_in_their_order_and_then_the_hosts) {
   EXPECT_THAT(found, ElementsAre(by_hosts, by_hosts, by_hosts, by_hosts));
 }
 
-TEST(TwoLevel, tells_where_a_call_is) {
+TEST(TwoLevel, reports_the_level_of_a_call) {
   std::mutex mutex;
   std::map<int, std::string> levels;
   expect_ok(on_hosts(
@@ -260,9 +261,9 @@ TEST(TwoLevel, tells_where_a_call_is) {
         std::vector<float> value(1);
         return ranks.all_reduce(bytes_of(value), kFloatSum);
       },
-      [&](Rank rank, Level level) {
+      [&](Rank rank, CommunicationLevel level) {
         const std::lock_guard lock(mutex);
-        levels[rank.value] += level == Level::within_host ? 'w' : 'b';
+        levels[rank.value] += level == CommunicationLevel::intra_node ? 'w' : 'b';
       }));
   EXPECT_EQ(levels[0], "wbbw");
   EXPECT_EQ(levels[1], "ww");
@@ -271,27 +272,27 @@ TEST(TwoLevel, tells_where_a_call_is) {
 
 TEST(TwoLevel, a_rank_that_leaves_is_named_on_every_host) {
   const auto statuses = on_hosts({"a", "a", "b", "b"}, [](TwoLevel& ranks) -> Status {
-    if (ranks.seat().rank.value == 3) return {};
+    if (ranks.position().rank.value == 3) return {};
     std::vector<float> value(1);
-    RETURN_IF_ERROR(ranks.all_reduce(bytes_of(value), kFloatSum));
+    STOKER_RETURN_IF_ERROR(ranks.all_reduce(bytes_of(value), kFloatSum));
     return {};
   });
   EXPECT_TRUE(statuses[3].ok());
-  EXPECT_THAT(statuses[2].to_string(), StartsWith("within its host: rank 3 left ("));
+  EXPECT_THAT(statuses[2].to_string(), StartsWith("within the host: rank 3 left ("));
   EXPECT_THAT(statuses[0].to_string(),
-              StartsWith("between hosts: host 1 left: within its host: rank 3 left ("));
+              StartsWith("between hosts: host 1 left: within the host: rank 3 left ("));
   EXPECT_THAT(
       statuses[1].to_string(),
-      StartsWith("within its host: rank 0: between hosts: host 1 left: within its host: rank 3 left ("));
+      StartsWith("within the host: rank 0: between hosts: host 1 left: within the host: rank 3 left ("));
 }
 
 TEST(TwoLevel, the_reason_of_a_rank_that_abandons_reaches_every_host) {
   const auto statuses = on_hosts({"a", "b", "a", "b"}, [](TwoLevel& ranks) -> Status {
-    if (ranks.seat().rank.value == 3) {
+    if (ranks.position().rank.value == 3) {
       ranks.abandon("out of images");
       return {};
     }
-    RETURN_IF_ERROR(ranks.barrier());
+    STOKER_RETURN_IF_ERROR(ranks.barrier());
     return ranks.barrier();
   });
   for (int rank = 0; rank < 3; ++rank) {
@@ -303,12 +304,12 @@ TEST(TwoLevel, the_reason_of_a_rank_that_abandons_reaches_every_host) {
 
 TEST(TwoLevel, fails_the_same_way_from_then_on) {
   const auto statuses = on_hosts({"a", "b", "a"}, [](TwoLevel& ranks) -> Status {
-    if (ranks.seat().rank.value == 2) return {};
+    if (ranks.position().rank.value == 2) return {};
     const Status first = ranks.barrier();
     const Status second = ranks.barrier();
     return first.to_string() == second.to_string() ? first : internal("another: {}", second.to_string());
   });
-  EXPECT_THAT(statuses[0].to_string(), StartsWith("within its host: rank 2 left ("));
+  EXPECT_THAT(statuses[0].to_string(), StartsWith("within the host: rank 2 left ("));
   EXPECT_THAT(statuses[1].to_string(), HasSubstr("rank 2 left ("));
 }
 

@@ -5,7 +5,7 @@
 #include <sys/utsname.h>
 
 #include "base/file.h"
-#include "format/manifest.h"
+#include "dataset/manifest.h"
 #include "net/port.h"
 #include "rank/environment.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a program prints, "" when it cannot be run, fails or takes too long.
+// The output of a program; "" when it cannot be run, fails or times out.
 std::string output_of(std::vector<std::string> argv, const Path& folder, Duration limit,
                       const std::optional<Environment>& environment = std::nullopt) {
   Command command;
@@ -26,7 +26,7 @@ std::string output_of(std::vector<std::string> argv, const Path& folder, Duratio
 }
 
 std::string git(std::vector<std::string> arguments, const Path& folder, Duration limit = 20s) {
-  // Without these git may take locks of the user's repository, page, or ask for a password.
+  // Otherwise git may lock the user's repository, start a pager, or ask for a password.
   std::vector<std::string> argv = {"git", "--no-optional-locks", "--no-pager"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return output_of(std::move(argv), folder, limit);
@@ -49,7 +49,7 @@ std::string value_of(std::string_view text, std::string_view key, char separator
   return "";
 }
 
-// As `pip freeze`, without the 1 s that importing pip takes.
+// Like `pip freeze`, without the 1 s for importing pip.
 constexpr const char* kListPackages = R"(
 import sys
 sys.path.pop(0)
@@ -78,15 +78,15 @@ std::string short_commit(const Path& folder) {
   return std::string(trim(git({"rev-parse", "--short=7", "HEAD"}, folder, 2s)));
 }
 
-record::CodeFacts code_facts(const Path& folder, const Path& excluded) {
-  record::CodeFacts facts;
+record::CodeInfo code_facts(const Path& folder, const Path& excluded) {
+  record::CodeInfo facts;
   facts.root = git_line({"rev-parse", "--show-toplevel"}, folder);
   if (facts.root.empty()) return facts;
   facts.commit = git_line({"rev-parse", "HEAD"}, folder);
   facts.branch = git_line({"rev-parse", "--abbrev-ref", "HEAD"}, folder);
   facts.remote = git_line({"config", "--get", "remote.origin.url"}, folder);
   if (is_secret("", facts.remote)) facts.remote = "(hidden: holds a password)";
-  // Before the first commit there is nothing to differ from.
+  // Before the first commit, there is no diff.
   if (!facts.commit.empty()) facts.diff = git({"diff", "HEAD", "--binary"}, facts.root, 60s);
   std::vector<std::string> listing = {"ls-files", "-z", "--others", "--exclude-standard", "--", "."};
   const Path inside = excluded.lexically_relative(facts.root);
@@ -123,9 +123,9 @@ bool is_secret(std::string_view name, std::string_view value) {
   return at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
 }
 
-record::EnvironmentFacts environment_facts(const std::string& interpreter, const Environment& variables,
-                                           const Path& folder) {
-  record::EnvironmentFacts facts;
+record::EnvironmentInfo environment_facts(const std::string& interpreter, const Environment& variables,
+                                          const Path& folder) {
+  record::EnvironmentInfo facts;
   for (const auto& [name, value] : variables) {
     facts.variables.emplace_back(name, is_secret(name, value) ? "(hidden)" : value);
   }
@@ -142,12 +142,12 @@ record::EnvironmentFacts environment_facts(const std::string& interpreter, const
   return facts;
 }
 
-std::vector<record::DataFacts> data_facts(const job::Job& job) {
-  std::vector<record::DataFacts> all;
+std::vector<record::DataInfo> data_facts(const job::Job& job) {
+  std::vector<record::DataInfo> all;
   for (const auto& [name, source] : job.data) {
-    record::DataFacts facts{
+    record::DataInfo facts{
         .name = name, .source = source.source.string(), .split = source.split.value_or("")};
-    if (const auto manifest = formats::read_manifest(source.source); manifest.ok()) {
+    if (const auto manifest = dataset::read_manifest(source.source); manifest.ok()) {
       facts.version = manifest->version;
       facts.samples = manifest->samples();
       facts.shards = manifest->shard_count();
@@ -158,8 +158,8 @@ std::vector<record::DataFacts> data_facts(const job::Job& job) {
   return all;
 }
 
-record::NodeFacts node_facts() {
-  record::NodeFacts facts;
+record::NodeInfo node_facts() {
+  record::NodeInfo facts;
   facts.host = net::host_name();
   utsname kernel{};
   if (::uname(&kernel) == 0)
@@ -168,7 +168,7 @@ record::NodeFacts node_facts() {
     facts.system = value_of(*release, "PRETTY_NAME", '=');
   if (const auto cpus = read_pseudo_file("/proc/cpuinfo"); cpus.ok())
     facts.cpu = value_of(*cpus, "model name", ':');
-  facts.cores = cores_per_rank(0, Place{}, std::nullopt);
+  facts.cores = cores_per_rank(0, RankPlacement{}, std::nullopt);
   if (const auto memory = read_pseudo_file("/proc/meminfo"); memory.ok()) {
     std::uint64_t kilobytes = 0;
     const std::string total = value_of(*memory, "MemTotal", ':');

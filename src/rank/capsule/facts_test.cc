@@ -29,7 +29,7 @@ TEST(Capsule, code_is_commit_changes_and_untracked_files_without_the_runs) {
   ASSERT_TRUE(write_file(repository.box / "new", "").ok());
   ASSERT_TRUE(make_directories(repository.box / "runs").ok());
   ASSERT_TRUE(write_file(repository.box / "runs/x", "").ok());
-  const record::CodeFacts facts = code_facts(repository.box.path(), repository.box / "runs");
+  const record::CodeInfo facts = code_facts(repository.box.path(), repository.box / "runs");
   EXPECT_EQ(facts.commit.size(), 40u);
   EXPECT_THAT(facts.commit, testing::StartsWith(short_commit(repository.box.path())));
   EXPECT_EQ(facts.branch, "main");
@@ -81,7 +81,7 @@ TEST(Capsule, data_that_cannot_be_read_has_no_version) {
 }
 
 TEST(Capsule, the_machine_is_described) {
-  const record::NodeFacts facts = node_facts();
+  const record::NodeInfo facts = node_facts();
   EXPECT_THAT(facts.kernel, HasSubstr("Linux"));
   EXPECT_GE(facts.cores, 1);
   EXPECT_GT(facts.memory_bytes, 0u);

@@ -1,6 +1,6 @@
-// All ranks of one attempt as `stoker run` sees them: starts a `stoker rank` per rank (or one srun for all),
-// lets them in, streams what they print, notices what is wrong with one and ends all. One thread, one poll
-// loop; it changes the process (signal mask, subreaper), so it runs once, in the main thread.
+// Supervises all ranks of one attempt for `stoker run`: starts a `stoker rank` per rank (or one srun for
+// all), accepts their connections, streams their output, detects failures and ends all ranks. One thread, one
+// poll loop; it changes the process (signal mask, subreaper), so it runs once, in the main thread.
 #pragma once
 
 #include <functional>
@@ -10,42 +10,43 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
 #include "job/job.h"
 #include "rank/plan.h"
 #include "rank/verdict.h"
 #include "record/run_events.h"
 #include "record/run_folder.h"
+#include "stoker/status.h"
 
 namespace stoker::rank {
 
 struct GroupOptions {
   Plan plan;
-  std::vector<std::string> command;  ///< what every rank executes
-  Environment environment;           ///< what the ranks inherit: the contract but for a rank's own part
+  std::vector<std::string> command;  ///< executed by every rank
+  Environment environment;           ///< for the ranks: the contract without the variables of a single rank
   Path working_directory;
   record::Attempt attempt;
-  record::AttemptStarted start;  ///< its first event; the supervisor is filled in
-  bool has_begun = false;        ///< that event was written before
-  bool has_more_to_do = false;   ///< that all ranks are done is not written: the caller does once more is
+  record::AttemptStarted start;    ///< its first event; the supervisor is filled in
+  bool has_begun = false;          ///< that event is already written
+  bool defers_done_event = false;  ///< the success event is not written: the caller has more to do first
   job::Timeouts timeouts;
-  std::optional<double> deadline;  ///< Unix seconds at which the time is over
-  std::string deadline_text;       ///< "time 2h is over (resources.time)"
-  Duration notice{0};              ///< SIGUSR1, "save and stop", comes so long before the deadline; 0: never
-  Duration sample_every{0};        ///< CPU, memory and I/O of the ranks on this machine; 0: not sampled
-  Path stoker;                     ///< the executable to start ranks with
+  std::optional<double> deadline;  ///< time limit, Unix seconds
+  std::string deadline_text;       ///< "time limit 2h (resources.time)"
+  Duration notice{0};              ///< lead time of SIGUSR1, "save and stop", before the deadline; 0: never
+  Duration sample_every{
+      0};       ///< interval for CPU, memory and I/O of the ranks on this machine; 0: not sampled
+  Path stoker;  ///< the executable that starts ranks
   int out_fd = 1;
   int err_fd = 2;
-  /// Ends what is left of Slurm's step of that number, when its srun had to be killed; may take seconds.
+  /// Ends the rest of this Slurm step after its srun was killed; may take seconds.
   std::function<void(const std::string& step)> end_step;
-  /// A child of this process that is not ours to end, nor what is below it; -1: there is none.
-  pid_t spared = -1;
-  /// Work that must not delay the ranks: runs in a process of its own beside them, started after them.
-  std::function<void()> beside;
+  /// A child that, with its descendants, must not be ended here; -1: none.
+  pid_t excluded_pid = -1;
+  /// Work that must not delay the ranks: runs in a separate process, started after them.
+  std::function<void()> background_task;
 };
 
-/// Runs all ranks to their end: none of their processes is left when it returns. An error when the attempt
-/// could not be started at all; a rank's failure is an Ending.
+/// Runs all ranks to their end and leaves no process behind. Fails when the attempt could not start; a failed
+/// rank is an Ending.
 Result<Ending> run_group(const GroupOptions& options);
 
 }  // namespace stoker::rank

@@ -1,6 +1,5 @@
-// The supervisor behind run_group: one object per attempt. Internal to this folder: group_start.cc starts,
-// group.cc pumps and ends, group_watch.cc listens to the ranks and judges them, group_nodes.cc to the nodes
-// where torchrun starts them. One thread.
+// The supervisor of run_group: one object per attempt. Feeds the events of ranks, nodes, signals and clocks
+// into group_state.h, and performs the actions. Internal to this folder. One thread.
 #pragma once
 
 #include <list>
@@ -13,6 +12,9 @@
 #include "net/world.h"
 #include "observe/system_sampler.h"
 #include "rank/group/group.h"
+#include "rank/group/group_state.h"
+#include "rank/group/rank_monitor.h"
+#include "rank/group/starter.h"
 #include "rank/process/output.h"
 #include "rank/process/process_tree.h"
 #include "rank/process/signals.h"
@@ -20,35 +22,9 @@
 
 namespace stoker::rank {
 
-// A process we started: a `stoker rank`, or the one that starts them all.
-struct Starter {
-  Child child;
-  std::optional<int> rank;  // none: srun, or this node's torchrun
-  Fd out;
-  Fd err;
-  LineMarker out_lines;  // of all ranks but 0
-  LineMarker err_lines;
-  LineKeeper out_keeper;  // of rank 0
-  LineKeeper err_keeper;
-  bool has_ended = false;
-};
-
-// What we follow of one rank beside its story.
-struct Follow {
-  std::optional<MonoTime> heard;
-  Beat beat;
-  bool told_stopped = false;
-  bool told_silent = false;
-  bool asked = false;  // whether it is still there
-  bool told_unheard = false;
-  bool told_waits = false;
-  bool is_deaf = false;                   // it was ended for giving no sign
-  std::optional<MonoTime> ended_outside;  // heard then: somebody asked it to end, and not we
-};
-
 class RankGroup {
  public:
-  /// What the ranks and, where there are any, the nodes of torchrun connect to.
+  /// The servers for the ranks and, with torchrun, for the nodes.
   struct Servers {
     net::WorldServer ranks;
     std::optional<net::WorldServer> nodes;
@@ -57,65 +33,56 @@ class RankGroup {
   Result<Ending> run();
 
  private:
-  Status start_all();
-  Environment environment_of_starters() const;
-  Status start_by_srun(std::vector<std::string> argv, Environment environment);
-  Status start_each(const std::vector<std::string>& argv, const Environment& base);
-  Result<Starter> start_one(std::vector<std::string> argv, Environment environment, std::optional<int> rank);
-  void start_helper();
   void wait();
-  void hear_signals();
-  void asked_to_end(int signal);
-  bool came_to_a_rank_first(int signal);
+  void handle_signals();
+  void handle_termination_signal(int signal);
+  bool reached_rank_first(int signal);
   bool have_all_ended() const;
-  void hear_world();
-  void joined(const net::WorldEvent& event);
-  void heard(RankStory& story, const net::Message& message);
-  void rank_started(RankStory& story, std::int64_t pid);
+  void handle_rank_events();
+  void handle_join(const net::WorldEvent& event);
+  void handle_message(RankStatus& status, const net::ControlMessage& message);
+  void handle_rank_start(RankStatus& status, std::int64_t pid);
   void start_sampling();
-  void rank_ended(RankStory& story, Ended ended);
+  void handle_rank_exit(RankStatus& status, RankExit ended);
   void refuse(const net::WorldEvent& event);
-  net::Message welcome_to(const net::Roster& roster) const;
-  void hear_nodes();
-  void node_ended(int node, const Ended& ended);
+  net::ControlMessage welcome_message(const net::RankRegistry& registry) const;
+  void handle_node_events();
+  void handle_node_exit(int node, const RankExit& ended);
   void end_nodes();
   void pump(Starter& starter);
-  void read_once(Fd& pipe, LineMarker* marker, LineKeeper& keeper, Sink& sink);
-  void look_after_processes();
-  void starter_ended(Starter& starter, Exit exit);
-  void keep_deadlines();
-  void keep_time();
-  bool are_the_rest_deaf() const;
-  void keep_watch(RankStory& story, Follow& follow);
-  bool keep_in_touch(RankStory& story, Follow& follow);
-  void tell_what_it_waits_for(const RankStory& story, Follow& follow);
+  void read_once(Fd& pipe, LinePrefixer* marker, LineBuffer& line_buffer, Sink& sink);
+  void reap_processes();
+  void handle_starter_exit(Starter& starter, Exit exit);
+  void check_deadlines();
+  void check_time_limit();
+  bool remaining_unresponsive() const;
+  void check_running(RankStatus& status);
   bool is_stopped_here(Rank rank) const;
   std::string host_at(std::string_view address) const;
-  enum class Loss { no, yes };
-  void accuse(RankStory& story, std::string what, int exit_code, Loss loss = Loss::no);
-  void pass_on(int signal);
-  void stop_all(int signal, std::string why);
+  void mark_failed(RankStatus& status, DetectedFailure failure);
+  void forward_signal(int signal);
+  void apply(const GroupEvent& event);
+  void stop_all(int signal);
   void kill_all();
-  std::vector<ProcessFacts> ours() const;
-  bool is_anything_left() const;
-  void tell(const std::string& line) { err_.push_line(line); }
+  std::vector<ProcessFacts> own_processes() const;
+  bool has_processes_left() const;
+  void log_line(const std::string& line) { err_.push_line(line); }
   bool is_over() const;
-  Ending conclude() const;
   Result<Ending> finish();
-  RankStory& story(Rank rank) { return stories_[static_cast<std::size_t>(rank.value)]; }
-  Follow& follow(Rank rank) { return follow_[static_cast<std::size_t>(rank.value)]; }
+  RankStatus& status(Rank rank) { return statuses_[static_cast<std::size_t>(rank.value)]; }
+  RankMonitor& monitor(Rank rank) { return monitors_[static_cast<std::size_t>(rank.value)]; }
 
   const GroupOptions& options_;
   net::WorldServer server_;
-  std::optional<net::WorldServer> nodes_;  // of torchrun, one on each
+  std::optional<net::WorldServer> nodes_;  // with torchrun, one per node
   bool has_ended_nodes_ = false;
   SignalFd signals_;
   record::EventWriter events_;
   Sink out_;
   Sink err_;
   std::list<Starter> starters_;
-  std::vector<RankStory> stories_;
-  std::vector<Follow> follow_;
+  std::vector<RankStatus> statuses_;
+  std::vector<RankMonitor> monitors_;
   std::vector<observe::RankProcess> processes_;
   std::unique_ptr<observe::SamplerThread> sampler_;
   bool wants_sampling_ = options_.sample_every > Duration::zero();
@@ -123,21 +90,13 @@ class RankGroup {
   MonoTime start_time_;
   MonoTime last_turn_;
   std::optional<MonoTime> over_since_;  // all ranks are gone, the helper is not
-  bool welcomed_ = false;
-  bool out_of_time_ = false;
-  bool notified_ = false;          // the ranks were asked to save and stop before the time is over
-  bool was_asked_to_end_ = false;  // by a signal, perhaps one that no longer decided anything
-  int interrupted_by_ = 0;
-  std::optional<double> ended_at_;  // Unix seconds when a signal or the time ended ranks that were well
-  std::string refusal_;
-  int refusal_code_ = 0;
-  std::string stopping_;  // why; "" while all is well
+  GroupState state_;
   MonoTime stopping_since_;
-  std::string step_;  // Slurm's number of the ranks' step, once one of them has told it
+  std::string step_;  // Slurm's number of the ranks' step, once reported
   bool was_srun_killed_ = false;
   bool has_killed_ = false;
   std::optional<MonoTime> kill_at_;
-  std::optional<MonoTime> checkpoint_stop_;  // a rank left with 75: when the others should have, too
+  std::optional<MonoTime> checkpoint_stop_;  // a rank exited with 75: deadline for its peers to exit
 };
 
 }  // namespace stoker::rank

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "base/time.h"
 #include "rank/process/process_tree.h"
+#include "stoker/time.h"
 
 namespace stoker::rank {
 namespace {
@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 
 constexpr Duration kLeftoverLimit = 5s;
 
-// Slurm signals the rank as well: acting on it is left to it.
-void stand_by(pid_t rank, int* status) {
+// Slurm signals the rank as well, so the rank handles it.
+void wait_for_rank(pid_t rank, int* status) {
   while (::waitpid(rank, status, 0) < 0 && errno == EINTR) {
   }
 }
@@ -34,7 +34,7 @@ void end_leftovers() {
 }  // namespace
 
 Result<std::optional<int>> guard_rank() {
-  RETURN_IF_ERROR(become_subreaper());
+  STOKER_RETURN_IF_ERROR(become_subreaper());
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -43,14 +43,14 @@ Result<std::optional<int>> guard_rank() {
   const pid_t rank = ::fork();
   if (rank < 0) return posix_error("fork", errno);
   if (rank == 0) {
-    // Without its guardian it has to end: nobody would end it.
+    // Without its guardian, no process would end the rank.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     if (::getppid() != guardian) return cancelled("rank: its guardian is gone");
     return std::optional<int>();
   }
   int status = 0;
-  stand_by(rank, &status);
+  wait_for_rank(rank, &status);
   end_leftovers();
   const Exit exit = WIFSIGNALED(status) ? Exit{0, WTERMSIG(status)} : Exit{WEXITSTATUS(status), 0};
   return std::optional<int>(exit.shell_code());

@@ -1,16 +1,16 @@
-// A process between Slurm and a rank: where Slurm finds a task's processes by their ancestors alone (no
-// cgroups), nobody would find what a killed `stoker rank` leaves behind. On a machine of one's own `stoker
-// run` is that ancestor. Changes the process: call it first, before there are threads.
+// A process between Slurm and a rank. Where Slurm finds a task's processes only by their ancestors (no
+// cgroups), it would miss the descendants of a killed `stoker rank`. On a single machine, `stoker run` is
+// that ancestor. Changes the process: call it first, before there are threads.
 #pragma once
 
 #include <optional>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::rank {
 
-/// Splits this process in two. Nothing in the new one, which goes on as the rank; in the old one, once the
-/// rank is gone and everything that it left below it is ended, the exit code to end with: the rank's own.
+/// Forks. Returns nothing in the child, which continues as the rank. Returns the rank's exit code in the
+/// parent, after the rank and all its descendants have ended.
 Result<std::optional<int>> guard_rank();
 
 }  // namespace stoker::rank

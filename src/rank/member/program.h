@@ -1,14 +1,14 @@
-// What a `stoker rank` executes once all have come: the rank's command, or on a node of torchrun that, which
-// in turn starts a `stoker rank` for each of the node's ranks. Values; no state.
+// What a `stoker rank` executes after all ranks have joined: the rank's command, or on a node torchrun, which
+// starts a `stoker rank` for each of the node's ranks. Values; no state.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
 #include "rank/environment.h"
-#include "rank/member/invitation.h"
+#include "rank/member/rank_config.h"
+#include "stoker/status.h"
 
 namespace stoker::rank {
 
@@ -17,13 +17,12 @@ struct Program {
   Environment environment;
 };
 
-/// Invalid when this rank cannot have what the job gives it: its share of a GPU. Unavailable when the
-/// variable that chooses gloo's or NCCL's interface names none of this host. `base` is this process's
-/// environment.
-Status check_program(const Invitation& invitation, const Environment& base);
+/// Invalid when the job's share of a GPU is unavailable. Unavailable when gloo's or NCCL's variable names no
+/// interface of this host. `base` is this process's environment.
+Status check_program(const RankConfig& config, const Environment& base);
 
-/// What this process executes for the job's `command`; `own` is the `stoker` executable.
-Program program_of(const Invitation& invitation, const std::vector<std::string>& command,
+/// The program for the job's `command`; `own` is the `stoker` executable.
+Program program_of(const RankConfig& config, const std::vector<std::string>& command,
                    const Rendezvous& rendezvous, const Environment& base, const Path& own);
 
 }  // namespace stoker::rank

@@ -8,14 +8,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::MatchesRegex;
 
-Invitation second_node() {
-  Invitation invitation;
-  invitation.role = Role::node;
-  invitation.ranks_world = "secret@10.0.0.1:7";
-  invitation.place = {Rank(1), WorldSize(2), 0, 1, 1};
-  invitation.ranks_of_node = "2,3";
-  invitation.cpus = 4;
-  return invitation;
+RankConfig second_node() {
+  RankConfig config;
+  config.role = Role::node;
+  config.ranks_world = "secret@10.0.0.1:7";
+  config.place = {Rank(1), WorldSize(2), 0, 1, 1};
+  config.ranks_of_node = "2,3";
+  config.cpus = 4;
+  return config;
 }
 
 TEST(Program, of_a_node_is_torchrun_with_the_script_s_interpreter) {
@@ -37,12 +37,12 @@ TEST(Program, of_other_commands_takes_the_first_torchrun) {
   EXPECT_EQ(program_of(second_node(), {"/bin/sh", "-c", "x"}, {}, {}, "/opt/stoker").argv[0], "torchrun");
 }
 
-TEST(Program, below_torchrun_keeps_what_torchrun_says_but_for_where_ranks_meet) {
-  Invitation invitation;
-  invitation.role = Role::torchrun_rank;
-  invitation.place = {Rank(3), WorldSize(5), 1, 3, 1};
-  invitation.ranks_of_node = "2,3";
-  const Program program = program_of(invitation, {"train"}, {"10.0.0.1", 12345},
+TEST(Program, keeps_torchrun_variables_except_rendezvous) {
+  RankConfig config;
+  config.role = Role::torchrun_rank;
+  config.place = {Rank(3), WorldSize(5), 1, 3, 1};
+  config.ranks_of_node = "2,3";
+  const Program program = program_of(config, {"train"}, {"10.0.0.1", 12345},
                                      {{"RANK", "3"},
                                       {"MASTER_PORT", "999"},
                                       {"TORCHELASTIC_USE_AGENT_STORE", "True"},
@@ -62,46 +62,44 @@ TEST(Program, below_torchrun_keeps_what_torchrun_says_but_for_where_ranks_meet) 
 }
 
 TEST(Program, of_a_rank_that_shares_a_gpu_sees_that_one) {
-  Invitation invitation;
-  invitation.place = {Rank(3), WorldSize(4), 3, 4, 0};
-  invitation.ranks_per_gpu = 2;
+  RankConfig config;
+  config.place = {Rank(3), WorldSize(4), 3, 4, 0};
+  config.ranks_per_gpu = 2;
   const Environment base{{"CUDA_VISIBLE_DEVICES", "4,6"}};
-  EXPECT_TRUE(check_program(invitation, base).ok());
-  EXPECT_EQ(variable(program_of(invitation, {"train"}, {}, base, "").environment, "CUDA_VISIBLE_DEVICES"),
-            "6");
-  EXPECT_FALSE(check_program(invitation, {{"CUDA_VISIBLE_DEVICES", "4"}}).ok());
+  EXPECT_TRUE(check_program(config, base).ok());
+  EXPECT_EQ(variable(program_of(config, {"train"}, {}, base, "").environment, "CUDA_VISIBLE_DEVICES"), "6");
+  EXPECT_FALSE(check_program(config, {{"CUDA_VISIBLE_DEVICES", "4"}}).ok());
 }
 
-TEST(Program, an_interface_that_is_not_there_is_told_with_those_that_are) {
-  Invitation invitation;
-  invitation.place = {Rank(0), WorldSize(1), 0, 1, 0};
+TEST(Program, missing_interface_is_reported_with_existing_ones) {
+  RankConfig config;
+  config.place = {Rank(0), WorldSize(1), 0, 1, 0};
   const Environment wrong{{"GLOO_SOCKET_IFNAME", "nosuch"}, {"NCCL_SOCKET_IFNAME", "neither"}};
-  const Status told = check_program(invitation, wrong);
-  EXPECT_EQ(told.code(), Code::unavailable);
+  const Status status = check_program(config, wrong);
+  EXPECT_EQ(status.code(), Code::unavailable);
   EXPECT_THAT(
-      std::string(told.message()),
-      MatchesRegex("GLOO_SOCKET_IFNAME=nosuch names no interface that is up \\(there are .*lo.*; left out, "
-                   "it is chosen for you\\)"));
-  EXPECT_TRUE(check_program(invitation, {{"GLOO_SOCKET_IFNAME", "lo"}}).ok());
-  // NCCL is nobody's without a GPU.
-  EXPECT_TRUE(check_program(invitation, {{"NCCL_SOCKET_IFNAME", "nosuch"}}).ok());
-  EXPECT_FALSE(
-      check_program(invitation, {{"NCCL_SOCKET_IFNAME", "nosuch"}, {"CUDA_VISIBLE_DEVICES", "0"}}).ok());
-  EXPECT_TRUE(
-      check_program(invitation, {{"NCCL_SOCKET_IFNAME", "^nosuch"}, {"CUDA_VISIBLE_DEVICES", "0"}}).ok());
+      std::string(status.message()),
+      MatchesRegex(
+          "GLOO_SOCKET_IFNAME=nosuch does not name an interface that is up \\(there are .*lo.*; unset "
+          "it to choose automatically\\)"));
+  EXPECT_TRUE(check_program(config, {{"GLOO_SOCKET_IFNAME", "lo"}}).ok());
+  // NCCL needs a GPU.
+  EXPECT_TRUE(check_program(config, {{"NCCL_SOCKET_IFNAME", "nosuch"}}).ok());
+  EXPECT_FALSE(check_program(config, {{"NCCL_SOCKET_IFNAME", "nosuch"}, {"CUDA_VISIBLE_DEVICES", "0"}}).ok());
+  EXPECT_TRUE(check_program(config, {{"NCCL_SOCKET_IFNAME", "^nosuch"}, {"CUDA_VISIBLE_DEVICES", "0"}}).ok());
 }
 
-TEST(Program, finds_the_staged_folder_of_its_own_node) {
+TEST(Program, uses_the_staged_folder_of_its_node) {
   const Environment base = {{std::string(kStageVariable), "/tmp/stoker-r\n/tmp/stoker-r.2"}};
-  Invitation invitation;
-  invitation.place = {Rank(3), WorldSize(4), 1, 2, 1};
+  RankConfig config;
+  config.place = {Rank(3), WorldSize(4), 1, 2, 1};
   for (const Role role : {Role::rank, Role::torchrun_rank}) {
-    invitation.role = role;
-    const Program program = program_of(invitation, {"train"}, {"10.0.0.1", 12345}, base, "/opt/stoker");
+    config.role = role;
+    const Program program = program_of(config, {"train"}, {"10.0.0.1", 12345}, base, "/opt/stoker");
     EXPECT_EQ(variable(program.environment, "STOKER_STAGE_DIR"), "/tmp/stoker-r.2");
     EXPECT_EQ(variable(program.environment, kStageVariable), "");
   }
-  // Through torchrun the list goes on to the ranks below.
+  // torchrun passes the list to its ranks.
   const Program above = program_of(second_node(), {"train"}, {}, base, "/opt/stoker");
   EXPECT_EQ(variable(above.environment, kStageVariable), base[0].second);
 }

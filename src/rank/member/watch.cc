@@ -2,8 +2,8 @@
 
 namespace stoker::rank {
 
-void Watch::see(const Sample& sample) {
-  // A runtime that waits for others wakes now and then: a hundredth of a core is not progress.
+void Watch::add_sample(const Sample& sample) {
+  // A runtime that waits for peers wakes up regularly: one percent of a core is no progress.
   constexpr double kIdleShare = 0.01;
   const double seconds = alive_ ? Seconds(sample.time - last_).count() : 0;
   const bool has_stepped = sample.beacon && sample.beacon != beacon_;

@@ -1,18 +1,18 @@
-// Whether a rank gets on: stopped by a signal, or silent (no step, no CPU time). Judges from samples that the
-// caller takes, so it needs no clock and no /proc of its own. Used by `stoker rank`; one object per rank.
+// Detects ranks that are stopped by a signal or silent (no step, no CPU time). Works on samples from the
+// caller, so it needs no clock and no /proc. Used by `stoker rank`; one object per rank.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include "base/time.h"
+#include "stoker/time.h"
 
 namespace stoker::rank {
 
-/// What was seen of a rank's processes at one moment.
+/// A sample of a rank's processes.
 struct Sample {
   MonoTime time;
-  std::optional<std::uint64_t> beacon;  ///< the beacon's counter; nothing without a beacon
+  std::optional<std::uint64_t> beacon;  ///< the beacon's counter, if there is a beacon
   double cpu_s = 0;                     ///< of all its processes
   bool is_stopped = false;              ///< one of them is in state T
 };
@@ -20,10 +20,10 @@ struct Sample {
 /// Turns samples into durations.
 class Watch {
  public:
-  void see(const Sample& sample);
+  void add_sample(const Sample& sample);
   /// How long a process of it has been stopped; zero when none is.
   Duration stopped_for() const { return stopped_since_ ? last_ - *stopped_since_ : Duration::zero(); }
-  /// How long there was no sign of life: no step and hardly any CPU time.
+  /// How long there was no progress: no step and hardly any CPU time.
   Duration silent_for() const { return alive_ ? last_ - *alive_ : Duration::zero(); }
   bool has_beacon() const { return beacon_.has_value(); }
 

@@ -1,6 +1,6 @@
-// A Jupyter server on a compute node: on the one address that the login node reaches, on a port that is free,
-// and told of only once it answers to its token and refuses everybody else. Used by `stoker notebook`. Main
-// thread only: it blocks signals.
+// A Jupyter server on a compute node. It listens only on the address that the login node reaches, on a free
+// port, and is announced only after it accepts its token and refuses other requests. Used by `stoker
+// notebook`. Main thread only: it blocks signals.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,23 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
-#include "base/time.h"
 #include "net/port.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::rank {
 
 struct NotebookOptions {
-  /// What starts a command in the job's environment: words that stand before it. Empty: nothing is needed.
-  std::vector<std::string> in_environment;
+  /// Prefix of a command that runs in the job's environment. Empty: none needed.
+  std::vector<std::string> command_prefix;
   Environment environment;
-  std::optional<net::PortRange> ports;         ///< where the site lets jobs listen
-  std::string seen_from;                       ///< address of the host that will connect; "": not known
-  Path scratch = "/tmp";                       ///< for a folder that nobody else can look into
-  Duration patience{std::chrono::minutes(5)};  ///< until it answers
+  std::optional<net::PortRange> ports;              ///< the site's port range for jobs
+  std::string client_address;                       ///< address of the connecting host; "": unknown
+  Path scratch = "/tmp";                            ///< for a private folder
+  Duration ready_timeout{std::chrono::minutes(5)};  ///< until the server answers
 };
 
-/// A server that answers.
+/// A running server.
 struct Notebook {
   std::string program;  ///< "jupyter-lab"
   std::string address;  ///< numeric, the only one it listens on
@@ -33,20 +33,20 @@ struct Notebook {
   std::string token;
 };
 
-/// The programs that can be the server, the best first.
+/// Server programs, preferred first.
 const std::vector<std::string>& notebook_programs();
 
-/// Below which address of its own this host reaches `other`; loopback when it has no way there, or there is
-/// no other.
-std::string address_towards(const std::string& other);
+/// The local address from which this host reaches `other`; loopback without a route or for an invalid
+/// `other`.
+std::string local_address_to(const std::string& other);
 
-/// The HTTP status with which /api/status answers, with this token or, when it is empty, without one.
-Result<int> ask_notebook(const Notebook& server, const std::string& token, Deadline deadline);
+/// The HTTP status of /api/status with this token, or without one if it is empty.
+Result<int> query_notebook(const Notebook& server, const std::string& token, Deadline deadline);
 
-/// Starts it, tells `ready` once it answers, and returns how it ended. It is ended when standard input
-/// closes, or by SIGTERM, SIGINT or SIGHUP; nothing of it is left in `scratch` then. NotFound when the
-/// environment has none of the programs; Invalid when it lets people in without the token; Unavailable with
-/// its last words when it ends before it answers.
+/// Starts the server, calls `ready` once it answers, and returns its exit status. Ends it when standard input
+/// closes, or on SIGTERM, SIGINT or SIGHUP; removes its files from `scratch`. NotFound without a server
+/// program; Invalid when it accepts requests without the token; Unavailable with its last log lines when it
+/// exits before it answers.
 Result<Exit> run_notebook(const NotebookOptions& options, const std::function<void(const Notebook&)>& ready);
 
 }  // namespace stoker::rank

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 class OneAnswer {
  public:
   explicit OneAnswer(std::string answer)
-      : listener_(*net::Listener::open(net::Reach::this_host)),
+      : listener_(*net::Listener::open(net::ListenScope::loopback)),
         thread_([this, answer = std::move(answer)](StopToken) {
           pollfd waiting{listener_.fd(), POLLIN, 0};
           ::poll(&waiting, 1, 10'000);
@@ -54,7 +54,7 @@ class OneAnswer {
 TEST(Notebook, is_asked_with_its_token_in_a_header) {
   OneAnswer answer("HTTP/1.1 200 OK\r\n\r\n{}");
   const Notebook server = answer.server();
-  const auto status = ask_notebook(server, "secret", Deadline::after(10s));
+  const auto status = query_notebook(server, "secret", Deadline::after(10s));
   ASSERT_TRUE(status.ok()) << status.status().to_string();
   EXPECT_EQ(*status, 200);
   EXPECT_EQ(answer.asked(), format("GET /api/status HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n"
@@ -64,7 +64,7 @@ TEST(Notebook, is_asked_with_its_token_in_a_header) {
 
 TEST(Notebook, is_asked_without_one) {
   OneAnswer answer("HTTP/1.1 403 Forbidden\r\n\r\n");
-  const auto status = ask_notebook(answer.server(), "", Deadline::after(10s));
+  const auto status = query_notebook(answer.server(), "", Deadline::after(10s));
   ASSERT_TRUE(status.ok()) << status.status().to_string();
   EXPECT_EQ(*status, 403);
   EXPECT_EQ(answer.asked().find("Authorization"), std::string::npos);
@@ -73,20 +73,20 @@ TEST(Notebook, is_asked_without_one) {
 TEST(Notebook, an_answer_that_is_no_http_is_an_error) {
   for (const char* text : {"SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1\n", "HTTP/1.1 abc def\r\n"}) {
     OneAnswer answer(text);
-    const auto status = ask_notebook(answer.server(), "", Deadline::after(10s));
+    const auto status = query_notebook(answer.server(), "", Deadline::after(10s));
     ASSERT_FALSE(status.ok()) << text;
-    EXPECT_EQ(status.status().message(), "the server: answers without HTTP") << text;
+    EXPECT_EQ(status.status().message(), "the server: invalid HTTP answer") << text;
   }
   OneAnswer silent("");
-  const auto status = ask_notebook(silent.server(), "", Deadline::after(10s));
+  const auto status = query_notebook(silent.server(), "", Deadline::after(10s));
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.status().message(), "the server: closed the connection");
 }
 
 TEST(Notebook, listens_where_the_other_host_sees_it) {
-  EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
-  EXPECT_EQ(address_towards(""), "127.0.0.1");
-  EXPECT_EQ(address_towards("login1"), "127.0.0.1");
+  EXPECT_EQ(local_address_to("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(local_address_to(""), "127.0.0.1");
+  EXPECT_EQ(local_address_to("login1"), "127.0.0.1");
 }
 
 }  // namespace

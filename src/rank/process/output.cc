@@ -7,18 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/stopwatch.h"
+#include "stoker/bytes.h"
 
 namespace stoker::rank {
 namespace {
 
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kTailBytes = 4096;
-// poll(2) promises that a pipe takes this much at once: larger writes may block.
+// poll(2) guarantees that a pipe accepts this much at once: larger writes may block.
 constexpr std::size_t kSafeWrite = 4096;
 
-// The same pipe or terminal under a description of our own, whose O_NONBLOCK nobody shares.
+// Reopens the pipe or terminal, so that O_NONBLOCK is not shared with other processes.
 Fd reopen(int fd, bool* may_block) {
   struct stat info{};
   if (::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode))) {
@@ -68,7 +68,7 @@ void Sink::write_some(MonoTime time) {
     } else if (n < 0 && errno == EAGAIN) {
       return;
     } else if (n < 0 && errno != EINTR) {
-      closed_ = true;  // the reader is gone; the logs have it all
+      closed_ = true;  // the reader is gone; the logs have everything
       waiting_.clear();
     }
   }
@@ -78,26 +78,27 @@ void Sink::flush(MonoTime time) {
   write_some(time);
   if (skipping_ && waiting_.empty() && !closed_) {
     skipping_ = false;
-    push_line(format("({} left out here: nobody read for {}; the logs have all of it)",
-                     rounded(ByteCount{left_out_}), rounded_duration(options_.patience)));
+    push_line(format("({} dropped here: the reader was blocked for {}; the logs are complete)",
+                     rounded(ByteCount{left_out_}), rounded_duration(options_.write_timeout)));
     left_out_ = 0;
     write_some(time);
   }
-  if (!skipping_ && waiting_.size() >= options_.most_waiting && time - last_progress_ > options_.patience) {
+  if (!skipping_ && waiting_.size() >= options_.max_pending &&
+      time - last_progress_ > options_.write_timeout) {
     skipping_ = true;
   }
 }
 
 void Sink::drain() {
   last_progress_ = mono_now();
-  while (wants_write() && mono_now() - last_progress_ <= options_.patience) {
+  while (wants_write() && mono_now() - last_progress_ <= options_.write_timeout) {
     pollfd ready{fd_.get(), POLLOUT, 0};
     ::poll(&ready, 1, 100);
     flush(mono_now());
   }
 }
 
-std::string LineMarker::feed(std::string_view bytes) {
+std::string LinePrefixer::feed(std::string_view bytes) {
   std::string out;
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\n');
@@ -115,13 +116,13 @@ std::string LineMarker::feed(std::string_view bytes) {
   return out;
 }
 
-std::string LineMarker::finish() {
+std::string LinePrefixer::finish() {
   std::string out;
   if (!line_.empty()) end_line(&out);
   return out;
 }
 
-void LineMarker::end_line(std::string* out) {
+void LinePrefixer::end_line(std::string* out) {
   std::string_view shown = line_;
   while (shown.ends_with('\r')) shown.remove_suffix(1);
   if (const std::size_t back = shown.rfind('\r'); back != std::string_view::npos)
@@ -132,7 +133,7 @@ void LineMarker::end_line(std::string* out) {
   line_.clear();
 }
 
-std::string LineKeeper::feed(std::string_view bytes, MonoTime now) {
+std::string LineBuffer::feed(std::string_view bytes, MonoTime now) {
   if (kept_.empty()) since_ = now;
   kept_ += bytes;
   const std::size_t end = kept_.rfind('\n');
@@ -143,13 +144,13 @@ std::string LineKeeper::feed(std::string_view bytes, MonoTime now) {
   return out;
 }
 
-std::string LineKeeper::overdue(MonoTime now) {
+std::string LineBuffer::overdue(MonoTime now) {
   constexpr std::chrono::milliseconds kPatience{50};
   return now - since_ >= kPatience ? finish() : std::string();
 }
 
 Result<LogFile> LogFile::open(const Path& path) {
-  OK_OR_RETURN(file, File::open_append(path));
+  STOKER_ASSIGN_OR_RETURN(file, File::open_append(path));
   return LogFile(std::move(file));
 }
 
@@ -160,9 +161,9 @@ void LogFile::write(std::string_view bytes) {
   lost_ += bytes.size();
 }
 
-std::string LogFile::complaint() const {
+std::string LogFile::error_summary() const {
   if (lost_ == 0) return "";
-  return format("{}; {} of output are missing there", first_error_.message(), rounded(ByteCount{lost_}));
+  return format("{}; {} of output are missing", first_error_.message(), rounded(ByteCount{lost_}));
 }
 
 void Tail::feed(std::string_view bytes) {

@@ -1,5 +1,5 @@
-// Where the output of ranks goes: a log file that takes everything, and a terminal (or pipe, or file) that
-// may be slow, stuck or gone and must never hold a training up for long. Each object belongs to one thread.
+// Destinations of the ranks' output: a log file that accepts everything, and a terminal (or pipe, or file)
+// that may be slow, stuck or closed and must not block a training. Each object belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +8,34 @@
 #include <utility>
 
 #include "base/file.h"
-#include "base/status.h"
-#include "base/time.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::rank {
 
-/// Bytes on their way to a descriptor that may not take them. What waits is bounded: beyond it `has_room` is
-/// false and the source should not be read, so that a slow reader slows the writer as it would without us. A
-/// reader that takes nothing at all for `patience` is no longer waited for: what comes then is left out here
-/// and counted, until it reads again. A reader that is gone takes nothing for ever; that is no error.
+/// Writes to a descriptor that may block. The pending data is bounded: when `has_capacity` is false, the
+/// source should not be read, so that a slow reader slows the writer as usual. If a reader accepts nothing
+/// for `write_timeout`, further data is dropped and counted until it reads again. A closed reader is no
+/// error.
 class Sink {
  public:
   struct Options {
-    Duration patience{0};
-    std::size_t most_waiting = 256 * 1024;
+    Duration write_timeout{0};
+    std::size_t max_pending = 256 * 1024;
   };
-  /// `fd` stays the caller's. Pipes and terminals are opened once more without blocking, so that the
-  /// descriptor shared with other programs keeps its mode.
+  /// `fd` stays the caller's. Pipes and terminals are reopened without blocking, so that a descriptor shared
+  /// with other programs keeps its mode.
   Sink(int fd, Options options);
 
   void push(std::string_view bytes);
-  /// A whole line of ours: on a line of its own even where a rank's output stopped in the middle of one.
+  /// A whole line of Stoker's, on a separate line even if a rank's output ended mid-line.
   void push_line(std::string_view line);
-  bool has_room() const { return waiting_.size() < options_.most_waiting || skipping_ || closed_; }
+  bool has_capacity() const { return waiting_.size() < options_.max_pending || skipping_ || closed_; }
   bool wants_write() const { return !waiting_.empty() && !closed_; }
   int fd() const { return fd_.get(); }
-  /// Writes what goes without blocking, and judges the reader's patience.
+  /// Writes as much as possible without blocking, and checks the write timeout.
   void flush(MonoTime now);
-  /// Until all is written, the reader is gone, or it takes nothing for `patience`.
+  /// Until all is written, the reader is gone, or it accepts nothing for `write_timeout`.
   void drain();
   std::uint64_t left_out() const { return total_left_out_; }
 
@@ -54,14 +54,14 @@ class Sink {
   MonoTime last_progress_;
 };
 
-/// Cuts a stream into lines with "[<rank>] " before each. Of a line that carriage returns overwrite (progress
-/// bars) the last state is kept, as a terminal would show it. Lines over 64 KiB come out in pieces.
-class LineMarker {
+/// Splits a stream into lines and prefixes each with "[<rank>] ". For a line overwritten with carriage
+/// returns (progress bars), keeps the last state, like a terminal. Splits lines over 64 KiB.
+class LinePrefixer {
  public:
-  explicit LineMarker(std::string prefix) : prefix_(std::move(prefix)) {}
-  /// The lines that are complete now.
+  explicit LinePrefixer(std::string prefix) : prefix_(std::move(prefix)) {}
+  /// Returns the complete lines.
   std::string feed(std::string_view bytes);
-  /// What is left, ended with a line end.
+  /// The rest, ended with a line end.
   std::string finish();
 
  private:
@@ -71,30 +71,30 @@ class LineMarker {
   std::string line_;
 };
 
-/// Lets a stream through as it is, but keeps the beginning of a line back for a moment, so that lines of
-/// others do not land in the middle of it.
-class LineKeeper {
+/// Forwards a stream, but holds an incomplete line back for a moment, so that output of other ranks does not
+/// interleave with it.
+class LineBuffer {
  public:
-  /// What may go on now: everything up to the last line end, or all of it when a line grows over 64 KiB.
+  /// The data to forward now: everything up to the last line end, or all of it when a line exceeds 64 KiB.
   std::string feed(std::string_view bytes, MonoTime now);
-  /// The beginning of a line that nobody has ended for 50 ms: a prompt, a progress bar.
+  /// An incomplete line after 50 ms: a prompt, a progress bar.
   std::string overdue(MonoTime now);
   std::string finish() { return std::exchange(kept_, {}); }
-  bool is_keeping() const { return !kept_.empty(); }
+  bool has_pending() const { return !kept_.empty(); }
 
  private:
   std::string kept_;
   MonoTime since_;
 };
 
-/// A rank's log. A write that fails (disk full) loses those bytes, is counted, and is tried again at the next
-/// one.
+/// A rank's log. A failed write (disk full) loses its bytes and counts them; the next write is attempted
+/// anyway.
 class LogFile {
  public:
   static Result<LogFile> open(const Path& path);
   void write(std::string_view bytes);
   /// "rank-0001.log: 12 MB are missing (no space left on device)", or "".
-  std::string complaint() const;
+  std::string error_summary() const;
 
  private:
   explicit LogFile(File file) : file_(std::move(file)) {}
@@ -104,11 +104,11 @@ class LogFile {
   Status first_error_;
 };
 
-/// Remembers how a stream ends: its last line with something on it, for messages.
+/// Keeps the end of a stream: its last nonblank line, for messages.
 class Tail {
  public:
   void feed(std::string_view bytes);
-  /// At most 200 bytes, printable; "" if there is none.
+  /// At most 200 bytes, printable; "" without one.
   std::string last_line() const;
 
  private:

@@ -22,8 +22,8 @@ std::string read_all(int fd) {
   return text;
 }
 
-TEST(LineMarker, marks_each_line_however_it_is_cut) {
-  LineMarker marker("[1] ");
+TEST(LinePrefixer, marks_each_line_however_it_is_cut) {
+  LinePrefixer marker("[1] ");
   EXPECT_EQ(marker.feed("a\nb"), "[1] a\n");
   EXPECT_EQ(marker.feed("c\n\n"), "[1] bc\n[1] \n");
   EXPECT_EQ(marker.feed("end"), "");
@@ -31,46 +31,46 @@ TEST(LineMarker, marks_each_line_however_it_is_cut) {
   EXPECT_EQ(marker.finish(), "");
 }
 
-TEST(LineMarker, shows_what_carriage_returns_leave) {
-  LineMarker marker("[1] ");
+TEST(LinePrefixer, shows_what_carriage_returns_leave) {
+  LinePrefixer marker("[1] ");
   EXPECT_EQ(marker.feed("10 %\r20 %\r\n"), "[1] 20 %\n");
   EXPECT_EQ(marker.feed("windows\r\n"), "[1] windows\n");
 }
 
-TEST(LineMarker, cuts_lines_without_an_end) {
-  LineMarker marker("[1] ");
+TEST(LinePrefixer, cuts_lines_without_an_end) {
+  LinePrefixer marker("[1] ");
   const std::string out = marker.feed(std::string(70'000, 'x'));
   EXPECT_EQ(out.size(), 4u + 65536 + 1);
   EXPECT_EQ(marker.finish().size(), 4u + 70'000 - 65536 + 1);
 }
 
-TEST(LineKeeper, keeps_the_beginning_of_a_line_back_for_a_moment_only) {
-  LineKeeper keeper;
-  EXPECT_EQ(keeper.feed("a\nb", at(0ms)), "a\n");
-  EXPECT_TRUE(keeper.is_keeping());
-  EXPECT_EQ(keeper.overdue(at(10ms)), "");
-  EXPECT_EQ(keeper.feed("c\n", at(20ms)), "bc\n");
-  EXPECT_EQ(keeper.feed("prompt> ", at(30ms)), "");
-  EXPECT_EQ(keeper.overdue(at(90ms)), "prompt> ");
-  EXPECT_EQ(keeper.feed(std::string(70'000, 'x'), at(100ms)).size(), 70'000u);
+TEST(LineBuffer, incomplete_line_is_held_briefly) {
+  LineBuffer line_buffer;
+  EXPECT_EQ(line_buffer.feed("a\nb", at(0ms)), "a\n");
+  EXPECT_TRUE(line_buffer.has_pending());
+  EXPECT_EQ(line_buffer.overdue(at(10ms)), "");
+  EXPECT_EQ(line_buffer.feed("c\n", at(20ms)), "bc\n");
+  EXPECT_EQ(line_buffer.feed("prompt> ", at(30ms)), "");
+  EXPECT_EQ(line_buffer.overdue(at(90ms)), "prompt> ");
+  EXPECT_EQ(line_buffer.feed(std::string(70'000, 'x'), at(100ms)).size(), 70'000u);
 }
 
 TEST(Sink, a_reader_that_stands_still_is_waited_for_and_then_passed_over) {
   auto pipe = Pipe::create();
   ASSERT_TRUE(pipe.ok());
-  Sink sink(pipe->write.get(), {.patience = 1ms, .most_waiting = 1000});
+  Sink sink(pipe->write.get(), {.write_timeout = 1ms, .max_pending = 1000});
   sink.push(std::string(100'000, 'a'));  // a pipe takes 64 KiB
   sink.flush(RealClock().mono());
-  EXPECT_FALSE(sink.has_room());
+  EXPECT_FALSE(sink.has_capacity());
   sink.flush(RealClock().mono() + 1s);
-  EXPECT_TRUE(sink.has_room());
+  EXPECT_TRUE(sink.has_capacity());
   sink.push("lost\n");
   EXPECT_EQ(sink.left_out(), 5u);
   EXPECT_EQ(read_all(pipe->read.get()).size(), 65536u);
   sink.flush(RealClock().mono() + 2s);
   const std::string rest = read_all(pipe->read.get());
   EXPECT_EQ(rest.substr(rest.find('\n')),
-            "\n(5 B left out here: nobody read for 1.0 ms; the logs have all of it)\n");
+            "\n(5 B dropped here: the reader was blocked for 1.0 ms; the logs are complete)\n");
   EXPECT_EQ(::fcntl(pipe->write.get(), F_GETFL) & O_NONBLOCK, 0)
       << "the shared descriptor must keep its mode";
 }
@@ -78,17 +78,17 @@ TEST(Sink, a_reader_that_stands_still_is_waited_for_and_then_passed_over) {
 TEST(Sink, a_reader_that_is_gone_is_no_error) {
   ::signal(SIGPIPE, SIG_IGN);
   auto pipe = Pipe::create();
-  Sink sink(pipe->write.get(), {.patience = 1s});
+  Sink sink(pipe->write.get(), {.write_timeout = 1s});
   pipe->read.reset();
   sink.push("x");
   sink.flush(RealClock().mono());
-  EXPECT_TRUE(sink.has_room());
+  EXPECT_TRUE(sink.has_capacity());
   EXPECT_FALSE(sink.wants_write());
 }
 
-TEST(Sink, our_own_lines_begin_on_a_line_of_their_own) {
+TEST(Sink, own_lines_start_on_a_new_line) {
   auto pipe = Pipe::create();
-  Sink sink(pipe->write.get(), {.patience = 1s});
+  Sink sink(pipe->write.get(), {.write_timeout = 1s});
   sink.push("half");
   sink.push_line("rank 1 left");
   sink.push_line("more");
@@ -101,12 +101,12 @@ TEST(LogFile, what_cannot_be_written_is_counted) {
   auto log = LogFile::open(box / "rank-0000.log");
   ASSERT_TRUE(log.ok());
   log->write("fine\n");
-  EXPECT_EQ(log->complaint(), "");
+  EXPECT_EQ(log->error_summary(), "");
   auto full = LogFile::open("/dev/full");
   ASSERT_TRUE(full.ok());
   full->write("12345");
   full->write("678");
-  EXPECT_EQ(full->complaint(), "/dev/full: no space left on device; 8 B of output are missing there");
+  EXPECT_EQ(full->error_summary(), "/dev/full: no space left on device; 8 B of output are missing");
 }
 
 TEST(Tail, is_the_last_line_with_something_on_it) {

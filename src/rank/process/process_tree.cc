@@ -21,7 +21,7 @@ bool is_pid(std::string_view name, pid_t* pid) {
   return true;
 }
 
-// Where the kernel keeps no list of children (CONFIG_PROC_CHILDREN): everybody's parent, from one pass over
+// Fallback for kernels without lists of children (CONFIG_PROC_CHILDREN): all parents, from one pass over
 // /proc.
 std::multimap<pid_t, pid_t> all_parents(const Path& proc) {
   std::multimap<pid_t, pid_t> by_parent;
@@ -62,7 +62,7 @@ std::uint64_t value_after(std::string_view text, std::string_view key) {
 }  // namespace
 
 Result<ProcessFacts> parse_stat(std::string_view line) {
-  // The name is in parentheses and may itself hold blanks and parentheses: the last one closes it.
+  // The name in parentheses may contain blanks and parentheses: the last one closes it.
   const std::size_t open = line.find('(');
   const std::size_t close = line.rfind(')');
   ProcessFacts facts;
@@ -81,7 +81,7 @@ Result<ProcessFacts> parse_stat(std::string_view line) {
   if (fields.size() < 20 || fields[0].size() != 1 || !parse_number(fields[1], &parent) ||
       !parse_number(fields[6], &flags) || !parse_number(fields[11], &user) ||
       !parse_number(fields[12], &system) || !parse_number(fields[19], &facts.start)) {
-    return corrupt("stat: process {} has fields that are no numbers", facts.pid);
+    return corrupt("stat: process {} has non-numeric fields", facts.pid);
   }
   facts.state = fields[0][0];
   facts.parent = static_cast<pid_t>(parent);
@@ -91,7 +91,7 @@ Result<ProcessFacts> parse_stat(std::string_view line) {
 }
 
 Result<ProcessFacts> process_facts(pid_t pid, const Path& proc) {
-  OK_OR_RETURN(line, read_pseudo_file(proc / std::to_string(pid) / "stat"));
+  STOKER_ASSIGN_OR_RETURN(line, read_pseudo_file(proc / std::to_string(pid) / "stat"));
   return parse_stat(line);
 }
 
@@ -120,7 +120,7 @@ std::vector<ProcessFacts> descendants(pid_t root, const Path& proc) {
 void signal_process(const ProcessFacts& process, int signal) {
   const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   if (!pidfd) return;
-  // The descriptor pins the process, so that what /proc says now is about the one the signal will reach.
+  // The descriptor pins the process, so /proc now describes the process that the signal reaches.
   const auto now = process_facts(process.pid);
   if (!now.ok() || now->start != process.start) return;
   ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
@@ -147,7 +147,7 @@ Status become_subreaper() {
 bool reap_orphans(const std::vector<pid_t>& kept) {
   for (;;) {
     siginfo_t info{};
-    // WNOWAIT: a child with an owner must stay for it.
+    // WNOWAIT: a child with an owner must remain waitable for it.
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno != ECHILD;
     if (info.si_pid == 0 || std::find(kept.begin(), kept.end(), info.si_pid) != kept.end()) return true;
     ::waitpid(info.si_pid, nullptr, WNOHANG);

@@ -59,7 +59,7 @@ TEST(Stat, what_has_ended_or_is_being_cleared_away_is_exiting) {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST(Descendants, those_that_called_setsid_or_lost_their_parent_are_still_below) {
+TEST(Descendants, includes_setsid_and_orphaned_processes) {
   ASSERT_TRUE(become_subreaper().ok());
   auto child = Child::spawn({.argv = {"sh", "-c", "setsid sh -c 'sleep 111 & exit 0' & sleep 112"}});
   ASSERT_TRUE(child.ok());
@@ -76,7 +76,7 @@ TEST(Descendants, those_that_called_setsid_or_lost_their_parent_are_still_below)
   EXPECT_TRUE(descendants(::getpid()).empty());
 }
 
-TEST(Signals, only_the_very_process_gets_one_and_a_stopped_one_can_act_on_it) {
+TEST(Signals, reused_pid_gets_no_signal_and_stopped_process_is_continued) {
   auto child = Child::spawn({.argv = {"sleep", "113"}});
   ASSERT_TRUE(child.ok());
   auto facts = process_facts(child->pid());

@@ -1,5 +1,5 @@
-// Signals as something to poll for: they are blocked for the whole process from then on; children start with
-// none blocked (base/process.h). Belongs to the main thread.
+// Signals as a pollable descriptor. They stay blocked for the whole process; children start with none blocked
+// (base/process.h). Belongs to the main thread.
 #pragma once
 
 #include <initializer_list>
@@ -7,28 +7,28 @@
 
 #include "base/file.h"
 #include "base/process.h"
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::rank {
 
 class SignalFd {
  public:
-  /// Ignored signals stay ignored (nohup), so they never come.
+  /// Ignored signals stay ignored (nohup) and never arrive.
   static Result<SignalFd> open(std::initializer_list<int> signals);
   int fd() const { return fd_.get(); }
-  /// The next one that has come, if any.
-  std::optional<int> take();
+  /// The next pending signal, if any.
+  std::optional<int> next_signal();
 
  private:
   explicit SignalFd(Fd fd) : fd_(std::move(fd)) {}
   Fd fd_;
 };
 
-/// Whether people and schedulers send it to end a program: SIGTERM, SIGINT, SIGHUP, SIGQUIT.
-bool asks_for_the_end(int signal);
+/// Whether users and schedulers send it to end a program: SIGTERM, SIGINT, SIGHUP, SIGQUIT.
+bool is_termination_signal(int signal);
 
-/// Slurm signals all processes of a job at once: a child that ended badly may have died of what we are about
-/// to hear, or of what its own command heard. Waits a moment for that; true if `signal_fd` has something.
-bool is_signal_on_its_way(int signal_fd, const Exit& exit);
+/// Slurm signals all processes of a job at once: a failed child may have died of a signal that has not
+/// reached this process yet. Waits a moment for it; true if `signal_fd` is readable.
+bool is_signal_pending(int signal_fd, const Exit& exit);
 
 }  // namespace stoker::rank

@@ -22,7 +22,7 @@ bool parse_hex(std::string_view text, std::uint32_t* out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "0301010A" is 10.1.1.3: words of 32 bits, each in this host's order of bytes.
+// "0301010A" is 10.1.1.3: 32-bit words in host byte order.
 std::string parse_address(std::string_view digits) {
   if (digits.size() != kV4Digits && digits.size() != kV6Digits) return "";
   std::array<std::uint32_t, 4> words{};
@@ -100,7 +100,7 @@ bool holds_socket(pid_t pid, const std::vector<std::string>& inodes, const Path&
   return false;
 }
 
-std::string silent_peer(const std::vector<pid_t>& pids, int retransmits, const Path& proc) {
+std::string unresponsive_peer(const std::vector<pid_t>& pids, int retransmits, const Path& proc) {
   if (pids.empty()) return "";
   std::vector<TcpSocket> sockets = tcp_sockets(pids.front(), proc);
   std::erase_if(sockets, [&](const TcpSocket& socket) {

@@ -59,19 +59,19 @@ void make_proc(const TempDirectory& proc, const std::string& table, const std::v
     std::filesystem::create_symlink("socket:[" + inode + "]", proc / "7/fd" / std::to_string(fd++));
 }
 
-TEST(SilentPeer, is_the_one_that_acknowledges_nothing) {
+TEST(UnresponsivePeer, is_the_one_that_acknowledges_nothing) {
   const TempDirectory proc;
   make_proc(proc, format("{}{}{}{}", kHeader, kFine, kStuck, kLoopback), {"4711", "4712", "4713"});
-  EXPECT_EQ(silent_peer({7}, 4, proc.path()), "10.77.1.3");
-  EXPECT_EQ(silent_peer({7}, 6, proc.path()), "");
+  EXPECT_EQ(unresponsive_peer({7}, 4, proc.path()), "10.77.1.3");
+  EXPECT_EQ(unresponsive_peer({7}, 6, proc.path()), "");
 }
 
-TEST(SilentPeer, of_other_processes_is_not_ours) {
+TEST(UnresponsivePeer, of_other_processes_is_not_ours) {
   const TempDirectory proc;
   make_proc(proc, format("{}{}", kHeader, kStuck), {"4712"});
-  EXPECT_EQ(silent_peer({7}, 4, proc.path()), "");
-  EXPECT_EQ(silent_peer({8}, 4, proc.path()), "");
-  EXPECT_EQ(silent_peer({}, 4, proc.path()), "");
+  EXPECT_EQ(unresponsive_peer({7}, 4, proc.path()), "");
+  EXPECT_EQ(unresponsive_peer({8}, 4, proc.path()), "");
+  EXPECT_EQ(unresponsive_peer({}, 4, proc.path()), "");
 }
 
 TEST(HoldsSocket, sees_what_is_open) {

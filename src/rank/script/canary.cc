@@ -13,14 +13,14 @@
 namespace stoker::rank {
 namespace {
 
-constexpr std::chrono::seconds kStillTheSame{1};
+constexpr std::chrono::seconds kSameSignalWindow{1};
 
 [[noreturn]] void report_signals(const sigset_t& signals, int reports, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   ::prctl(PR_SET_NAME, "stoker-canary");
   ::setpgid(0, 0);
-  // It must not keep a log or a pipe open that somebody waits for the end of.
+  // Must not keep a log or a pipe open, because a reader may wait for its end.
   for (int fd = 0; fd <= 2; ++fd) ::close(fd);
   for (;;) {
     const int signal = ::sigwaitinfo(&signals, nullptr);
@@ -33,7 +33,7 @@ constexpr std::chrono::seconds kStillTheSame{1};
 }  // namespace
 
 Result<Canary> Canary::start(const sigset_t& signals) {
-  OK_OR_RETURN(pipe, Pipe::create());
+  STOKER_ASSIGN_OR_RETURN(pipe, Pipe::create());
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return posix_error("fork", errno);
@@ -42,7 +42,7 @@ Result<Canary> Canary::start(const sigset_t& signals) {
 }
 
 Canary::~Canary() {
-  // A moved-from one has no pipe any more.
+  // A moved-from object has no pipe.
   if (!reports_) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
@@ -60,14 +60,14 @@ void Canary::listen(Deadline deadline) {
   }
 }
 
-bool Canary::got(int signal, Deadline deadline) {
+bool Canary::received(int signal, Deadline deadline) {
   if (signal <= 0 || static_cast<std::size_t>(signal) >= seen_.size()) return false;
   listen(Deadline::at(MonoTime()));
   for (;;) {
     MonoTime& seen = seen_[static_cast<std::size_t>(signal)];
-    const bool is_new = seen != MonoTime() && RealClock().mono() - seen < kStillTheSame;
+    const bool is_new = seen != MonoTime() && RealClock().mono() - seen < kSameSignalWindow;
     if (is_new) {
-      seen = MonoTime();  // one of its signals answers for one of ours
+      seen = MonoTime();  // each of its signals answers one of ours
       return true;
     }
     if (deadline.passed()) return false;

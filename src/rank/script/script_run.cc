@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/exit_code.h"
 #include "base/file.h"
 #include "rank/process/signals.h"
 #include "rank/script/canary.h"
@@ -22,13 +23,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Slurm signals the processes of a job one after the other, within milliseconds; on a loaded node it takes
-// longer.
-constexpr Duration kForTheCanary = 250ms;
+// Slurm signals the processes of a job one after the other, within milliseconds, or longer on a loaded node.
+constexpr Duration kCanaryTimeout = 250ms;
 
-// All that a script may be sent on purpose. What stops or continues goes to every process by itself, and what
-// a fault raises is ours.
-sigset_t passed_on() {
+// All signals that a script may be sent on purpose. Stop and continue signals reach every process, and fault
+// signals are for this process.
+sigset_t forwarded_signals() {
   sigset_t signals;
   ::sigfillset(&signals);
   for (int signal : {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGCHLD, SIGPIPE, SIGSEGV, SIGBUS,
@@ -37,15 +37,15 @@ sigset_t passed_on() {
   return signals;
 }
 
-// The file behind one of our own descriptors, if it is one.
+// The file behind one of our descriptors, if it is a file.
 Path file_behind(int fd) {
   std::error_code error;
   const Path file = std::filesystem::read_symlink(format("/proc/self/fd/{}", fd), error);
   return !error && std::filesystem::is_regular_file(file, error) ? file : Path();
 }
 
-// So that `stoker logs` and whoever looks for Slurm's words find them wherever the script's own options put
-// them. Best effort: a log that cannot be linked is still where it is.
+// Links the log into the run folder for `stoker logs` and for searches for Slurm's messages. Best effort:
+// without a link, the log is still in its place.
 void link_log(const Path& link, const Path& log) {
   std::error_code error;
   if (log.empty() || log == std::filesystem::absolute(link).lexically_normal()) return;
@@ -54,11 +54,11 @@ void link_log(const Path& link, const Path& log) {
   std::filesystem::create_symlink(is_inside ? log.filename() : log, link, error);
 }
 
-pid_t start_helper(const std::function<void()>& beside) {
-  if (!beside) return -1;
+pid_t start_helper(const std::function<void()>& background_task) {
+  if (!background_task) return -1;
   const pid_t parent = ::getpid();
   const pid_t helper = ::fork();
-  if (helper > 0) ::setpgid(helper, helper);  // whoever is first: the group is there when it is killed
+  if (helper > 0) ::setpgid(helper, helper);  // in both processes: the group exists when it is killed
   if (helper != 0) return helper;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
@@ -67,7 +67,7 @@ pid_t start_helper(const std::function<void()>& beside) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setpgid(0, 0);
   (void)!::nice(10);
-  beside();
+  background_task();
   ::_exit(0);
 }
 
@@ -76,19 +76,19 @@ class Runner {
   explicit Runner(const ScriptRun& run) : run_(run) {}
 
   Result<Exit> run() {
-    const sigset_t signals = passed_on();
+    const sigset_t signals = forwarded_signals();
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     signal_fd_ = Fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signal_fd_) return posix_error("signalfd", errno);
-    OK_OR_RETURN(canary, Canary::start(signals));
-    OK_OR_RETURN(events, record::EventWriter::open(run_.attempt.node_events(run_.task)));
-    RETURN_IF_ERROR(begin(events));
-    OK_OR_RETURN(child, start(events));
-    const pid_t helper = start_helper(run_.beside);
+    STOKER_ASSIGN_OR_RETURN(canary, Canary::start(signals));
+    STOKER_ASSIGN_OR_RETURN(events, record::EventWriter::open(run_.attempt.node_events(run_.task)));
+    STOKER_RETURN_IF_ERROR(begin(events));
+    STOKER_ASSIGN_OR_RETURN(child, start(events));
+    const pid_t helper = start_helper(run_.background_task);
     const Exit exit = follow(child, canary);
     (void)end(events, exit);
     if (helper > 0) {
-      ::kill(-helper, SIGKILL);  // with what it has just asked something of
+      ::kill(-helper, SIGKILL);  // with its child processes
       ::waitpid(helper, nullptr, 0);
     }
     return exit;
@@ -111,8 +111,9 @@ class Runner {
     Command command;
     command.argv = run_.command;
     command.environment = run_.environment;
-    command.stdin_fd = STDIN_FILENO;  // --input gives a script one
-    // As under Slurm, the script leads its process group: `kill 0` in it ends what it started, and not us.
+    command.stdin_fd = STDIN_FILENO;  // --input sets it
+    // As under Slurm, the script leads its process group: `kill 0` in it ends its processes, and not this
+    // one.
     command.group = Group::own;
     command.parent_death_signal = SIGTERM;
     auto child = Child::spawn(command);
@@ -132,22 +133,22 @@ class Runner {
   Exit follow(Child& child, Canary& canary) {
     for (;;) {
       if (const auto exit = child.poll()) {
-        if (asked_by_ == 0 && is_signal_on_its_way(signal_fd_.get(), *exit)) hear(child, canary);
+        if (end_signal_ == 0 && is_signal_pending(signal_fd_.get(), *exit)) handle_signals(child, canary);
         return *exit;
       }
       pollfd waiting[] = {{signal_fd_.get(), POLLIN, 0}, {child.pidfd(), POLLIN, 0}};
       ::poll(waiting, 2, 10'000);
-      hear(child, canary);
+      handle_signals(child, canary);
     }
   }
 
-  void hear(Child& child, Canary& canary) {
+  void handle_signals(Child& child, Canary& canary) {
     signalfd_siginfo info{};
     while (::read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       const int signal = static_cast<int>(info.ssi_signo);
-      if (asks_for_the_end(signal)) asked_by_ = signal;
-      const bool is_for_all = canary.got(signal, Deadline::after(kForTheCanary));
-      if (is_for_all && asks_for_the_end(signal)) is_ended_ = true;
+      if (is_termination_signal(signal)) end_signal_ = signal;
+      const bool is_for_all = canary.received(signal, Deadline::after(kCanaryTimeout));
+      if (is_for_all && is_termination_signal(signal)) is_ended_ = true;
       if (!is_for_all) (void)child.signal(signal);
     }
   }
@@ -166,24 +167,24 @@ class Runner {
     record::AttemptEnded last;
     last.node = run_.task;
     last.exit_code = exit.shell_code();
-    // When Slurm ends a job, a script that cleans up and ends well is not done all the same.
-    const bool is_ended = is_ended_ || (!exit.ok() && asked_by_ != 0);
-    const bool is_stopped = exit.code == 75 || is_ended;
+    // When Slurm ends a job, a script that cleans up and exits with 0 is still not done.
+    const bool is_ended = is_ended_ || (!exit.ok() && end_signal_ != 0);
+    const bool is_stopped = exit.code == exit_code::kStoppedAfterCheckpoint || is_ended;
     last.outcome = is_stopped  ? record::Outcome::stopped
                    : exit.ok() ? record::Outcome::done
                                : record::Outcome::failed;
     if (!exit.ok()) last.reason = format("the script ended: {}", to_text(exit));
     if (is_ended) {
-      last.reason = format("ended by {}", signal_name(asked_by_));
-      last.exit_code = 128 + asked_by_;
+      last.reason = format("ended by {}", signal_name(end_signal_));
+      last.exit_code = 128 + end_signal_;
     }
     return write_event(events, last);
   }
 
   const ScriptRun& run_;
   Fd signal_fd_;
-  int asked_by_ = 0;       // the signal that asked for the end
-  bool is_ended_ = false;  // it came to all processes of the job
+  int end_signal_ = 0;     // the termination signal
+  bool is_ended_ = false;  // all processes of the job received it
 };
 
 }  // namespace

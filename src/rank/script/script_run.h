@@ -1,6 +1,5 @@
-// A batch script of people's own, run by the process that Slurm started in its place: the script finds what
-// it would have found under Slurm alone, and how it began and ended is recorded. Main thread only: signals of
-// the whole process are taken over.
+// Runs a user script in place of the batch shell: the script finds the same environment as under plain Slurm,
+// and its start and exit are recorded. Main thread only: handles the signals of the whole process.
 #pragma once
 
 #include <functional>
@@ -8,25 +7,25 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
 #include "record/run_folder.h"
+#include "stoker/status.h"
 
 namespace stoker::rank {
 
-/// What to run, and where to record it.
+/// The script to run, and where to record it.
 struct ScriptRun {
   record::Attempt attempt;
   bool is_array = false;
-  int task = 0;                      ///< of an array: its index, which stands for the node in records
+  int task = 0;                      ///< of an array: its index, recorded as the node
   std::vector<std::string> command;  ///< the script and its arguments
   Environment environment;
   std::string scheduler_job;
-  std::function<void()> beside;  ///< work that must not delay the script: runs in a process of its own
+  std::function<void()> background_task;  ///< work that must not delay the script: runs in a separate process
 };
 
-/// Runs it to its end. Standard input, output and error are Slurm's own and are not touched: where the output
-/// goes, the attempt gets links to (rank-<task>.log, slurm.log). Every signal that comes to this process
-/// alone goes on to the script, as if it were the batch script itself. An error when it could not be started.
+/// Runs it to its end. Standard input, output and error are Slurm's own and remain unchanged; the attempt
+/// gets links to the output (rank-<task>.log, slurm.log). Forwards every signal for this process alone to the
+/// script, as if it were the batch script. Fails when the script could not be started.
 Result<Exit> run_script(const ScriptRun& run);
 
 }  // namespace stoker::rank

@@ -17,7 +17,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A run with one attempt, and a process of its own that runs a script in it: signals are the whole process's.
+// A run with one attempt, and a separate process that runs a script in it, because signals affect the
+// whole process.
 class Scripts {
  public:
   Scripts() : folder_(*record::RunFolder::create(box_ / "runs", {.name = "demo"}, "run: x\n")) {
@@ -25,30 +26,30 @@ class Scripts {
   }
 
   pid_t start(const std::string& body, std::vector<std::string> arguments = {},
-              std::function<void()> beside = nullptr) {
+              std::function<void()> background_task = nullptr) {
     const Path script = box_ / "slurm_script";
-    CHECK(write_file(script, "#!/bin/bash\n" + body).ok());
-    CHECK(::chmod(script.c_str(), 0700) == 0);
+    STOKER_CHECK(write_file(script, "#!/bin/bash\n" + body).ok());
+    STOKER_CHECK(::chmod(script.c_str(), 0700) == 0);
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     ::setpgid(0, 0);
     ::setenv("OUT", (box_ / "out").c_str(), 1);
-    CHECK(::freopen((box_ / "log").c_str(), "w", stdout) != nullptr);
+    STOKER_CHECK(::freopen((box_ / "log").c_str(), "w", stdout) != nullptr);
     ScriptRun run{.attempt = *attempt_};
     run.command = {script.string()};
     run.command.insert(run.command.end(), arguments.begin(), arguments.end());
     run.environment = current_environment();
     run.scheduler_job = "7";
-    run.beside = std::move(beside);
+    run.background_task = std::move(background_task);
     const auto exit = run_script(run);
     ::_exit(exit.ok() ? exit->shell_code() : 99);
   }
   int wait(pid_t pid) {
     int status = 0;
-    CHECK(::waitpid(pid, &status, 0) == pid);
+    STOKER_CHECK(::waitpid(pid, &status, 0) == pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
-  // What the script wrote into $OUT, once it ends with `end`.
+  // The output of the script in $OUT, once it ends with `end`.
   std::string out(std::string_view end = "") const {
     const Deadline deadline = Deadline::after(60s);
     for (;;) {
@@ -103,9 +104,9 @@ TEST(ScriptRun, a_signal_for_the_batch_process_alone_reaches_the_script_once) {
   EXPECT_EQ(scripts.state().state, record::State::stopped);
 }
 
-TEST(ScriptRun, a_signal_for_all_processes_is_not_passed_on_a_second_time) {
+TEST(ScriptRun, broadcast_signal_is_not_forwarded_again) {
   Scripts scripts;
-  // The script finds its siblings, the canary among them, and signals all processes as Slurm would.
+  // The script finds its sibling processes, including the canary, and signals all of them like Slurm.
   const pid_t pid = scripts.start(
       "trap 'echo term >> $OUT' TERM\n"
       "echo ready > $OUT\n"
@@ -118,8 +119,9 @@ TEST(ScriptRun, a_signal_for_all_processes_is_not_passed_on_a_second_time) {
   EXPECT_EQ(scripts.state().reason, "ended by SIGTERM");
 }
 
-// As Slurm does it: what the script waits for dies first, the script says so and ends, then we are signalled.
-TEST(ScriptRun, what_reached_the_script_before_us_is_no_failure) {
+// As with Slurm: the child of the script dies first, the script reports it and exits, then this process is
+// signalled.
+TEST(ScriptRun, signal_that_reached_the_script_first_is_no_failure) {
   for (const char* end : {"exit 143", "kill -TERM $$", "kill -TERM $PPID; exit 2"}) {
     Scripts scripts;
     const pid_t pid = scripts.start(format("echo ready > $OUT\n{}\n", end));
@@ -131,7 +133,7 @@ TEST(ScriptRun, what_reached_the_script_before_us_is_no_failure) {
   }
 }
 
-TEST(ScriptRun, what_the_work_beside_it_has_started_ends_with_it) {
+TEST(ScriptRun, background_processes_end_with_the_script) {
   Scripts scripts;
   const Path pid_file = scripts.path("pid");
   const pid_t script = scripts.start("until test -s ${OUT%out}pid; do sleep 0.01; done", {}, [&] {
@@ -145,7 +147,7 @@ TEST(ScriptRun, what_the_work_beside_it_has_started_ends_with_it) {
   ASSERT_TRUE(parse_number(trim(*read_file(pid_file)), &pid));
   const auto is_gone = [pid] {
     const auto facts = process_facts(static_cast<pid_t>(pid));
-    return !facts.ok() || facts->state == 'Z';  // its parent may be one that reaps nobody
+    return !facts.ok() || facts->state == 'Z';  // its parent may not reap it
   };
   const Deadline deadline = Deadline::after(10s);
   while (!is_gone() && !deadline.passed()) RealClock().sleep(5ms);

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "net/port.h"
+#include "rank/checkpoint_presence.h"
 #include "rank/environment.h"
 #include "rank/process/process_tree.h"
 #include "rank/process/signals.h"
-#include "rank/saved.h"
 #include "rank/verdict.h"
 #include "slurm/allocation.h"
 
@@ -23,10 +23,10 @@ using namespace std::chrono_literals;
 constexpr int kTickMs = 200;
 constexpr Duration kReapLimit = 5s;
 
-// Waits for the child, hears signals, keeps the time.
-class Single {
+// Waits for the child, handles signals and the time limit.
+class SingleProcess {
  public:
-  Single(const SingleOptions& options, Child child, SignalFd signals, SignalFd deaths)
+  SingleProcess(const SingleOptions& options, Child child, SignalFd signals, SignalFd deaths)
       : options_(options),
         child_(std::move(child)),
         signals_(std::move(signals)),
@@ -35,13 +35,13 @@ class Single {
   SingleEnding run() {
     while (!exit_) {
       wait();
-      while (const auto signal = signals_.take()) hear(*signal);
-      keep_time();
+      while (const auto signal = signals_.next_signal()) handle_signal(*signal);
+      check_time_limit();
       reap();
       exit_ = child_.poll();
     }
-    hear_late();
-    clear_away();
+    handle_pending_signals();
+    kill_leftovers();
     return conclude();
   }
 
@@ -51,33 +51,33 @@ class Single {
     ::poll(waiting, 3, options_.deadline || kill_at_ ? kTickMs : -1);
   }
 
-  // Orphans are ours: each that nobody reaps counts against the limits on processes.
+  // Reaps orphans: each zombie counts against the limit on processes.
   void reap() {
-    while (deaths_.take()) {
+    while (deaths_.next_signal()) {
     }
     (void)reap_orphans({child_.pid()});
   }
 
-  void hear(int signal) {
-    if (signal == SIGUSR2 || signal == SIGUSR1) return pass_on(signal);
-    if (!asks_for_the_end(signal)) return;
+  void handle_signal(int signal) {
+    if (signal == SIGUSR2 || signal == SIGUSR1) return forward_signal(signal);
+    if (!is_termination_signal(signal)) return;
     if (interrupted_by_ == 0) interrupted_by_ = signal;
     end(signal);
   }
 
-  void hear_late() {
-    if (interrupted_by_ != 0 || !is_signal_on_its_way(signals_.fd(), *exit_)) return;
-    while (const auto signal = signals_.take()) {
-      if (asks_for_the_end(*signal)) interrupted_by_ = *signal;
+  void handle_pending_signals() {
+    if (interrupted_by_ != 0 || !is_signal_pending(signals_.fd(), *exit_)) return;
+    while (const auto signal = signals_.next_signal()) {
+      if (is_termination_signal(*signal)) interrupted_by_ = *signal;
     }
   }
 
-  void pass_on(int signal) {
-    if (signal == SIGUSR1 && is_told_) return;
+  void forward_signal(int signal) {
+    if (signal == SIGUSR1 && is_notified_) return;
     for (const ProcessFacts& process : all()) {
       if (!handles_signal(process.pid, signal)) continue;
       signal_process(process, signal);
-      is_told_ = is_told_ || signal == SIGUSR1;
+      is_notified_ = is_notified_ || signal == SIGUSR1;
     }
   }
 
@@ -87,7 +87,7 @@ class Single {
     kill_at_ = RealClock().mono() + options_.grace;
   }
 
-  void keep_time() {
+  void check_time_limit() {
     if (kill_at_ && RealClock().mono() >= *kill_at_) {
       for (const ProcessFacts& process : all()) signal_process(process, SIGKILL);
     }
@@ -97,14 +97,14 @@ class Single {
       is_over_time_ = true;
       end(SIGTERM);
     } else if (options_.notice > Duration::zero() && left < Seconds(options_.notice).count()) {
-      pass_on(SIGUSR1);
+      forward_signal(SIGUSR1);
     }
   }
 
   static std::vector<ProcessFacts> all() { return descendants(::getpid()); }
 
-  // What it has left behind goes with it.
-  static void clear_away() {
+  // Kills the remaining processes.
+  static void kill_leftovers() {
     const Deadline deadline = Deadline::after(kReapLimit);
     do {
       for (const ProcessFacts& process : all()) signal_process(process, SIGKILL);
@@ -114,7 +114,7 @@ class Single {
   }
 
   std::string stop_text() const {
-    if (has_saved(options_.environment)) return "stopped after a checkpoint";
+    if (has_any_checkpoint(options_.environment)) return "stopped after a checkpoint";
     return format("exit code {} (saved and stopped), but there is no checkpoint (STOKER_CHECKPOINT_DIR)",
                   kStoppedAfterCheckpoint);
   }
@@ -135,11 +135,11 @@ class Single {
   const SingleOptions& options_;
   Child child_;
   SignalFd signals_;
-  SignalFd deaths_;  // apart: what has died does not say that a signal is on its way
+  SignalFd deaths_;  // separate: an exited child is no sign of a pending signal
   std::optional<Exit> exit_;
   std::optional<MonoTime> kill_at_;
   int interrupted_by_ = 0;
-  bool is_told_ = false;
+  bool is_notified_ = false;
   bool is_over_time_ = false;
 };
 
@@ -152,13 +152,13 @@ Result<Fd> open_log(const Path& log) {
 }  // namespace
 
 Result<SingleEnding> run_single(const SingleOptions& options) {
-  RETURN_IF_ERROR(become_subreaper());
-  OK_OR_RETURN(signals, SignalFd::open({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}));
-  OK_OR_RETURN(deaths, SignalFd::open({SIGCHLD}));
-  OK_OR_RETURN(log, open_log(options.log));
-  // Kept until it has ended: a program that meets itself still wants an address.
-  OK_OR_RETURN(port, net::PortReservation::find(static_cast<std::uint64_t>(::getpid())));
-  const Place place;
+  STOKER_RETURN_IF_ERROR(become_subreaper());
+  STOKER_ASSIGN_OR_RETURN(signals, SignalFd::open({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}));
+  STOKER_ASSIGN_OR_RETURN(deaths, SignalFd::open({SIGCHLD}));
+  STOKER_ASSIGN_OR_RETURN(log, open_log(options.log));
+  // Reserved until the end: a program that joins itself still needs an address.
+  STOKER_ASSIGN_OR_RETURN(port, net::PortReservation::find(static_cast<std::uint64_t>(::getpid())));
+  const RankPlacement place;
   Command command;
   command.argv = options.command;
   command.environment = rank_environment(
@@ -169,9 +169,9 @@ Result<SingleEnding> run_single(const SingleOptions& options) {
   command.stderr_fd = log.get();
   command.group = ::stoker::Group::own;
   command.parent_death_signal = SIGTERM;
-  OK_OR_RETURN(child, Child::spawn(command));
+  STOKER_ASSIGN_OR_RETURN(child, Child::spawn(command));
   if (options.started) options.started(child.pid());
-  return Single(options, std::move(child), std::move(signals), std::move(deaths)).run();
+  return SingleProcess(options, std::move(child), std::move(signals), std::move(deaths)).run();
 }
 
 }  // namespace stoker::rank

@@ -1,6 +1,6 @@
-// One process as the whole world of a run: a task of an array. No supervisor of a rank, no srun and no socket
-// between it and us, so that thousands of short ones cost little. It changes the process (signal mask,
-// subreaper): main thread only; may be called again when it has returned.
+// Runs a single process as the whole world of a run: a task of an array. There is no supervisor of a rank, no
+// srun and no socket, so that thousands of short tasks cost little. It changes the process (signal mask,
+// subreaper): main thread only; may be called again after it has returned.
 #pragma once
 
 #include <functional>
@@ -10,21 +10,21 @@
 #include <vector>
 
 #include "base/process.h"
-#include "base/status.h"
-#include "base/time.h"
 #include "record/run_events.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
 
 namespace stoker::rank {
 
 struct SingleOptions {
   std::vector<std::string> command;
-  Environment environment;  ///< what it inherits; RANK, WORLD_SIZE and the like are added
+  Environment environment;  ///< inherited; RANK, WORLD_SIZE and related variables are added
   Path directory;
-  Path log;                        ///< all it prints is added there
-  int cpus = 0;                    ///< 0: those that this process may use
-  std::optional<double> deadline;  ///< Unix seconds at which its time is over
+  Path log;                        ///< its output is appended
+  int cpus = 0;                    ///< 0: all cores of this process
+  std::optional<double> deadline;  ///< time limit, Unix seconds
   std::string deadline_text;
-  Duration notice{0};  ///< SIGUSR1, "save and stop", comes so long before the deadline; 0: never
+  Duration notice{0};  ///< lead time of SIGUSR1, "save and stop", before the deadline; 0: never
   Duration grace{0};   ///< between SIGTERM and SIGKILL
   std::function<void(pid_t)> started;
 };
@@ -32,13 +32,12 @@ struct SingleOptions {
 struct SingleEnding {
   record::Outcome outcome = record::Outcome::done;
   int exit_code = 0;
-  std::string cause;       ///< one line; "" when all is done
-  int interrupted_by = 0;  ///< the signal with which the end began; 0: none
+  std::string cause;       ///< one line; "" on success
+  int interrupted_by = 0;  ///< the signal that started the end; 0: none
 };
 
-/// Runs it to its end: nothing of what it started is left when it returns. An error when it could not be
-/// started. SIGINT, SIGTERM and SIGHUP end it; SIGUSR1 is passed on, once, if it has a handler for it,
-/// SIGUSR2 as often as it comes.
+/// Runs it to its end and leaves no process behind. Fails when it could not start. SIGINT, SIGTERM and SIGHUP
+/// end it. Forwards SIGUSR1 once, if the process handles it, and SIGUSR2 every time.
 Result<SingleEnding> run_single(const SingleOptions& options);
 
 }  // namespace stoker::rank

@@ -27,7 +27,7 @@ class Box {
   std::string log() const { return *read_file(box_ / "log"); }
   Path path(const char* name) const { return box_ / name; }
   bool has(const char* name) const { return path_exists(path(name)); }
-  /// Sends the signal to this process as soon as the file is there.
+  /// Sends the signal to this process once the file exists.
   std::thread signal_when(const char* name, int signal) const {
     return std::thread([this, name, signal] {
       for (int i = 0; i < 3000 && !has(name); ++i) ::usleep(10'000);
@@ -42,7 +42,7 @@ class Box {
   TempDirectory box_;
 };
 
-// The mask that run_single leaves must hold in every thread before a signal comes.
+// The mask of run_single must apply to every thread before a signal arrives.
 class Single : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -63,7 +63,7 @@ TEST_F(Single, is_a_world_of_one_and_its_output_is_added_to_the_log) {
   EXPECT_EQ(box.log(), "0/1 127.0.0.1\nbad\n0/1 127.0.0.1\nbad\n");
 }
 
-TEST_F(Single, how_it_ends_is_told) {
+TEST_F(Single, reports_exit_status) {
   Box box;
   const auto failed = box.run("exit 7");
   EXPECT_EQ(failed->outcome, record::Outcome::failed);
@@ -114,11 +114,11 @@ TEST_F(Single, orphans_are_reaped_while_it_runs) {
 TEST_F(Single, its_time_ends_it_after_it_was_asked_to_save) {
   Box box;
   box.options.deadline = unix_seconds(RealClock().wall()) + 1;
-  box.options.deadline_text = "time 1s is over (resources.time)";
+  box.options.deadline_text = "time limit 1s (resources.time)";
   box.options.notice = 900ms;
   const auto ending = box.run("trap 'echo asked' USR1; while :; do sleep 0.05; done");
   ASSERT_TRUE(ending.ok());
-  EXPECT_EQ(ending->cause, "time 1s is over (resources.time)");
+  EXPECT_EQ(ending->cause, "time limit 1s (resources.time)");
   EXPECT_EQ(ending->exit_code, 1);
   EXPECT_EQ(box.log(), "asked\n");
 }
@@ -127,17 +127,17 @@ TEST_F(Single, an_interrupt_reaches_it_and_decides_the_ending) {
   Box box;
   std::thread sender = box.signal_when("ready", SIGTERM);
   const auto ending =
-      box.run("trap 'echo told; exit 3' TERM; touch $HERE/ready; while :; do sleep 0.05; done");
+      box.run("trap 'echo received; exit 3' TERM; touch $HERE/ready; while :; do sleep 0.05; done");
   sender.join();
   ASSERT_TRUE(ending.ok());
   EXPECT_EQ(ending->outcome, record::Outcome::stopped);
   EXPECT_EQ(ending->exit_code, 143);
   EXPECT_EQ(ending->interrupted_by, SIGTERM);
-  EXPECT_THAT(box.log(), HasSubstr("told\n"));
+  EXPECT_THAT(box.log(), HasSubstr("received\n"));
 }
 
-// As Slurm does it: the command of a shell dies first, the shell says so and ends, and only then are we
-// signalled.
+// As with Slurm: the command of a shell dies first, the shell reports it and exits, and the signal to this
+// process follows.
 TEST_F(Single, what_reached_the_processes_before_us_is_no_failure) {
   for (const char* end : {"(sleep 0.2; kill -TERM $PPID) & exit 143", "kill -TERM $PPID; exit 2"}) {
     Box box;
@@ -148,7 +148,7 @@ TEST_F(Single, what_reached_the_processes_before_us_is_no_failure) {
   }
 }
 
-TEST_F(Single, a_death_by_a_signal_that_nobody_sent_to_us_is_a_failure) {
+TEST_F(Single, unrequested_signal_death_is_a_failure) {
   Box box;
   const auto ending = box.run("kill -TERM $$");
   ASSERT_TRUE(ending.ok());

@@ -1,7 +1,6 @@
-// What a rank's latest collectives were, in one small mapped file that outlives the rank: for finding out,
-// after a hang or a crash, which rank had come how far, and what took how long. Written by room torch while
-// it trains: a few stores per collective and two readings of the clock, no system call. Layout:
-// docs/formats/flight.md.
+// The latest collectives of a rank, in a small mapped file that outlives the rank: shows after a hang or a
+// crash how far each rank had come and what took long. Written by room train during training: a few stores
+// and two clock reads per collective, no system call. Layout: docs/formats/flight.md.
 #pragma once
 
 #include <array>
@@ -11,48 +10,49 @@
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
 #include "base/thread.h"
+#include "stoker/status.h"
 
 namespace stoker::record {
 
-/// What became of a collective. The last two are under way, too, where ranks meet within their hosts first.
+/// State of a collective. The last two are in progress, in a collective that combines the ranks within each
+/// host first.
 enum class CollectiveOutcome : std::uint32_t {
   under_way = 0,
   done = 1,
   failed = 2,
-  within_host = 3,
-  between_hosts = 4
+  intra_node = 3,
+  inter_node = 4
 };
 
-/// A collective as its rank began it.
+/// A collective as its rank started it.
 struct Collective {
-  std::string operation;                 ///< "all-reduce", at most 15 letters count
-  std::string element;                   ///< "float32", at most 15 letters count
-  std::uint64_t bytes = 0;               ///< of this rank's part
-  std::array<std::uint32_t, 4> shape{};  ///< sizes of the first four dimensions, 0 behind the last
+  std::string operation;                 ///< "all-reduce"; at most 15 characters are stored
+  std::string element;                   ///< "float32"; at most 15 characters are stored
+  std::uint64_t bytes = 0;               ///< of this rank's data
+  std::array<std::uint32_t, 4> shape{};  ///< sizes of the first four dimensions, 0 after the last
   std::int32_t root = -1;                ///< of a broadcast or reduce
 };
 
-/// The writing side, of one rank. Default-made ones swallow every call. Thread-safe: collectives begin and
-/// end on different threads.
+/// The writer, for one rank. Default-constructed recorders ignore every call. Thread-safe: collectives start
+/// and end on different threads.
 class FlightRecorder {
  public:
-  /// Latest collectives that a file keeps.
+  /// Number of latest collectives that a file keeps.
   static constexpr std::size_t kRecords = 1024;
 
   FlightRecorder() = default;
-  /// Creates (or takes over) the file. Its blocks are allocated first: a full disk is an error here and never
-  /// a SIGBUS later.
+  /// Creates or takes over the file. Its blocks are allocated first, so a full disk is an error here and
+  /// never a later SIGBUS.
   static Result<FlightRecorder> create(const Path& file, int rank, std::string_view host);
   FlightRecorder(FlightRecorder&& other) noexcept;
   FlightRecorder& operator=(FlightRecorder&& other) noexcept;
   ~FlightRecorder();
 
-  /// Its number, from 1.
+  /// Returns its number, from 1.
   std::uint64_t begin(const Collective& collective) noexcept;
   void end(std::uint64_t number, CollectiveOutcome outcome) noexcept;
-  /// Where one that has not ended is.
+  /// Sets the state of a collective in progress.
   void mark(std::uint64_t number, CollectiveOutcome level) noexcept;
 
  private:
@@ -60,44 +60,44 @@ class FlightRecorder {
   explicit FlightRecorder(File* file) : file_(file) {}
 
   Mutex mutex_;
-  File* file_ GUARDED_BY(mutex_) = nullptr;
-  std::uint64_t number_ GUARDED_BY(mutex_) = 0;
+  File* file_ STOKER_GUARDED_BY(mutex_) = nullptr;
+  std::uint64_t number_ STOKER_GUARDED_BY(mutex_) = 0;
 };
 
-/// One collective as the file tells it.
+/// One collective as read from the file.
 struct FlightEntry {
-  std::uint64_t number = 0;  ///< from 1; equal numbers of two ranks are the same collective
+  std::uint64_t number = 0;  ///< from 1; equal numbers of two ranks denote the same collective
   Collective collective;
   CollectiveOutcome outcome = CollectiveOutcome::under_way;
   double begun_unix_s = 0;
-  double seconds = 0;  ///< 0 while it is under way
+  double seconds = 0;  ///< 0 while it is in progress
 
   /// "all-reduce 118 of float32 [272474]"
   std::string describe() const;
 };
 
-/// What a rank's file says.
-struct Flight {
+/// The contents of a rank's file.
+struct FlightDump {
   int rank = 0;
   std::int64_t pid = 0;
   std::string host;
-  std::vector<FlightEntry> entries;  ///< in the order of their numbers
+  std::vector<FlightEntry> entries;  ///< sorted by number
 };
 
-/// NotFound when there is none, Corrupt when the bytes are no flight of this version or are cut short.
-Result<Flight> read_flight(const Path& file);
-/// The same from bytes; `name` is how errors call them.
-Result<Flight> parse_flight(std::string_view name, std::span<const std::byte> bytes);
+/// NotFound if it does not exist, Corrupt if the bytes are not a complete flight file of this version.
+Result<FlightDump> read_flight_dump(const Path& file);
+/// Same, from bytes; `name` is used in errors.
+Result<FlightDump> parse_flight_dump(std::string_view name, std::span<const std::byte> bytes);
 
-/// Why ranks that wait for each other do: for each rank whose latest collectives are not those of the others,
-/// a line such as "rank 1 (pid 42 on node3) has not come to all-reduce 118 of float32 [272474]: its last was
-/// broadcast 117 of uint8 [6016], done". When all came to the same one, the ranks that wait for other hosts
-/// in it, or that it did not end. Empty when it did.
-std::vector<std::string> differences(std::span<const Flight> flights);
+/// Explains why ranks wait for each other. For each rank whose latest collective differs from its peers', a
+/// line such as "rank 1 (pid 42 on node3) has not reached all-reduce 118 of float32 [272474]: its last
+/// collective was broadcast 117 of uint8 [6016], done". If all have reached the same one: the ranks that wait
+/// for other hosts in it, or that it has not completed. Empty if it has completed.
+std::vector<std::string> describe_desync(std::span<const FlightDump> flights);
 
-/// The collective that ranks waited longest for another one in, as after a hang that passed: "rank 2 (pid 42
-/// on n2) came to all-reduce 15 of float32 [272474] 7.1 s after rank 0", or "all 3 ranks were in all-reduce
-/// 15 of float32 [272474] for 7.1 s". "" when nobody waited for `least` seconds.
-std::string longest_wait(std::span<const Flight> flights, double least);
+/// The longest wait of ranks for another one in a collective, such as "rank 2 (pid 42 on n2) reached
+/// all-reduce 15 of float32 [272474] 7.1 s after rank 0" or "all 3 ranks were in all-reduce 15 of float32
+/// [272474] for 7.1 s". "" if none waited for `least` seconds.
+std::string longest_wait(std::span<const FlightDump> flights, double least);
 
 }  // namespace stoker::record

@@ -18,7 +18,7 @@ using testing::IsEmpty;
 const Collective kSum{"all-reduce", "float32", 1'089'896, {272'474}};
 const Collective kCopy{"broadcast", "uint8", 6016, {6016}, 0};
 
-TEST(Flight, tells_collectives_in_order_with_their_outcome) {
+TEST(FlightDump, lists_collectives_in_order_with_their_outcome) {
   TempDirectory box;
   auto recorder = FlightRecorder::create(box / "flight", 3, "node3");
   ASSERT_TRUE(recorder.ok());
@@ -27,7 +27,7 @@ TEST(Flight, tells_collectives_in_order_with_their_outcome) {
   EXPECT_EQ(recorder->begin({"barrier", ""}), 3U);
   recorder->end(2, CollectiveOutcome::failed);
   recorder->end(1, CollectiveOutcome::done);
-  const auto flight = read_flight(box / "flight");
+  const auto flight = read_flight_dump(box / "flight");
   ASSERT_TRUE(flight.ok()) << flight.status().to_string();
   EXPECT_EQ(flight->rank, 3);
   EXPECT_EQ(flight->pid, ::getpid());
@@ -44,42 +44,42 @@ TEST(Flight, tells_collectives_in_order_with_their_outcome) {
   EXPECT_GT(flight->entries[0].begun_unix_s, 1.5e9);
 }
 
-TEST(Flight, tells_on_which_level_a_collective_is) {
+TEST(FlightDump, reports_the_level_of_a_collective) {
   TempDirectory box;
   auto recorder = FlightRecorder::create(box / "flight", 3, "node3");
   recorder->begin(kSum);
-  recorder->mark(1, CollectiveOutcome::between_hosts);
+  recorder->mark(1, CollectiveOutcome::inter_node);
   recorder->end(1, CollectiveOutcome::done);
-  recorder->mark(1, CollectiveOutcome::within_host);  // it has ended
+  recorder->mark(1, CollectiveOutcome::intra_node);  // it has ended
   recorder->begin(kSum);
-  recorder->mark(2, CollectiveOutcome::between_hosts);
-  recorder->mark(3, CollectiveOutcome::within_host);  // has not begun
-  const auto flight = read_flight(box / "flight");
+  recorder->mark(2, CollectiveOutcome::inter_node);
+  recorder->mark(3, CollectiveOutcome::intra_node);  // has not started
+  const auto flight = read_flight_dump(box / "flight");
   ASSERT_EQ(flight->entries.size(), 2U);
   EXPECT_EQ(flight->entries[0].outcome, CollectiveOutcome::done);
-  EXPECT_EQ(flight->entries[1].outcome, CollectiveOutcome::between_hosts);
+  EXPECT_EQ(flight->entries[1].outcome, CollectiveOutcome::inter_node);
   EXPECT_EQ(flight->entries[1].seconds, 0);
-  const std::vector<Flight> both{*flight, *flight};
+  const std::vector<FlightDump> both{*flight, *flight};
   const std::string line = format(
       "rank 3 (pid {} on node3) waits for other hosts in all-reduce 2 of float32 "
-      "[272474], to which all ranks have come",
+      "[272474], which all ranks have reached",
       ::getpid());
-  EXPECT_THAT(differences(both), ElementsAre(line, line));
+  EXPECT_THAT(describe_desync(both), ElementsAre(line, line));
 }
 
-TEST(Flight, keeps_the_latest) {
+TEST(FlightDump, keeps_the_latest) {
   TempDirectory box;
   auto recorder = FlightRecorder::create(box / "flight", 0, "");
   for (std::size_t i = 0; i < FlightRecorder::kRecords + 10; ++i) recorder->begin(kSum);
-  recorder->end(5, CollectiveOutcome::done);  // its place belongs to another one by now
-  const auto flight = read_flight(box / "flight");
+  recorder->end(5, CollectiveOutcome::done);  // its slot contains another one now
+  const auto flight = read_flight_dump(box / "flight");
   EXPECT_EQ(flight->entries.size(), FlightRecorder::kRecords);
   EXPECT_EQ(flight->entries.front().number, 11U);
   EXPECT_EQ(flight->entries.back().number, FlightRecorder::kRecords + 10);
   for (const FlightEntry& entry : flight->entries) EXPECT_EQ(entry.outcome, CollectiveOutcome::under_way);
 }
 
-TEST(Flight, without_a_file_only_counts) {
+TEST(FlightDump, without_a_file_only_counts) {
   FlightRecorder none;
   EXPECT_EQ(none.begin(kSum), 1U);
   none.end(1, CollectiveOutcome::done);
@@ -87,7 +87,7 @@ TEST(Flight, without_a_file_only_counts) {
   EXPECT_EQ(moved.begin(kSum), 2U);
 }
 
-TEST(Flight, outlives_kill_9_of_its_writer) {
+TEST(FlightDump, outlives_kill_9_of_its_writer) {
   TempDirectory box;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -97,7 +97,7 @@ TEST(Flight, outlives_kill_9_of_its_writer) {
     ::raise(SIGKILL);
   }
   ::waitpid(child, nullptr, 0);
-  const auto flight = read_flight(box / "flight");
+  const auto flight = read_flight_dump(box / "flight");
   ASSERT_TRUE(flight.ok());
   EXPECT_EQ(flight->entries.back().describe(), "all-reduce 2 of float32 [272474]");
   EXPECT_EQ(flight->entries.back().outcome, CollectiveOutcome::under_way);
@@ -112,11 +112,11 @@ std::string stored() {
   return *read_file(box / "flight");
 }
 
-Result<Flight> parsed(const std::string& bytes) {
-  return parse_flight("f", std::as_bytes(std::span(bytes.data(), bytes.size())));
+Result<FlightDump> parsed(const std::string& bytes) {
+  return parse_flight_dump("f", std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
-TEST(Flight, every_field_of_the_head_is_checked) {
+TEST(FlightDump, every_field_of_the_head_is_checked) {
   const std::string whole = stored();
   ASSERT_EQ(whole.size(), 4096 + 1024 * 88U);
   EXPECT_TRUE(parsed(whole).ok());
@@ -128,16 +128,16 @@ TEST(Flight, every_field_of_the_head_is_checked) {
     return parsed(bytes).status();
   };
   EXPECT_EQ(changed(0, 'X').message(), "f: not a flight (its first 8 bytes)");
-  EXPECT_EQ(changed(8, 9).message(), "f: flight version 9, this stoker reads 1");
+  EXPECT_EQ(changed(8, 9).message(), "f: flight version 9, this Stoker version reads 1");
   EXPECT_EQ(changed(32, 1).message(), "f: 94208 bytes, not 1025 records of 88");
   EXPECT_EQ(changed(35, 0x7f).code(), Code::corrupt);
   EXPECT_EQ(changed(36, 1).message(), "f: 94208 bytes, not 1024 records of 1");
   EXPECT_EQ(parsed(whole).value().entries.size(), 1U);
 }
 
-TEST(Flight, what_a_crash_may_leave_in_a_record_reads_as_something) {
+TEST(FlightDump, reads_records_damaged_by_a_crash) {
   std::string bytes = stored();
-  bytes[4096 + 84] = 77;  // an outcome nobody knows
+  bytes[4096 + 84] = 77;  // an unknown outcome
   bytes[4096 + 32] = '\x01';
   const auto flight = parsed(bytes);
   ASSERT_TRUE(flight.ok());
@@ -145,43 +145,44 @@ TEST(Flight, what_a_crash_may_leave_in_a_record_reads_as_something) {
   EXPECT_EQ(flight->entries[0].collective.operation, "\\x01ll-reduce");
 }
 
-Flight flight_of(int rank, std::vector<Collective> collectives) {
-  Flight flight{.rank = rank, .pid = 40 + rank, .host = "node3"};
+FlightDump flight_of(int rank, std::vector<Collective> collectives) {
+  FlightDump flight{.rank = rank, .pid = 40 + rank, .host = "node3"};
   for (Collective& collective : collectives) {
     flight.entries.push_back({.number = flight.entries.size() + 1, .collective = std::move(collective)});
   }
   return flight;
 }
 
-TEST(Flight, names_the_rank_that_is_behind_and_the_one_that_does_something_else) {
-  const Flight first = flight_of(0, {kCopy, kSum});
-  EXPECT_THAT(differences({}), IsEmpty());
-  EXPECT_THAT(differences(std::vector{first, flight_of(1, {kCopy, kSum})}),
-              ElementsAre("all 2 ranks have come to all-reduce 2 of float32 [272474], and it did not end"));
+TEST(FlightDump, names_ranks_that_are_behind_or_in_a_different_collective) {
+  const FlightDump first = flight_of(0, {kCopy, kSum});
+  EXPECT_THAT(describe_desync({}), IsEmpty());
   EXPECT_THAT(
-      differences(std::vector{first, flight_of(1, {kCopy}), flight_of(2, {})}),
-      ElementsAre(
-          "rank 1 (pid 41 on node3) has not come to all-reduce 2 of float32 [272474]: its last was "
-          "broadcast 1 of uint8 [6016] from rank 0, under way",
-          "rank 2 (pid 42 on node3) has begun none; others came to all-reduce 2 of float32 [272474]"));
-  EXPECT_THAT(differences(std::vector{first, flight_of(1, {kCopy, kCopy})}),
+      describe_desync(std::vector{first, flight_of(1, {kCopy, kSum})}),
+      ElementsAre("all 2 ranks have reached all-reduce 2 of float32 [272474], but it has not completed"));
+  EXPECT_THAT(describe_desync(std::vector{first, flight_of(1, {kCopy}), flight_of(2, {})}),
+              ElementsAre("rank 1 (pid 41 on node3) has not reached all-reduce 2 of float32 [272474]: its "
+                          "last collective was "
+                          "broadcast 1 of uint8 [6016] from rank 0, under way",
+                          "rank 2 (pid 42 on node3) has started no collective; its peers have reached "
+                          "all-reduce 2 of float32 [272474]"));
+  EXPECT_THAT(describe_desync(std::vector{first, flight_of(1, {kCopy, kCopy})}),
               ElementsAre("rank 1 (pid 41 on node3) is in broadcast 2 of uint8 [6016] from rank 0, others in "
                           "all-reduce 2 of float32 [272474]"));
 }
 
-TEST(Flight, names_the_collective_in_which_ranks_waited_longest_for_another) {
+TEST(FlightDump, names_the_collective_with_the_longest_wait) {
   const auto flight = [](int rank, std::vector<double> begun) {
-    Flight made{.rank = rank, .pid = 40 + rank, .host = "n1", .entries = {}};
+    FlightDump made{.rank = rank, .pid = 40 + rank, .host = "n1", .entries = {}};
     for (std::size_t i = 0; i < begun.size(); ++i)
       made.entries.push_back({.number = 7 + i, .collective = kSum, .begun_unix_s = begun[i]});
     return made;
   };
-  const std::vector<Flight> flights = {flight(0, {10, 20, 30}), flight(1, {10.5, 27.1, 30}),
-                                       flight(2, {10, 20.5})};
+  const std::vector<FlightDump> flights = {flight(0, {10, 20, 30}), flight(1, {10.5, 27.1, 30}),
+                                           flight(2, {10, 20.5})};
   EXPECT_EQ(longest_wait(flights, 1),
-            "rank 1 (pid 41 on n1) came to all-reduce 8 of float32 [272474] 7.1 s after rank 0");
+            "rank 1 (pid 41 on n1) reached all-reduce 8 of float32 [272474] 7.1 s after rank 0");
   EXPECT_EQ(longest_wait(flights, 10), "");
-  std::vector<Flight> inside = {flight(0, {10, 20}), flight(1, {10, 21.5})};
+  std::vector<FlightDump> inside = {flight(0, {10, 20}), flight(1, {10, 21.5})};
   inside[0].entries[1].seconds = 9;
   inside[1].entries[1].seconds = 7.6;
   EXPECT_EQ(longest_wait(inside, 1), "all 2 ranks were in all-reduce 8 of float32 [272474] for 7.6 s");

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/encode.h"
-#include "base/time.h"
 #include "record/json.h"
+#include "stoker/time.h"
 
 namespace stoker::record {
 
@@ -34,7 +34,7 @@ Trace::Trace(File file, int rank, std::uint64_t steps)
 
 Result<std::unique_ptr<Trace>> Trace::create(const Path& path, int rank, std::string_view host,
                                              std::uint64_t steps) {
-  OK_OR_RETURN(file, File::create(path));
+  STOKER_ASSIGN_OR_RETURN(file, File::create(path));
   auto trace = std::unique_ptr<Trace>(new Trace(std::move(file), rank, steps));
   const MutexLock lock(trace->mutex_);
   trace->text_ = format(
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Trace>> Trace::create(const Path& path, int rank, std::st
   return trace;
 }
 
-// Times of ranks of several hosts meet on one axis, as far as their clocks agree.
+// Ranks of several hosts share one time axis, as far as their clocks agree.
 double Trace::now_us() const { return wall_us_ + (in_us(RealClock().mono().time_since_epoch()) - mono_us_); }
 
 void Trace::close_phase(double now) {

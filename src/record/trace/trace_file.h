@@ -1,5 +1,5 @@
-// Reads what Trace writes (trace.h): the steps of one rank with their phases and exchanges, for pictures of
-// them. Thread-safe: no state. Layout: docs/formats/run.md#trace.
+// Reads the files written by Trace (trace.h): the steps of one rank with their phases and collectives, for
+// figures. Thread-safe: no state. Layout: docs/formats/run.md#trace.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/file.h"
-#include "base/status.h"
+#include "stoker/bytes.h"
+#include "stoker/status.h"
 
 namespace stoker::record {
 
-/// Something that took a while. Times are microseconds since 1970.
+/// A time span, in microseconds since 1970.
 struct TraceSpan {
   std::string name;
   double begin_us = 0;
@@ -27,20 +27,20 @@ struct TraceStep {
   double end_us = 0;
 };
 
-/// In the order in which they ended. Of exchanges those that ended.
+/// Sorted by end. Contains only collectives that ended.
 struct TraceFile {
   std::vector<TraceStep> steps;
   std::vector<TraceSpan> phases;
   std::vector<TraceSpan> exchanges;
 };
 
-/// The bound on what is read of a trace: some ten thousand steps.
+/// Maximum number of bytes read of a trace: about ten thousand steps.
 inline constexpr ByteCount kTraceLimit = 64_MiB;
 
-/// Lines that are no event of ours, such as a torn last one, are passed over: Corrupt only when there is no
-/// whole step.
+/// Ignores lines that are not known events, such as an incomplete last one; Corrupt only if there is no
+/// complete step.
 Result<TraceFile> parse_trace(std::string_view subject, std::string_view text);
-/// The same from the file's first kTraceLimit bytes.
+/// Same, from the first kTraceLimit bytes of the file.
 Result<TraceFile> read_trace(const Path& file);
 
 }  // namespace stoker::record

@@ -11,8 +11,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::ElementsAre;
 
-// Two steps of a rank: each has a forward and a backward phase, and an exchange that begins inside of
-// backward.
+// Two steps of a rank, each with a forward and a backward phase and a collective that starts within backward.
 void run_two_steps(Trace& trace) {
   for (std::uint64_t step = 1; step <= 2; ++step) {
     trace.at(0, step);
@@ -41,7 +40,7 @@ const Json& named(const Json& events, std::string_view name, int time = 1) {
   return kNone;
 }
 
-TEST(Trace, holds_steps_with_their_phases_and_exchanges_inside) {
+TEST(Trace, contains_steps_with_their_phases_and_collectives) {
   const TempDirectory folder;
   auto trace = *Trace::create(folder / "t.json", 3, "node \"7\"", 10);
   run_two_steps(*trace);
@@ -60,33 +59,33 @@ TEST(Trace, holds_steps_with_their_phases_and_exchanges_inside) {
     return event.at("ts").get<double>() + event.at("dur").get<double>();
   };
   EXPECT_LE(step.at("ts"), backward.at("ts"));
-  EXPECT_LE(end_of(backward), end_of(step) + 0.2);  // a tenth of a microsecond is not written
+  EXPECT_LE(end_of(backward), end_of(step) + 0.2);  // tenths of a microsecond are not written
   EXPECT_LE(backward.at("ts"), exchange.at("ts"));
   EXPECT_LE(exchange.at("ts").get<double>(), end_of(backward) + 0.2);
   EXPECT_EQ(exchange.at("args").at("bytes"), 400);
   EXPECT_EQ(exchange.at("pid"), 3);
 }
 
-TEST(Trace, ends_after_the_steps_asked_for) {
+TEST(Trace, ends_after_the_requested_steps) {
   const TempDirectory folder;
   auto trace = *Trace::create(folder / "t.json", 0, "here", 1);
   run_two_steps(*trace);
-  const Json events = Json::parse(*read_file(folder / "t.json"));  // complete before the end of the training
+  const Json events = Json::parse(*read_file(folder / "t.json"));  // complete before the training ends
   EXPECT_THAT(names_of(events, "step"), ElementsAre("step 1"));
   ASSERT_TRUE(trace->finish().ok());
   EXPECT_EQ(Json::parse(*read_file(folder / "t.json")), events);
 }
 
-TEST(Trace, of_a_rank_that_was_killed_has_all_steps_but_the_last) {
+TEST(Trace, of_a_killed_rank_contains_all_steps_but_the_last) {
   const TempDirectory folder;
   auto trace = *Trace::create(folder / "t.json", 0, "here", 10);
   run_two_steps(*trace);
-  // As Perfetto reads it: the bracket at the end may be missing.
+  // Perfetto accepts a missing bracket at the end.
   const Json events = Json::parse(*read_file(folder / "t.json") + "]");
   EXPECT_THAT(names_of(events, "step"), ElementsAre("step 1"));
 }
 
-TEST(Trace, that_cannot_be_written_says_so_at_the_end) {
+TEST(Trace, reports_a_write_error_at_the_end) {
   auto trace = Trace::create("/dev/full", 0, "here", 10);
   ASSERT_TRUE(trace.ok());
   run_two_steps(**trace);

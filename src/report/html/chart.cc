@@ -4,32 +4,33 @@
 #include <cmath>
 #include <limits>
 
-#include "base/bytes.h"
 #include "base/encode.h"
-#include "base/text.h"
 #include "report/html/markup.h"
+#include "report/sentence.h"
 #include "report/tables.h"
+#include "stoker/bytes.h"
+#include "stoker/text.h"
 
 namespace stoker::report::html {
 
 namespace {
 
-constexpr double kTop = 18;       // room for the highest label
-constexpr double kBottom = 22;    // room for the labels of x
-constexpr double kAcross = 1000;  // units of the stretched part
+constexpr double kTop = 18;       // space for the highest label
+constexpr double kBottom = 22;    // space for the labels of x
+constexpr double kAcross = 1000;  // width of the stretched viewBox
 
-/// What an axis spans and where its labels stand.
+/// The range of an axis and its tick positions.
 struct Axis {
   double low = 0;
   double high = 1;
   std::vector<double> ticks;
 
-  double part(double value) const { return (value - low) / (high - low); }
+  double fraction(double value) const { return (value - low) / (high - low); }
 };
 
-/// 1, 2 or 5 times a power of ten; for times, what a clock counts by.
-double nice_step(double raw, Unit unit) {
-  if (unit == Unit::seconds && raw > 7.5) {
+/// 1, 2 or 5 times a power of ten; for times, clock units.
+double nice_step(double raw, AxisUnit unit) {
+  if (unit == AxisUnit::seconds && raw > 7.5) {
     constexpr double kSteps[] = {10,   15,   30,   60,    120,   300,   600,  900,
                                  1800, 3600, 7200, 14400, 21600, 43200, 86400};
     for (double step : kSteps) {
@@ -41,7 +42,7 @@ double nice_step(double raw, Unit unit) {
   return power * (digit < 1.5 ? 1 : digit < 3.5 ? 2 : digit < 7.5 ? 5 : 10);
 }
 
-std::vector<double> nice_ticks(double low, double high, int wanted, Unit unit) {
+std::vector<double> nice_ticks(double low, double high, int wanted, AxisUnit unit) {
   const double step = nice_step((high - low) / wanted, unit);
   std::vector<double> ticks;
   for (double tick = std::ceil(low / step - 1e-9) * step; tick <= high + step * 1e-9 && ticks.size() < 12;
@@ -77,7 +78,7 @@ Axis y_axis(const Chart& chart) {
   if (chart.limit > 0 && high > 0.4 * chart.limit) widen(chart.limit, low, high);
   low = std::min(low, 0.0);
   if (high <= low) high = low + (low == 0 ? 1 : std::fabs(low) * 0.1);
-  if (chart.y_unit == Unit::percent && high > 0.85 && high <= 1) high = 1;
+  if (chart.y_unit == AxisUnit::percent && high > 0.85 && high <= 1) high = 1;
   Axis axis{low, high, nice_ticks(low, high, chart.height < 150 ? 2 : 3, chart.y_unit)};
   return axis;
 }
@@ -103,18 +104,18 @@ std::string seconds_label(double value) {
                            : format("{} h {:02}", whole / 3600, whole % 3600 / 60);
 }
 
-std::string label(double value, Unit unit) {
+std::string label(double value, AxisUnit unit) {
   switch (unit) {
-    case Unit::percent:
+    case AxisUnit::percent:
       return format("{:.{}f} %", 100 * value,
                     std::fabs(value * 100 - std::round(value * 100)) < 1e-6 ? 0 : 1);
-    case Unit::bytes:
+    case AxisUnit::bytes:
       return bytes_label(value);
-    case Unit::bytes_per_s:
+    case AxisUnit::bytes_per_s:
       return value == 0 ? "0" : bytes_label(value) + "/s";
-    case Unit::seconds:
+    case AxisUnit::seconds:
       return seconds_label(value);
-    case Unit::plain:
+    case AxisUnit::plain:
       break;
   }
   if (value == std::round(value) && std::fabs(value) < 1e15) {
@@ -123,8 +124,8 @@ std::string label(double value, Unit unit) {
   return format("{:.4g}", value);
 }
 
-double down(const Chart& chart, const Axis& axis, double y) {
-  return kTop + chart.height * (1 - axis.part(y));
+double y_pixel(const Chart& chart, const Axis& axis, double y) {
+  return kTop + chart.height * (1 - axis.fraction(y));
 }
 
 std::string path_of(const Chart& chart, const Line& line, const Axis& x, const Axis& y) {
@@ -135,8 +136,8 @@ std::string path_of(const Chart& chart, const Line& line, const Axis& x, const A
       is_drawing = false;
       continue;
     }
-    path += format("{}{:.1f} {:.1f}", is_drawing ? "L" : "M", kAcross * x.part(line.x[i]),
-                   down(chart, y, line.y[i]) - kTop);
+    path += format("{}{:.1f} {:.1f}", is_drawing ? "L" : "M", kAcross * x.fraction(line.x[i]),
+                   y_pixel(chart, y, line.y[i]) - kTop);
     is_drawing = true;
   }
   return path;
@@ -144,32 +145,32 @@ std::string path_of(const Chart& chart, const Line& line, const Axis& x, const A
 
 void add_grid(std::string& svg, const Chart& chart, const Axis& x, const Axis& y) {
   for (double tick : y.ticks) {
-    const double at = down(chart, y, tick);
+    const double at = y_pixel(chart, y, tick);
     svg += format("<line class=\"grid\" x1=\"0\" x2=\"100%\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", at, at);
   }
   for (double tick : x.ticks) {
-    const double part = x.part(tick);
+    const double part = x.fraction(tick);
     const char* anchor = part < 0.04 ? "start" : part > 0.93 ? "end" : "middle";
     svg += format("<text class=\"tick\" x=\"{:.2f}%\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", 100 * part,
                   kTop + chart.height + 16, anchor, escape_html(label(tick, chart.x_unit)));
   }
   if (chart.limit > 0 && chart.limit <= y.high) {
-    const double at = down(chart, y, chart.limit);
+    const double at = y_pixel(chart, y, chart.limit);
     svg += format("<line class=\"limit\" x1=\"0\" x2=\"100%\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>", at, at);
   }
 }
 
-/// Above the lines, so that they can be read.
+/// Drawn above the lines, for readability.
 void add_labels(std::string& svg, const Chart& chart, const Axis& y) {
   for (double tick : y.ticks) {
-    svg += format("<text class=\"tick\" x=\"0\" y=\"{:.1f}\">{}</text>", down(chart, y, tick) - 4,
+    svg += format("<text class=\"tick\" x=\"0\" y=\"{:.1f}\">{}</text>", y_pixel(chart, y, tick) - 4,
                   escape_html(label(tick, chart.y_unit)));
   }
 }
 
 void add_marks(std::string& svg, const Chart& chart, const Axis& x) {
-  for (const Mark& mark : chart.marks) {
-    const double part = x.part(mark.x);
+  for (const ChartMark& mark : chart.marks) {
+    const double part = x.fraction(mark.x);
     if (part < 0 || part > 1) continue;
     svg += format("<line class=\"mark\" x1=\"{:.2f}%\" x2=\"{:.2f}%\" y1=\"{}\" y2=\"{}\"/>", 100 * part,
                   100 * part, kTop - 4, kTop + chart.height);
@@ -194,12 +195,12 @@ void add_lines(std::string& svg, const Chart& chart, const Axis& x, const Axis& 
     for (std::size_t i = 0; i < line.x.size(); ++i) {
       if (!std::isfinite(line.y[i])) continue;
       svg += format("<circle class=\"dot {}\" cx=\"{:.2f}%\" cy=\"{:.1f}\" r=\"3\"/>", line.css_class,
-                    100 * x.part(line.x[i]), down(chart, y, line.y[i]));
+                    100 * x.fraction(line.x[i]), y_pixel(chart, y, line.y[i]));
     }
   }
 }
 
-/// Numbers for the script: four digits are what a reader of a chart can use.
+/// Numbers for the hover script, with limited precision.
 std::string short_numbers(const std::vector<double>& values) {
   std::string list = "[";
   for (double value : values) {
@@ -209,7 +210,7 @@ std::string short_numbers(const std::vector<double>& values) {
   return list + "]";
 }
 
-std::string_view unit_key(Unit unit) {
+std::string_view unit_key(AxisUnit unit) {
   constexpr std::string_view kKeys[] = {"", "%", "B", "B/s", "s"};
   return kKeys[static_cast<int>(unit)];
 }
@@ -246,7 +247,7 @@ bool can_draw(const Chart& chart, const Axis& x, const Axis& y) {
 
 }  // namespace
 
-void thin(std::vector<double>& x, std::vector<double>& y, std::size_t most) {
+void downsample(std::vector<double>& x, std::vector<double>& y, std::size_t most) {
   if (x.size() <= most) return;
   const std::size_t bin = (x.size() + most - 1) / most;
   std::vector<double> thin_x;
@@ -293,12 +294,12 @@ std::string draw_bar(const RankTime& time, double longest_s) {
   std::string svg = format(
       "<svg class=\"bar\" role=\"img\" aria-label=\"time by part\" width=\"100%\" height=\"{}\">", kBar);
   double begin = 0;
-  for (Part part : kAllParts) {
-    const double width = 100 * time.of(part) / longest_s;
+  for (TimePart part : kAllParts) {
+    const double width = 100 * time.seconds_in(part) / longest_s;
     if (width <= 0) continue;
     svg += format(
         "<rect class=\"p-{}\" x=\"{:.3f}%\" width=\"{:.3f}%\" height=\"{}\"><title>{}: {}</title></rect>",
-        key_of(part), begin, width, kBar, to_text(part), seconds_text(time.of(part)));
+        key_of(part), begin, width, kBar, to_text(part), seconds_text(time.seconds_in(part)));
     begin += width;
   }
   return svg + "</svg>";

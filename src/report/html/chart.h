@@ -9,8 +9,8 @@
 
 namespace stoker::report::html {
 
-/// How numbers of an axis are written.
-enum class Unit { plain, percent, bytes, bytes_per_s, seconds };
+/// The format of an axis's numbers.
+enum class AxisUnit { plain, percent, bytes, bytes_per_s, seconds };
 
 struct Line {
   std::string name;
@@ -21,8 +21,8 @@ struct Line {
   bool has_dots = false;
 };
 
-/// A vertical line with a word: "resumed".
-struct Mark {
+/// A vertical line with a label: "resumed".
+struct ChartMark {
   double x = 0;
   std::string text;
 };
@@ -30,13 +30,13 @@ struct Mark {
 struct Chart {
   std::string title;
   std::string source;
-  Unit x_unit = Unit::plain;
+  AxisUnit x_unit = AxisUnit::plain;
   std::string x_name;  ///< "step", "running time"
-  Unit y_unit = Unit::plain;
+  AxisUnit y_unit = AxisUnit::plain;
   double height = 200;  ///< of the plot, in pixels
-  double limit = 0;     ///< a horizontal line that means full; 0 for none
+  double limit = 0;     ///< a horizontal line for full use; 0: none
   std::vector<Line> lines;
-  std::vector<Mark> marks;
+  std::vector<ChartMark> marks;
 };
 
 /// A figure with caption, legend and SVG; "" when no line has two points.
@@ -45,7 +45,7 @@ std::string draw(const Chart& chart);
 /// One bar that shows how `time` is made up of `parts`, as long as `longest_s` allows.
 std::string draw_bar(const RankTime& time, double longest_s);
 
-/// At most `most` points: means of neighbours.
-void thin(std::vector<double>& x, std::vector<double>& y, std::size_t most);
+/// Reduces the series to at most `most` points, means of neighbours.
+void downsample(std::vector<double>& x, std::vector<double>& y, std::size_t most);
 
 }  // namespace stoker::report::html

@@ -35,7 +35,7 @@ TEST(Chart, breaks_the_line_where_there_is_no_number) {
               HasSubstr("d=\"M0.0 0.0L250.0 0.0M750.0 100.0L1000.0 100.0\""));
 }
 
-TEST(Chart, of_less_than_two_points_or_no_width_is_nothing) {
+TEST(Chart, is_empty_below_two_points_or_without_width) {
   EXPECT_EQ(draw(line_chart({}, {})), "");
   EXPECT_EQ(draw(line_chart({1}, {1})), "");
   EXPECT_EQ(draw(line_chart({1, 1}, {1, 2})), "");
@@ -68,15 +68,15 @@ TEST(Chart, thinning_keeps_the_mean) {
     x.push_back(i);
     y.push_back(i % 2);
   }
-  thin(x, y, 100);
+  downsample(x, y, 100);
   EXPECT_EQ(x.size(), 100u);
   for (double value : y) EXPECT_EQ(value, 0.5);
 }
 
 TEST(Chart, a_bar_shares_its_width_by_time) {
   RankTime time;
-  time.seconds[static_cast<int>(Part::data)] = 1;
-  time.seconds[static_cast<int>(Part::forward)] = 3;
+  time.seconds[static_cast<int>(TimePart::data)] = 1;
+  time.seconds[static_cast<int>(TimePart::forward)] = 3;
   const std::string bar = draw_bar(time, 8);
   EXPECT_THAT(bar, HasSubstr("<rect class=\"p-data\" x=\"0.000%\" width=\"12.500%\""));
   EXPECT_THAT(bar, HasSubstr("<rect class=\"p-forward\" x=\"12.500%\" width=\"37.500%\""));

@@ -2,7 +2,7 @@
 
 #include "base/encode.h"
 #include "base/hash.h"
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker::report::html {
 

@@ -1,11 +1,13 @@
+#include "report/html/page.h"
+
 #include "base/encode.h"
-#include "base/time.h"
 #include "base/version.h"
 #include "report/html/markup.h"
 #include "report/html/sections.h"
 #include "report/html/style.h"
-#include "report/report.h"
+#include "report/sentence.h"
 #include "report/tables.h"
+#include "stoker/time.h"
 
 namespace stoker::report {
 
@@ -14,7 +16,7 @@ namespace {
 std::string head(std::span<const RunFacts> runs) {
   const std::string title = runs.size() == 1 ? result_sentence(runs[0]) : format("{} runs", runs.size());
   std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
-  // Nothing may be loaded or run but this style and this script, named by their hashes.
+  // The policy allows only this style and this script, by their hashes.
   out += format(
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; script-src "
       "'{}'\">\n",
@@ -30,7 +32,7 @@ std::string footer(const RunFacts& facts) {
   const WallTime now(std::chrono::duration_cast<Duration>(Seconds(facts.now)));
   return html::element(
       "footer", "",
-      format("Made by stoker {} at {} from {}. The same as JSON: stoker report {} --format json", version(),
+      format("Created by stoker {} at {} from {}. As JSON: stoker report {} --format json", version(),
              utc_text(now), printable(facts.folder.string()), shell_quote(printable(facts.id))));
 }
 
@@ -38,7 +40,7 @@ std::string page_of(const RunFacts& facts) {
   return "<main>\n" + html::header(facts) + html::notes_section(facts) + html::attempts_section(facts) +
          html::logs_section(facts) + html::learning_section(facts) + html::time_section(facts) +
          html::traced_section(facts) + html::machine_section(facts) + html::checkpoints_section(facts) +
-         html::facts_section(facts) + html::again_section(facts) + footer(facts) + "\n</main>\n";
+         html::facts_section(facts) + html::rerun_section(facts) + footer(facts) + "\n</main>\n";
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/bytes.h"
 #include "base/encode.h"
-#include "base/time.h"
 #include "report/html/chart.h"
 #include "report/html/markup.h"
 #include "report/html/timeline.h"
+#include "report/sentence.h"
 #include "report/tables.h"
+#include "stoker/bytes.h"
+#include "stoker/time.h"
 
 namespace stoker::report::html {
 
@@ -24,7 +25,7 @@ std::string section(std::string_view title, std::string_view source, std::string
   return out + "</div><div>" + std::string(body) + "</div></section>\n";
 }
 
-/// `summing` rows at the end are set apart.
+/// The last `summing` rows are separated.
 std::string table_html(const Table& table, std::size_t summing = 0) {
   if (table.rows.empty()) return "";
   constexpr std::size_t kLong = 40;
@@ -95,7 +96,7 @@ std::string figures(const RunFacts& facts) {
     double waited = 0;
     double total = 0;
     for (const RankTime& rank : facts.time.ranks) {
-      waited += rank.of(Part::data);
+      waited += rank.seconds_in(TimePart::data);
       total += rank.step_total();
     }
     if (total > 0) out += figure(percent(waited / total), "of the steps' time waiting for data");
@@ -105,7 +106,7 @@ std::string figures(const RunFacts& facts) {
   return out.empty() ? "" : "<dl class=\"figures\">" + out + "</dl>\n";
 }
 
-/// Series over steps, a faint one with every point and a smooth one on it.
+/// Adds two lines over steps: the raw values and a moving average.
 void add_step_lines(const std::vector<StepPoint>& steps, double StepPoint::* value, std::string_view name,
                     Chart& chart) {
   constexpr std::size_t kPoints = 400;
@@ -125,8 +126,8 @@ void add_step_lines(const std::vector<StepPoint>& steps, double StepPoint::* val
     smooth.y[i] = sum / static_cast<double>(std::min(window, i + 1));
   }
   if (window > 1) smooth.name += format(", mean of {} steps", window);
-  thin(raw.x, raw.y, kPoints);
-  thin(smooth.x, smooth.y, kPoints);
+  downsample(raw.x, raw.y, kPoints);
+  downsample(smooth.x, smooth.y, kPoints);
   if (window > 1) chart.lines.push_back(std::move(raw));
   chart.lines.push_back(std::move(smooth));
 }
@@ -142,15 +143,15 @@ void add_epoch_line(const std::vector<EpochPoint>& epochs, double EpochPoint::* 
   if (!line.x.empty()) chart.lines.push_back(std::move(line));
 }
 
-std::vector<Mark> resume_marks(const RunFacts& facts) {
-  std::vector<Mark> marks;
+std::vector<ChartMark> resume_marks(const RunFacts& facts) {
+  std::vector<ChartMark> marks;
   for (std::int64_t step : facts.learning.resumed_at) marks.push_back({static_cast<double>(step), "resumed"});
   return marks;
 }
 
-/// Where a later attempt begins on the axis of running time.
-std::vector<Mark> attempt_marks(const RunFacts& facts) {
-  std::vector<Mark> marks;
+/// Marks at the starts of later attempts, in running time.
+std::vector<ChartMark> attempt_marks(const RunFacts& facts) {
+  std::vector<ChartMark> marks;
   double at = 0;
   for (std::size_t i = 0; i + 1 < facts.attempts.size(); ++i) {
     at += facts.attempts[i].seconds();
@@ -159,11 +160,11 @@ std::vector<Mark> attempt_marks(const RunFacts& facts) {
   return marks;
 }
 
-Unit unit_of(std::string_view unit) {
-  return unit == "bytes"     ? Unit::bytes
-         : unit == "bytes/s" ? Unit::bytes_per_s
-         : unit == "%"       ? Unit::percent
-                             : Unit::plain;
+AxisUnit unit_of(std::string_view unit) {
+  return unit == "bytes"     ? AxisUnit::bytes
+         : unit == "bytes/s" ? AxisUnit::bytes_per_s
+         : unit == "%"       ? AxisUnit::percent
+                             : AxisUnit::plain;
 }
 
 std::string system_chart(const SystemChart& data, const RunFacts& facts) {
@@ -171,10 +172,10 @@ std::string system_chart(const SystemChart& data, const RunFacts& facts) {
   chart.title =
       data.unit.starts_with("bytes") || data.unit == "%" ? data.title : data.title + ", " + data.unit;
   chart.source = data.source;
-  chart.x_unit = Unit::seconds;
+  chart.x_unit = AxisUnit::seconds;
   chart.x_name = "running time";
   chart.y_unit = unit_of(data.unit);
-  const double scale = chart.y_unit == Unit::percent ? 0.01 : 1;
+  const double scale = chart.y_unit == AxisUnit::percent ? 0.01 : 1;
   chart.limit = data.limit * scale;
   for (std::size_t i = 0; i < data.series.size(); ++i) {
     Line line{data.series[i].name, format("s{}", i % 8), data.series[i].x, data.series[i].y, false, false};
@@ -197,17 +198,17 @@ std::string bars(const TimeSplit& time) {
   double longest = 0;
   for (const RankTime& rank : time.ranks) longest = std::max(longest, rank.step_total());
   if (longest <= 0) return "";
-  constexpr std::size_t kMost = 16;
-  for (std::size_t i = 0; i < std::min(kMost, time.ranks.size()); ++i) {
+  constexpr std::size_t kMax = 16;
+  for (std::size_t i = 0; i < std::min(kMax, time.ranks.size()); ++i) {
     add(format("rank {}, steps", time.ranks[i].rank), time.ranks[i], longest, time.ranks[i].step_total());
   }
   return "<div class=\"bars\">" + out + "</div>\n";
 }
 
-/// The time table with a swatch before each part, so that it is the bars' legend too.
+/// The time table with a color swatch per part, as the legend of the bars.
 std::string time_table_html(const RunFacts& facts) {
   std::string html = table_html(time_table(facts), 2);
-  for (Part part : kAllParts) {
+  for (TimePart part : kAllParts) {
     const std::string plain = "<tr><td>" + std::string(to_text(part)) + "</td>";
     const std::size_t at = html.find(plain);
     if (at == std::string::npos) continue;
@@ -231,7 +232,7 @@ std::string header(const RunFacts& facts) {
   if (facts.state.state == record::State::running) {
     out += element(
         "p", "",
-        "The run was still going when this page was made; what follows is what it had recorded by then.");
+        "The run was still running when this page was created. The page shows its records up to then.");
   }
   return out + "</header>\n" + figures(facts);
 }
@@ -243,10 +244,9 @@ std::string attempts_section(const RunFacts& facts) {
   if (facts.learning.redone_steps > 0) {
     body += element(
         "p", "source",
-        format(
-            "{} {} done again, because the attempt before ended after its last checkpoint; the curves show "
-            "the steps that count.",
-            facts.learning.redone_steps, facts.learning.redone_steps == 1 ? "step was" : "steps were"));
+        format("{} {} repeated, because the previous attempt ended after its last checkpoint. The curves "
+               "show the repetition.",
+               facts.learning.redone_steps, facts.learning.redone_steps == 1 ? "step was" : "steps were"));
   }
   return section("Outcome", "events-*.jsonl of each attempt", body);
 }
@@ -261,7 +261,7 @@ std::string learning_section(const RunFacts& facts) {
   loss.marks = resume_marks(facts);
   Chart accuracy = loss;
   accuracy.title = "Accuracy, top-1";
-  accuracy.y_unit = Unit::percent;
+  accuracy.y_unit = AxisUnit::percent;
   add_step_lines(learning.steps, &StepPoint::loss, "training", loss);
   add_epoch_line(learning.epochs, &EpochPoint::val_loss, "validation", "s1", loss);
   add_step_lines(learning.steps, &StepPoint::top1, "training", accuracy);
@@ -277,28 +277,25 @@ std::string time_section(const RunFacts& facts) {
   if (facts.time.ranks.empty()) return "";
   std::string body = bars(facts.time);
   body += "<h3>Seconds</h3>" + time_table_html(facts);
-  body += element(
-      "p", "source",
-      "Parts exclude each other: communication is what backward did not hide, other is what of a step's time "
-      "no "
-      "part covers. The whole run is every second of all attempts as rank 0 saw them; validation is from "
-      "epochs.csv, start-up and rest is what remains.");
+  body += element("p", "source",
+                  "Parts do not overlap: communication is the part not hidden behind backward, other is step "
+                  "time outside of all parts. The whole run covers every second of all attempts on rank 0. "
+                  "Validation comes from epochs.csv; start-up and rest is the remainder.");
   return section("Where the time went", "metrics-*.csv, summed over attempts", body);
 }
 
 std::string traced_section(const RunFacts& facts) {
   if (!facts.traced) return "";
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMax = 16;
   const TracedStep& traced = *facts.traced;
-  std::string body = draw_timeline(traced, kMost);
+  std::string body = draw_timeline(traced, kMax);
   if (body.empty()) return "";
   body += "<h3>Milliseconds</h3>" + table_html(traced_table(facts));
-  body +=
-      element("p", "source",
-              format("Step {} of epoch {} in attempt {}, the one of median length among {} that all ranks "
-                     "traced. Ranks of several hosts lie on one axis as far as their clocks agree. The whole "
-                     "trace opens in Perfetto (ui.perfetto.dev).",
-                     traced.step, traced.epoch + 1, traced.attempt, traced.of));
+  body += element("p", "source",
+                  format("Step {} of epoch {} in attempt {}, the median of {} steps that all ranks traced. "
+                         "Ranks of several hosts share one axis, as far as their clocks agree. Open the "
+                         "whole trace in Perfetto (ui.perfetto.dev).",
+                         traced.step, traced.epoch + 1, traced.attempt, traced.candidates));
   return section("A step", format("trace-*.json of attempt {}", traced.attempt), body);
 }
 
@@ -308,7 +305,7 @@ std::string machine_section(const RunFacts& facts) {
     Chart speed;
     speed.title = "Samples/s, all ranks";
     speed.source = "metrics-*.csv: samples / step_s of the slowest rank";
-    speed.x_unit = Unit::seconds;
+    speed.x_unit = AxisUnit::seconds;
     speed.x_name = "running time";
     speed.height = kSmallChart;
     speed.marks = attempt_marks(facts);
@@ -341,16 +338,16 @@ std::string logs_section(const RunFacts& facts) {
 
 std::string facts_section(const RunFacts& facts) {
   std::string body = "<dl class=\"facts\">";
-  for (const Fact& fact : what_ran(facts)) {
+  for (const ProvenanceRow& fact : provenance(facts)) {
     body += element("dt", "", fact.key) + "<dd>" + escape_html(fact.value) +
             element("small", "", fact.source) + "</dd>";
   }
   return section("What ran", "run.json and capsule/", body + "</dl>");
 }
 
-std::string again_section(const RunFacts& facts) {
+std::string rerun_section(const RunFacts& facts) {
   std::string lines;
-  for (const std::string& line : run_again(facts)) {
+  for (const std::string& line : rerun_commands(facts)) {
     lines += (line.starts_with('#') ? element("i", "", line) : escape_html(line)) + "\n";
   }
   return section("Run it again", "", "<pre class=\"copy\">" + lines + "</pre>");
@@ -359,7 +356,7 @@ std::string again_section(const RunFacts& facts) {
 std::string notes_section(const RunFacts& facts) {
   std::string body;
   for (const std::string& note : facts.notes) body += element("p", "", printable(note));
-  return section("To be careful with", "reading the run folder", body);
+  return section("Warnings", "reading the run folder", body);
 }
 
 }  // namespace stoker::report::html

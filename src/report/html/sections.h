@@ -1,4 +1,4 @@
-// The sections of one run's page, each a string of HTML or "" when there is nothing to say. For page.cc only.
+// The sections of a run's page as HTML; "" if there is no content. For page.cc only.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace stoker::report::html {
 
-/// The sentence, when and what, and the few numbers that matter most.
+/// The result sentence, the command, and the key figures.
 std::string header(const RunFacts& facts);
 std::string attempts_section(const RunFacts& facts);
 std::string learning_section(const RunFacts& facts);
@@ -17,7 +17,7 @@ std::string machine_section(const RunFacts& facts);
 std::string checkpoints_section(const RunFacts& facts);
 std::string logs_section(const RunFacts& facts);
 std::string facts_section(const RunFacts& facts);
-std::string again_section(const RunFacts& facts);
+std::string rerun_section(const RunFacts& facts);
 std::string notes_section(const RunFacts& facts);
 
 }  // namespace stoker::report::html

@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "base/encode.h"
-#include "base/text.h"
 #include "report/html/markup.h"
+#include "report/sentence.h"
 #include "report/tables.h"
+#include "stoker/text.h"
 
 namespace stoker::report::html {
 
@@ -24,8 +25,8 @@ std::string rectangle(std::string_view css_class, const TracedSpan& span, std::s
                 escape_html(name), ms_text(span.end_s - span.begin_s));
 }
 
-// What is seen, in words.
-std::string spoken(const TracedRank& rank) {
+// The text alternative of the picture.
+std::string aria_label(const TracedRank& rank) {
   std::string text = format("rank {}: ", rank.rank);
   for (const TracedSpan& span : rank.phases) {
     if (span.begin_s != rank.phases.front().begin_s) text += ", ";
@@ -42,9 +43,9 @@ std::string row(const TracedRank& rank, double whole_s) {
   const std::string phases = format("height=\"{}\"", kPhases);
   const std::string exchanges = format("y=\"{}\" height=\"{}\"", kPhases + kBetween, kExchanges);
   std::string svg = format("<svg class=\"bar\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"{}\">",
-                           escape_html(spoken(rank)), kPhases + kBetween + kExchanges);
+                           escape_html(aria_label(rank)), kPhases + kBetween + kExchanges);
   for (const TracedSpan& span : rank.phases) {
-    const Part part = part_of(span.name);
+    const TimePart part = part_of(span.name);
     svg += rectangle(format("p-{}", key_of(part)), span, to_text(part), whole_s, phases);
   }
   for (const TracedSpan& span : rank.exchanges) {
@@ -55,7 +56,7 @@ std::string row(const TracedRank& rank, double whole_s) {
 
 std::string legend(const TracedStep& traced) {
   std::string text;
-  for (const Part part : kStepParts) {
+  for (const TimePart part : kStepParts) {
     const bool is_shown = std::ranges::any_of(traced.ranks, [&](const TracedRank& rank) {
       return std::ranges::any_of(rank.phases,
                                  [&](const TracedSpan& span) { return part_of(span.name) == part; });

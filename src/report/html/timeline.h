@@ -1,6 +1,5 @@
-// The picture of one traced step: a row for each rank, its phases one after the other, its exchanges with
-// other ranks in a lane below. Positions are in percent, so that it fits phone and desktop. Thread-safe: no
-// state.
+// A timeline of one traced step: a row per rank with its phases, and its communication in a lane below.
+// Positions are in percent, to fit phone and desktop. Thread-safe: no state.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace stoker::report::html {
 
-/// Rows of at most `most` ranks and a line with the times at both ends; "" when nothing took time.
+/// Rows of at most `most` ranks and a time axis; "" for an empty step.
 std::string draw_timeline(const TracedStep& traced, std::size_t most);
 
 }  // namespace stoker::report::html

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
-#include "slurm/script/own_script.h"
+#include "slurm/script/user_script.h"
+#include "stoker/text.h"
 
 namespace stoker::slurm {
 namespace {
 
-constexpr std::size_t kMostRows = 100'000;
+constexpr std::size_t kMaxRows = 100'000;
 
-// "64", "64+" where nodes of a row differ.
+// "64", or "64+" if the nodes of a row differ.
 std::uint64_t parse_count(std::string_view text) {
   text = trim(text);
   if (text.ends_with('+')) text.remove_suffix(1);
@@ -25,7 +25,7 @@ std::vector<std::string> sinfo_arguments() {
   return {"sinfo", "--noheader", "--exact", "--format=%P|%l|%L|%D|%c|%m|%d|%G"};
 }
 
-Status parse_config(std::string_view text, ClusterFacts& facts) {
+Status parse_config(std::string_view text, ClusterInfo& facts) {
   for (std::string_view line : split(text, '\n')) {
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) continue;
@@ -57,7 +57,7 @@ Result<std::vector<PartitionNodes>> parse_partitions(std::string_view text) {
   std::vector<PartitionNodes> found;
   for (std::string_view line : split(text, '\n')) {
     const auto columns = split(line, '|');
-    if (columns.size() != 8 || found.size() == kMostRows) continue;
+    if (columns.size() != 8 || found.size() == kMaxRows) continue;
     PartitionNodes nodes;
     std::string_view name = trim(columns[0]);
     nodes.is_default = name.ends_with('*');
@@ -80,7 +80,7 @@ std::vector<std::string> parse_accounts(std::string_view text) {
   std::vector<std::string> accounts;
   for (std::string_view line : split(text, '\n')) {
     const auto columns = split(line, '|');
-    // Rows without a user are those of the account itself.
+    // Rows without a user describe the account itself.
     if (columns.size() < 2 || trim(columns[1]).empty()) continue;
     std::string account = printable(trim(columns[0]));
     if (std::find(accounts.begin(), accounts.end(), account) == accounts.end() && !account.empty())

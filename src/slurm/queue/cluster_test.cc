@@ -11,7 +11,7 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 
 TEST(Cluster, configuration_is_read_by_its_keys) {
-  ClusterFacts facts;
+  ClusterInfo facts;
   ASSERT_TRUE(parse_config("Configuration data as of 2026-11-21T10:00:00\n"
                            "ClusterName             = narval\n"
                            "MaxArraySize            = 10001\n"
@@ -22,7 +22,7 @@ TEST(Cluster, configuration_is_read_by_its_keys) {
   EXPECT_EQ(facts.name, "narval");
   EXPECT_EQ(facts.version, "22.05.8");
   EXPECT_EQ(facts.max_array_size, 10001u);
-  ClusterFacts none;
+  ClusterInfo none;
   EXPECT_EQ(parse_config("Welcome!\n", none).message(), "scontrol: printed no configuration");
 }
 
@@ -57,7 +57,7 @@ TEST(Cluster, gpus_are_read_with_and_without_a_type) {
   EXPECT_THAT(parse_gpus("gpufoo:3"), Pair("", 0));
 }
 
-TEST(Cluster, accounts_are_those_that_have_the_user) {
+TEST(Cluster, lists_the_accounts_of_the_user) {
   EXPECT_THAT(parse_accounts("root|\n def-pi|\n  def-pi|me\n  def-pi|me\nrrg-pi|me\n"),
               ElementsAre("def-pi", "rrg-pi"));
   EXPECT_THAT(parse_accounts(""), SizeIs(0));

@@ -6,14 +6,14 @@
 namespace stoker::slurm {
 namespace {
 
-struct Word {
+struct StateName {
   std::string_view full;
   std::string_view compact;  // squeue's %t
   JobState state;
 };
 
 // job_state_string() and job_state_string_compact() of Slurm 20.11 to 25.05, flags included.
-constexpr Word kWords[] = {
+constexpr StateName kStateNames[] = {
     {"PENDING", "PD", JobState::pending},       {"RUNNING", "R", JobState::running},
     {"SUSPENDED", "S", JobState::suspended},    {"COMPLETED", "CD", JobState::completed},
     {"CANCELLED", "CA", JobState::cancelled},   {"FAILED", "F", JobState::failed},
@@ -36,40 +36,40 @@ struct Reason {
 };
 
 constexpr Reason kReasons[] = {
-    {"Priority", "jobs of higher priority are ahead"},
-    {"Resources", "it is next, and waits for free resources"},
+    {"Priority", "other jobs have a higher priority"},
+    {"Resources", "it is next and waits for free resources"},
     {"Dependency", "it waits for another job"},
-    {"DependencyNeverSatisfied", "the job it waits for ended otherwise: it will never start"},
-    {"BeginTime", "it may not start before its begin time; a requeued job waits about two minutes"},
-    {"JobHeldUser", "it is held: scontrol release lets it go"},
+    {"DependencyNeverSatisfied", "its dependency cannot be satisfied: it will never start"},
+    {"BeginTime", "it cannot start before its begin time; a requeued job waits about two minutes"},
+    {"JobHeldUser", "it is held; use scontrol release to release it"},
     {"JobHeldAdmin", "it is held by an administrator"},
     {"JobHoldMaxRequeue", "it was requeued too often and is held"},
-    {"JobArrayTaskLimit", "as many tasks of its array run as may"},
+    {"JobArrayTaskLimit", "the maximum number of tasks of its array is running"},
     {"Licenses", "it waits for a licence"},
     {"Reservation", "it waits for its reservation"},
-    {"ReqNodeNotAvail", "a node it asks for is down, drained or reserved"},
+    {"ReqNodeNotAvail", "a requested node is down, drained or reserved"},
     {"PartitionDown", "its partition is down"},
     {"PartitionInactive", "its partition is inactive"},
-    {"PartitionTimeLimit", "its time is over the partition's limit: it will never start"},
-    {"PartitionNodeLimit", "its nodes are over the partition's limit: it will never start"},
-    {"PartitionConfig", "its partition does not allow what it asks for: it will never start"},
+    {"PartitionTimeLimit", "its time limit exceeds the partition's limit: it will never start"},
+    {"PartitionNodeLimit", "its number of nodes exceeds the partition's limit: it will never start"},
+    {"PartitionConfig", "its partition does not allow its request: it will never start"},
     {"AccountNotAllowed", "its account may not use this partition"},
-    {"QOSNotAllowed", "its quality of service may not be used here"},
+    {"QOSNotAllowed", "its quality of service is not allowed here"},
     {"InvalidAccount", "its account is not valid"},
     {"InvalidQOS", "its quality of service is not valid"},
-    {"BadConstraints", "no node has what it asks for"},
-    {"NodeDown", "a node it asks for is down"},
+    {"BadConstraints", "no node satisfies its request"},
+    {"NodeDown", "a requested node is down"},
     {"launch_failed_requeued_held", "its start failed on a node, and it is held"},
     {"job_requeued_in_held_state", "it was requeued, and is held"},
 };
 
-// What stands for all that begin so and have no words of their own.
-constexpr Reason kBeginnings[] = {
+// Descriptions for all unlisted reasons with these prefixes.
+constexpr Reason kReasonPrefixes[] = {
     {"QOS", "a limit of its quality of service is reached"},
     {"Assoc", "a limit of its account is reached"},
 };
 
-bool equal_letters(std::string_view a, std::string_view b) {
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
   const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [&](char x, char y) { return upper(x) == upper(y); });
@@ -110,15 +110,15 @@ std::string_view to_text(JobState state) {
 }
 
 JobState parse_job_state(std::string_view text) {
-  // "CANCELLED by 1000"; several flags are joined by ',' from 23.11 on, the state itself stands first.
+  // "CANCELLED by 1000". Since 23.11, flags follow the state, separated by ','.
   std::string_view word = text.substr(0, text.find_first_of(" ,"));
   const bool is_cut = word.ends_with('+');
   if (is_cut) word.remove_suffix(1);
-  for (const Word& known : kWords) {
-    if (equal_letters(word, known.full) || (!is_cut && equal_letters(word, known.compact)))
+  for (const StateName& known : kStateNames) {
+    if (equal_ignoring_case(word, known.full) || (!is_cut && equal_ignoring_case(word, known.compact)))
       return known.state;
-    // sacct cuts to the width of its column: "OUT_OF_ME+".
-    if (is_cut && word.size() >= 4 && equal_letters(word, known.full.substr(0, word.size())))
+    // sacct truncates to the column width: "OUT_OF_ME+".
+    if (is_cut && word.size() >= 4 && equal_ignoring_case(word, known.full.substr(0, word.size())))
       return known.state;
   }
   return JobState::unknown;
@@ -137,13 +137,13 @@ bool is_over(JobState state) {
   }
 }
 
-std::string_view reason_words(std::string_view reason) {
-  // "ReqNodeNotAvail, UnavailableNodes:n3", "Nodes required for job are DOWN, ..." as 'Resources'.
+std::string_view reason_text(std::string_view reason) {
+  // "ReqNodeNotAvail, UnavailableNodes:n3"; "Nodes required for job are DOWN, ..." counts as 'Resources'.
   const std::string_view word = reason.substr(0, reason.find(','));
   for (const Reason& known : kReasons) {
     if (word == known.name) return known.words;
   }
-  for (const Reason& known : kBeginnings) {
+  for (const Reason& known : kReasonPrefixes) {
     if (word.starts_with(known.name)) return known.words;
   }
   return "";

@@ -1,6 +1,5 @@
-// The states of a job as Slurm's commands write them, from 20.11 on, and what they mean to people. A word
-// that is not known is a job that is still there until something else proves it: new releases bring new
-// words. Thread-safe: no state.
+// Job states in the output of Slurm's commands since 20.11, and their meaning. An unknown state counts as not
+// over, because new releases add states. Thread-safe: no state.
 #pragma once
 
 #include <string>
@@ -9,31 +8,31 @@
 namespace stoker::slurm {
 
 enum class JobState {
-  pending,     ///< waits, also to be started again (REQUEUED, REQUEUE_HOLD, ...)
-  running,     ///< has its nodes, also while they are being set up
-  suspended,   ///< has its nodes and does not run
-  completing,  ///< has ended; its processes are being ended or its files brought back
+  pending,     ///< pending, including requeued and held jobs (REQUEUED, REQUEUE_HOLD, ...)
+  running,     ///< has its nodes, including while they boot
+  suspended,   ///< has its nodes but is suspended
+  completing,  ///< has ended; Slurm is cleaning up
   completed,   ///< the script ended with exit code 0
-  failed,      ///< it ended with another one
+  failed,      ///< the script ended with another exit code
   cancelled,
   timeout,
   out_of_memory,
-  node_failed,  ///< a node was lost (NODE_FAIL) or did not come up (BOOT_FAIL)
+  node_failed,  ///< a node failed (NODE_FAIL) or did not boot (BOOT_FAIL)
   preempted,
   deadline,  ///< --deadline passed
-  unknown,   ///< a word that is not known here: not over until something else says so
+  unknown,   ///< an unknown state: not over until proven otherwise
 };
 /// "pending", "out of memory", ...
 std::string_view to_text(JobState state);
 
-/// The state behind "RUNNING", "CANCELLED by 1000", "OUT_OF_ME+", "PD"; letters of either case.
+/// Parses "RUNNING", "CANCELLED by 1000", "OUT_OF_ME+", "PD"; ignores case.
 JobState parse_job_state(std::string_view text);
 
-/// The job has come to its end and will not run again under this id.
+/// The job has ended and will not run again with this id.
 bool is_over(JobState state);
 
-/// What a pending job waits for, in plain words: "jobs of higher priority are ahead" for Priority; "" for a
-/// reason that is not known here, which is then worth showing as it is.
-std::string_view reason_words(std::string_view reason);
+/// Plain description of a pending reason: "other jobs have a higher priority" for Priority; "" for an unknown
+/// reason, which should then be shown verbatim.
+std::string_view reason_text(std::string_view reason);
 
 }  // namespace stoker::slurm

@@ -5,7 +5,7 @@
 namespace stoker::slurm {
 namespace {
 
-TEST(JobState, reads_full_compact_and_cut_words_of_every_release) {
+TEST(JobState, reads_full_compact_and_truncated_states_of_every_release) {
   EXPECT_EQ(parse_job_state("RUNNING"), JobState::running);
   EXPECT_EQ(parse_job_state("PD"), JobState::pending);
   EXPECT_EQ(parse_job_state("OUT_OF_MEMORY"), JobState::out_of_memory);
@@ -18,14 +18,14 @@ TEST(JobState, reads_full_compact_and_cut_words_of_every_release) {
   EXPECT_EQ(parse_job_state("BOOT_FAIL"), JobState::node_failed);
 }
 
-TEST(JobState, a_word_that_is_not_known_is_not_an_end) {
+TEST(JobState, an_unknown_state_is_not_final) {
   for (const char* word : {"", "+", "HIBERNATING", "COMPLETEDISH", "C+", "COMPLETED\x01"}) {
     EXPECT_EQ(parse_job_state(word), JobState::unknown) << word;
     EXPECT_FALSE(is_over(parse_job_state(word))) << word;
   }
 }
 
-TEST(JobState, what_may_still_run_is_not_over) {
+TEST(JobState, a_job_that_may_still_run_is_not_final) {
   for (const char* word : {"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "REQUEUED", "STOPPED"}) {
     EXPECT_FALSE(is_over(parse_job_state(word))) << word;
   }
@@ -35,13 +35,13 @@ TEST(JobState, what_may_still_run_is_not_over) {
   }
 }
 
-TEST(JobState, reasons_of_waiting_are_put_in_words) {
-  EXPECT_EQ(reason_words("Priority"), "jobs of higher priority are ahead");
-  EXPECT_EQ(reason_words("ReqNodeNotAvail, UnavailableNodes:n3"),
-            "a node it asks for is down, drained or reserved");
-  EXPECT_EQ(reason_words("QOSMaxGRESPerUser"), "a limit of its quality of service is reached");
-  EXPECT_EQ(reason_words("AssocGrpCPUMinutesLimit"), "a limit of its account is reached");
-  EXPECT_EQ(reason_words("SomethingOfNextYear"), "");
+TEST(JobState, describes_the_reasons_for_waiting) {
+  EXPECT_EQ(reason_text("Priority"), "other jobs have a higher priority");
+  EXPECT_EQ(reason_text("ReqNodeNotAvail, UnavailableNodes:n3"),
+            "a requested node is down, drained or reserved");
+  EXPECT_EQ(reason_text("QOSMaxGRESPerUser"), "a limit of its quality of service is reached");
+  EXPECT_EQ(reason_text("AssocGrpCPUMinutesLimit"), "a limit of its account is reached");
+  EXPECT_EQ(reason_text("SomethingOfNextYear"), "");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = 64 * 1024;
 
-// Empty where Slurm has nothing to say.
+// Empty for Slurm's placeholders.
 std::string value_or_none(std::string_view text) {
   text = trim(text);
   for (std::string_view none : {"None", "(null)", "N/A", "n/a", "Unknown", "None assigned"}) {
@@ -20,7 +20,7 @@ std::string value_or_none(std::string_view text) {
 }
 
 // "1:0", "0:9", "0:15".
-void set_exit(JobFacts& job, std::string_view text) {
+void set_exit(JobInfo& job, std::string_view text) {
   const std::size_t colon = text.find(':');
   std::int64_t code = 0;
   std::int64_t signal = 0;
@@ -33,97 +33,96 @@ void set_exit(JobFacts& job, std::string_view text) {
 }
 
 // "2:0": the highest exit code of the job's steps.
-void set_worst_step(JobFacts& job, std::string_view text) {
-  JobFacts step;
+void set_worst_step(JobInfo& job, std::string_view text) {
+  JobInfo step;
   set_exit(step, text);
   job.worst_step_code = step.exit_code;
 }
 
-using Setter = std::function<void(JobFacts&, std::string_view)>;
-struct Column {
+using Setter = std::function<void(JobInfo&, std::string_view)>;
+struct JobColumn {
   std::string_view name;
   Setter set;
 };
 
-Setter text_into(std::string JobFacts::* member) {
-  return [member](JobFacts& job, std::string_view text) { job.*member = value_or_none(text); };
+Setter text_into(std::string JobInfo::* member) {
+  return [member](JobInfo& job, std::string_view text) { job.*member = value_or_none(text); };
 }
-Setter time_into(std::optional<double> JobFacts::* member) {
-  return [member](JobFacts& job, std::string_view text) { job.*member = parse_slurm_time(text); };
+Setter time_into(std::optional<double> JobInfo::* member) {
+  return [member](JobInfo& job, std::string_view text) { job.*member = parse_slurm_time(text); };
 }
 
-void set_state(JobFacts& job, std::string_view text) {
+void set_state(JobInfo& job, std::string_view text) {
   job.state_text = std::string(trim(text));
   job.state = parse_job_state(job.state_text);
 }
 
-void set_restarts(JobFacts& job, std::string_view text) {
+void set_restarts(JobInfo& job, std::string_view text) {
   std::int64_t count = 0;
   if (parse_number(trim(text), &count) && count >= 0 && count <= 1'000'000)
     job.restarts = static_cast<int>(count);
 }
 
-// Headers of squeue's -o and of sacct, and the keys of scontrol. A job's id comes first in each.
 // "paul(1000)".
-void set_user(JobFacts& job, std::string_view text) {
+void set_user(JobInfo& job, std::string_view text) {
   job.user = value_or_none(text.substr(0, text.find('(')));
 }
 
-void set_log(JobFacts& job, std::string_view text) {
+void set_log(JobInfo& job, std::string_view text) {
   const std::string path = value_or_none(text);
   if (path.starts_with('/')) job.log = path;
 }
 
-// scontrol names a task of an array by a number of its own; people by that of the array and its index. It
-// stands behind ArrayJobId.
-void set_array_task(JobFacts& job, std::string_view text) {
+// scontrol reports the raw id of an array task; users know array id and index. This column follows
+// ArrayJobId.
+void set_array_task(JobInfo& job, std::string_view text) {
   std::uint64_t index = 0;
   if (!job.array.empty() && parse_number(trim(text), &index)) job.id = format("{}_{}", job.array, index);
 }
 
-const std::array<Column, 35>& columns() {
-  static const std::array<Column, 35> kColumns = {{
-      {"JOBID", text_into(&JobFacts::id)},
-      {"JobID", text_into(&JobFacts::id)},
-      {"JobId", text_into(&JobFacts::id)},
+const std::array<JobColumn, 35>& columns() {
+  static const std::array<JobColumn, 35> kColumns = {{
+      {"JOBID", text_into(&JobInfo::id)},
+      {"JobID", text_into(&JobInfo::id)},
+      {"JobId", text_into(&JobInfo::id)},
       {"STATE", set_state},
       {"ST", set_state},
       {"State", set_state},
       {"JobState", set_state},
-      {"REASON", text_into(&JobFacts::reason)},
-      {"Reason", text_into(&JobFacts::reason)},
-      {"NAME", text_into(&JobFacts::name)},
-      {"JobName", text_into(&JobFacts::name)},
-      {"COMMENT", text_into(&JobFacts::comment)},
-      {"Comment", text_into(&JobFacts::comment)},
-      {"PARTITION", text_into(&JobFacts::partition)},
-      {"Partition", text_into(&JobFacts::partition)},
-      {"NODELIST", text_into(&JobFacts::nodes)},
-      {"NodeList", text_into(&JobFacts::nodes)},
-      {"EXEC_HOST", [](JobFacts&, std::string_view) {}},
+      {"REASON", text_into(&JobInfo::reason)},
+      {"Reason", text_into(&JobInfo::reason)},
+      {"NAME", text_into(&JobInfo::name)},
+      {"JobName", text_into(&JobInfo::name)},
+      {"COMMENT", text_into(&JobInfo::comment)},
+      {"Comment", text_into(&JobInfo::comment)},
+      {"PARTITION", text_into(&JobInfo::partition)},
+      {"Partition", text_into(&JobInfo::partition)},
+      {"NODELIST", text_into(&JobInfo::nodes)},
+      {"NodeList", text_into(&JobInfo::nodes)},
+      {"EXEC_HOST", [](JobInfo&, std::string_view) {}},
       {"ExitCode", set_exit},
-      {"START_TIME", time_into(&JobFacts::start)},
-      {"Start", time_into(&JobFacts::start)},
-      {"StartTime", time_into(&JobFacts::start)},
-      {"END_TIME", time_into(&JobFacts::end)},
-      {"End", time_into(&JobFacts::end)},
-      {"EndTime", time_into(&JobFacts::end)},
+      {"START_TIME", time_into(&JobInfo::start)},
+      {"Start", time_into(&JobInfo::start)},
+      {"StartTime", time_into(&JobInfo::start)},
+      {"END_TIME", time_into(&JobInfo::end)},
+      {"End", time_into(&JobInfo::end)},
+      {"EndTime", time_into(&JobInfo::end)},
       {"Restarts", set_restarts},
       {"DerivedExitCode", set_worst_step},
-      {"User", text_into(&JobFacts::user)},
-      {"USER", text_into(&JobFacts::user)},
+      {"User", text_into(&JobInfo::user)},
+      {"USER", text_into(&JobInfo::user)},
       {"UserId", set_user},
       {"StdOut", set_log},
       {"STDOUT", set_log},
-      {"ARRAY_JOB_ID", text_into(&JobFacts::array)},
-      {"ArrayJobId", text_into(&JobFacts::array)},
+      {"ARRAY_JOB_ID", text_into(&JobInfo::array)},
+      {"ArrayJobId", text_into(&JobInfo::array)},
       {"ArrayTaskId", set_array_task},
   }};
   return kColumns;
 }
 
 const Setter* setter_of(std::string_view name) {
-  for (const Column& column : columns()) {
+  for (const JobColumn& column : columns()) {
     if (column.name == name) return &column.set;
   }
   return nullptr;
@@ -134,15 +133,15 @@ std::string_view without_line_end(std::string_view line) {
   return line;
 }
 
-// The next line of `text`, which is cut down to what follows it.
-std::string_view take_line(std::string_view& text) {
+// Removes the next line from `text` and returns it.
+std::string_view next_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   return without_line_end(line);
 }
 
-// The setters of a header's columns; empty when the line is no header.
+// The setters of the columns; empty if the line is not a header.
 std::vector<const Setter*> read_header(std::string_view line) {
   std::vector<const Setter*> setters;
   bool has_state = false;
@@ -155,40 +154,39 @@ std::vector<const Setter*> read_header(std::string_view line) {
   return has_id && has_state ? setters : std::vector<const Setter*>();
 }
 
-// "812345.batch", "812345.0": what belongs to a job and is none.
+// "812345.batch", "812345.0".
 bool is_step(std::string_view id) { return id.find('.') != std::string_view::npos; }
 
-// sacct lists the steps of a job behind it.
-void add_step(JobList& list, const JobFacts& step) {
+// sacct lists the steps after their job.
+void add_step(JobList& list, const JobInfo& step) {
   if (list.jobs.empty() || list.jobs.back().failed) return;
-  JobFacts& job = list.jobs.back();
+  JobInfo& job = list.jobs.back();
   const std::string_view id = std::string_view(step.id).substr(0, step.id.find('.'));
   if (id != job.id || !is_over(step.state) || step.state == JobState::completed) return;
-  job.failed = StepFacts{step.id, step.state, step.exit_code, step.exit_signal};
+  job.failed = JobStepInfo{step.id, step.state, step.exit_code, step.exit_signal};
 }
 
 }  // namespace
 
-const JobFacts* JobList::find(std::string_view id) const {
-  const auto found =
-      std::find_if(jobs.begin(), jobs.end(), [&](const JobFacts& job) { return job.id == id; });
+const JobInfo* JobList::find(std::string_view id) const {
+  const auto found = std::find_if(jobs.begin(), jobs.end(), [&](const JobInfo& job) { return job.id == id; });
   return found == jobs.end() ? nullptr : &*found;
 }
 
 JobIndex::JobIndex(const JobList& list) {
   ids_.reserve(list.jobs.size());
-  for (const JobFacts& job : list.jobs) {
+  for (const JobInfo& job : list.jobs) {
     ids_.emplace(job.id, &job);
     if (!job.comment.empty()) comments_.emplace(job.comment, &job);
   }
 }
 
-const JobFacts* JobIndex::by_id(std::string_view id) const {
+const JobInfo* JobIndex::by_id(std::string_view id) const {
   const auto found = ids_.find(id);
   return found == ids_.end() ? nullptr : found->second;
 }
 
-const JobFacts* JobIndex::by_comment(std::string_view comment) const {
+const JobInfo* JobIndex::by_comment(std::string_view comment) const {
   const auto found = comments_.find(comment);
   return found == comments_.end() ? nullptr : found->second;
 }
@@ -203,7 +201,7 @@ bool is_job_id(std::string_view text) {
   return digits(text.substr(0, mark)) && digits(text.substr(mark + 1));
 }
 
-std::string_view submitted_job(std::string_view id) { return id.substr(0, id.find('_')); }
+std::string_view base_job_id(std::string_view id) { return id.substr(0, id.find('_')); }
 
 std::optional<std::int64_t> array_task(std::string_view id) {
   const std::size_t mark = id.find('_');
@@ -231,13 +229,13 @@ std::optional<double> parse_slurm_time(std::string_view text) {
 
 Result<JobList> parse_job_table(std::string_view program, std::string_view text) {
   std::vector<const Setter*> header;
-  while (header.empty() && !text.empty()) header = read_header(take_line(text));
+  while (header.empty() && !text.empty()) header = read_header(next_line(text));
   if (header.empty()) return corrupt("{}: printed no table of jobs", program);
   JobList list;
-  while (!text.empty() && list.jobs.size() < kMostJobs) {
-    const std::string_view line = take_line(text);
+  while (!text.empty() && list.jobs.size() < kMaxJobs) {
+    const std::string_view line = next_line(text);
     if (trim(line).empty()) continue;
-    JobFacts job;
+    JobInfo job;
     std::string_view rest = line;
     bool is_whole = line.size() <= kLongestLine;
     for (std::size_t i = 0; is_whole && i < header.size(); ++i) {
@@ -251,7 +249,7 @@ Result<JobList> parse_job_table(std::string_view program, std::string_view text)
       add_step(list, job);
       continue;
     }
-    // "812301_[18-60%20]": the tasks of an array that have not been split off yet.
+    // "812301_[18-60%20]": the pending tasks of an array.
     const std::string_view id = std::string_view(job.id).substr(0, job.id.find("_["));
     if (is_whole && is_job_id(id) && !job.state_text.empty()) {
       list.jobs.push_back(std::move(job));
@@ -269,7 +267,7 @@ bool is_key_character(char c) {
          c == '/';
 }
 
-// Where the next "Key=" begins at or after `from`: at the start or behind a blank. npos when there is none.
+// Start of the next "Key=" at or after `from`: at the start or after a blank; npos without one.
 std::size_t find_key(std::string_view text, std::size_t from, std::size_t* equals) {
   for (std::size_t at = from; at < text.size(); ++at) {
     const bool is_start = at == 0 || text[at - 1] == ' ' || text[at - 1] == '\n' || text[at - 1] == '\t';
@@ -297,7 +295,7 @@ Result<JobList> parse_job_records(std::string_view text) {
   };
   std::size_t equals = 0;
   std::size_t key = find_key(text, 0, &equals);
-  while (key != std::string_view::npos && list.jobs.size() < kMostJobs) {
+  while (key != std::string_view::npos && list.jobs.size() < kMaxJobs) {
     std::size_t next_equals = 0;
     const std::size_t next = find_key(text, equals + 1, &next_equals);
     const std::string_view name = text.substr(key, equals - key);
@@ -317,7 +315,7 @@ Result<JobList> parse_job_records(std::string_view text) {
   return list;
 }
 
-Result<std::string> parse_submitted(std::string_view text) {
+Result<std::string> parse_sbatch_output(std::string_view text) {
   std::string id;
   for (std::string_view line : split(text.substr(0, 1u << 20), '\n')) {
     line = trim(line);

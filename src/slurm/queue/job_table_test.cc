@@ -14,16 +14,16 @@ JobList table(std::string_view text) {
   return list.ok() ? *list : JobList{};
 }
 
-TEST(JobIds, a_task_is_told_from_the_job_that_was_submitted) {
-  EXPECT_EQ(submitted_job("812"), "812");
-  EXPECT_EQ(submitted_job("812_17"), "812");
-  EXPECT_EQ(submitted_job("812_[18-60%20]"), "812");
+TEST(JobIds, distinguishes_a_task_from_the_submitted_job) {
+  EXPECT_EQ(base_job_id("812"), "812");
+  EXPECT_EQ(base_job_id("812_17"), "812");
+  EXPECT_EQ(base_job_id("812_[18-60%20]"), "812");
   EXPECT_EQ(array_task("812_17"), 17);
   EXPECT_FALSE(array_task("812").has_value());
   EXPECT_FALSE(array_task("812_[18-60%20]").has_value());
 }
 
-TEST(JobTable, columns_are_found_by_name_wherever_they_stand) {
+TEST(JobTable, finds_columns_by_name_at_any_position) {
   const JobList list = table(
       "JOBID|STATE|REASON|START_TIME|END_TIME|PARTITION|NODELIST|COMMENT\n"
       "12|PENDING|Priority|1795255200|N/A|gpu||stoker:r/1\n"
@@ -44,7 +44,7 @@ TEST(JobTable, columns_are_found_by_name_wherever_they_stand) {
   EXPECT_EQ(turned.jobs[0].state, JobState::failed);
 }
 
-TEST(JobTable, banners_before_and_rubbish_between_do_no_harm) {
+TEST(JobTable, ignores_banners_and_invalid_lines) {
   const JobList list = table(
       "*** maintenance on Monday | 8:00 ***\r\nJOBID|STATE|COMMENT\r\n12|RUNNING|a|b|c\r\n"
       "rubbish\n13\n|RUNNING|\n\nx|RUNNING|\n14|PENDING|last, without an end");
@@ -54,7 +54,7 @@ TEST(JobTable, banners_before_and_rubbish_between_do_no_harm) {
   EXPECT_EQ(list.damaged, 4u);
 }
 
-TEST(JobTable, steps_are_no_jobs_and_unsplit_arrays_are) {
+TEST(JobTable, ignores_steps_but_includes_unsplit_arrays) {
   const JobList list = table(
       "JobID|State\n812345|COMPLETED\n812345.batch|COMPLETED\n812345.0|COMPLETED\n"
       "812301_17|RUNNING\n812301_[18-60%20]|PENDING\n");
@@ -65,7 +65,7 @@ TEST(JobTable, steps_are_no_jobs_and_unsplit_arrays_are) {
   EXPECT_EQ(list.find("4711"), nullptr);
 }
 
-TEST(JobTable, the_first_step_with_a_bad_end_is_told_by_its_job) {
+TEST(JobTable, reports_the_first_failed_step_of_a_job) {
   const JobList list = table(
       "JobID|State|ExitCode|DerivedExitCode\n7|COMPLETED|0:0|2:0\n7.batch|COMPLETED|0:0|\n7.0|FAILED|2:0|\n"
       "7.1|OUT_OF_MEMORY|0:125|\n8|FAILED|1:0|0:0\n8.0|RUNNING|0:0|\n9.0|FAILED|1:0|\n");
@@ -77,7 +77,7 @@ TEST(JobTable, the_first_step_with_a_bad_end_is_told_by_its_job) {
   EXPECT_FALSE(list.jobs[1].failed.has_value());
 }
 
-TEST(JobIndex, finds_what_a_list_has) {
+TEST(JobIndex, finds_the_entries_of_a_list) {
   const JobList list = table(
       "JOBID|STATE|COMMENT\n812301_17|RUNNING|stoker:r/1\n812301_[18-60%20]|PENDING|(null)\n12|PENDING|\n");
   const JobIndex index(list);
@@ -87,14 +87,14 @@ TEST(JobIndex, finds_what_a_list_has) {
   EXPECT_EQ(index.by_comment(""), nullptr);
 }
 
-TEST(JobTable, without_a_header_it_is_no_table) {
+TEST(JobTable, a_table_needs_a_header) {
   EXPECT_EQ(parse_job_table("squeue", "").status().to_string(), "squeue: printed no table of jobs");
   EXPECT_EQ(parse_job_table("sacct", "12|RUNNING\n").status().to_string(), "sacct: printed no table of jobs");
   EXPECT_EQ(parse_job_table("squeue", "").status().code(), Code::corrupt);
   EXPECT_THAT(table("JOBID|STATE\n").jobs, IsEmpty());
 }
 
-TEST(JobRecords, values_may_hold_blanks_and_lines_may_be_many) {
+TEST(JobRecords, values_may_contain_spaces_and_span_lines) {
   const auto list = parse_job_records(
       "JobId=12 JobName=my job UserId=a(1) JobState=COMPLETED Reason=None Dependency=(null) Restarts=2 "
       "ExitCode=0:15 StartTime=1795255200 EndTime=2026-11-21T10:03:11 Comment=a b=c NodeList=n[1-2]\n"
@@ -115,11 +115,11 @@ TEST(JobRecords, values_may_hold_blanks_and_lines_may_be_many) {
             "scontrol: printed no job");
 }
 
-TEST(Submitted, the_id_is_the_last_line_that_is_one) {
-  EXPECT_EQ(*parse_submitted("812345\n"), "812345");
-  EXPECT_EQ(*parse_submitted("Welcome! 3 news\n2026\n812345;jean-zay\n"), "812345");
-  EXPECT_EQ(parse_submitted("Submitted batch job\n").status().to_string(), "sbatch: printed no job id");
-  EXPECT_EQ(parse_submitted("").status().code(), Code::corrupt);
+TEST(Submitted, the_id_is_the_last_valid_line) {
+  EXPECT_EQ(*parse_sbatch_output("812345\n"), "812345");
+  EXPECT_EQ(*parse_sbatch_output("Welcome! 3 news\n2026\n812345;jean-zay\n"), "812345");
+  EXPECT_EQ(parse_sbatch_output("Submitted batch job\n").status().to_string(), "sbatch: printed no job id");
+  EXPECT_EQ(parse_sbatch_output("").status().code(), Code::corrupt);
 }
 
 TEST(SlurmTime, is_seconds_or_local_time_or_nothing) {

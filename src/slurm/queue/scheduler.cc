@@ -7,10 +7,10 @@
 namespace stoker::slurm {
 namespace {
 
-// Variables that say where the cluster is and who we are; everything else named SLURM_ belongs to a job.
-constexpr std::array<std::string_view, 4> kOfTheCluster = {"SLURM_CONF", "SLURM_CONF_SERVER",
-                                                           "SLURM_CLUSTERS", "SLURM_JWT"};
-// Variables win over #SBATCH lines; these stand for lines that the script has, or must not have.
+// Variables that identify the cluster and the user. All other SLURM_ variables belong to a job.
+constexpr std::array<std::string_view, 4> kClusterVariables = {"SLURM_CONF", "SLURM_CONF_SERVER",
+                                                               "SLURM_CLUSTERS", "SLURM_JWT"};
+// Variables override #SBATCH lines. These correspond to lines that the script has or must not have.
 constexpr std::array<std::string_view, 24> kSetByScript = {
     "SBATCH_JOB_NAME",        "SBATCH_TIMELIMIT",     "SBATCH_SIGNAL",
     "SBATCH_REQUEUE",         "SBATCH_NO_REQUEUE",    "SBATCH_OPEN_MODE",
@@ -20,16 +20,16 @@ constexpr std::array<std::string_view, 24> kSetByScript = {
     "SBATCH_MEM_PER_CPU",     "SBATCH_MEM_PER_GPU",   "SBATCH_NTASKS",
     "SBATCH_NTASKS_PER_NODE", "SBATCH_NNODES",        "SBATCH_NODES",
     "SBATCH_CHDIR",           "SBATCH_WORKDIR",       "SBATCH_EXPORT"};
-// With these sbatch would not just submit.
+// With these variables sbatch does not simply submit.
 constexpr std::array<std::string_view, 3> kNotSubmitting = {"SBATCH_WAIT", "SBATCH_TEST_ONLY",
                                                             "SBATCH_PARSABLE"};
 
-struct Known {
+struct KnownError {
   std::string_view words;
   Code code;
 };
-// Parts of slurm_strerror() texts; the first that occurs decides.
-constexpr Known kKnown[] = {
+// Parts of slurm_strerror() texts; the first match decides.
+constexpr KnownError kKnownErrors[] = {
     {"Unable to contact slurm controller", Code::unavailable},
     {"Unable to contact", Code::unavailable},
     {"Unable to establish", Code::unavailable},
@@ -49,14 +49,14 @@ constexpr Known kKnown[] = {
     {"not found", Code::not_found},
 };
 
-// The controller is there and has too much to do: asking again, ever more slowly, helps.
+// The controller is overloaded: a retry with backoff helps.
 constexpr std::string_view kBusy[] = {"Socket timed out", "Zero Bytes were transmitted",
                                       "Resource temporarily unavailable", "temporarily unable to accept",
                                       "Slurm backup controller in standby mode"};
 constexpr Duration kFirstPause = std::chrono::milliseconds(250);
-// One word of a command line holds 128 KiB.
-constexpr std::size_t kMostIdsAtOnce = 8000;
-// So few that their steps can be asked for as well.
+// A command line argument has at most 128 KiB.
+constexpr std::size_t kMaxIdsAtOnce = 8000;
+// Few enough to query their steps, too.
 constexpr std::size_t kFewJobs = 64;
 
 bool is_busy(const Status& status) {
@@ -73,8 +73,8 @@ std::string variable(const Environment& environment, std::string_view name) {
   return "";
 }
 
-// Takes from what accounting knows of a job what the controller does not tell.
-void complete(JobFacts& job, const JobFacts& accounted) {
+// Adds the facts that only accounting knows.
+void merge_accounting(JobInfo& job, const JobInfo& accounted) {
   job.failed = accounted.failed;
   if (accounted.worst_step_code) job.worst_step_code = accounted.worst_step_code;
   if (!job.exit_code) {
@@ -99,7 +99,7 @@ std::string_view without_prefix(std::string_view line, std::string_view program)
 
 }  // namespace
 
-bool tells_preemption(std::string_view record) {
+bool has_preempt_time(std::string_view record) {
   constexpr std::string_view kKey = " PreemptTime=";
   const std::size_t at = record.find(kKey);
   if (at == std::string_view::npos) return false;
@@ -107,7 +107,7 @@ bool tells_preemption(std::string_view record) {
   return parse_slurm_time(value.substr(0, value.find_first_of(" \n"))).has_value();
 }
 
-Result<std::int64_t> parse_largest_array(std::string_view config) {
+Result<std::int64_t> parse_max_array_tasks(std::string_view config) {
   std::optional<std::int64_t> indices;
   std::optional<std::int64_t> tasks;
   for (std::string_view line : split(config, '\n')) {
@@ -132,8 +132,8 @@ std::vector<std::string> sbatch_arguments(const Path& script) {
 }
 
 std::vector<std::string> squeue_arguments() {
-  // Free text last: it may hold a '|'. Rows of all states: a job that ended a moment ago is still worth a
-  // word.
+  // Free text is last, because it may contain a '|'. All states are listed, because recently ended jobs
+  // matter, too.
   return {"squeue", "--all", format("--user={}", ::geteuid()), "--states=all",
           "--format=%i|%T|%r|%S|%e|%P|%N|%k"};
 }
@@ -155,42 +155,43 @@ std::vector<std::string> sacct_arguments(std::span<const std::string> ids, Detai
   return words;
 }
 
-Environment submission_environment(Environment base, Wins wins) {
+Environment submission_environment(Environment base, OptionPrecedence precedence) {
   const bool is_in_job =
       std::any_of(base.begin(), base.end(), [](const auto& entry) { return entry.first == "SLURM_JOB_ID"; });
   std::erase_if(base, [&](const auto& entry) {
     const std::string_view name = entry.first;
-    if (std::find(kOfTheCluster.begin(), kOfTheCluster.end(), name) != kOfTheCluster.end()) return false;
+    if (std::find(kClusterVariables.begin(), kClusterVariables.end(), name) != kClusterVariables.end())
+      return false;
     if (std::find(kNotSubmitting.begin(), kNotSubmitting.end(), name) != kNotSubmitting.end()) return true;
     const bool is_set = std::find(kSetByScript.begin(), kSetByScript.end(), name) != kSetByScript.end();
-    if (is_set && wins == Wins::script) return true;
-    if (wins == Wins::shell && !is_in_job) return false;
+    if (is_set && precedence == OptionPrecedence::script) return true;
+    if (precedence == OptionPrecedence::shell && !is_in_job) return false;
     return name.starts_with("SLURM_") || name.starts_with("SLURMD_") || name.starts_with("SRUN_");
   });
   return base;
 }
 
-Status complaint(std::string_view program, const Captured& captured) {
+Status command_error(std::string_view program, const Captured& captured) {
   std::vector<std::string> lines;
   Code code = Code::invalid;
   for (std::string_view line : split(captured.err, '\n')) {
     const bool is_fatal = trim(line).starts_with(format("{}: fatal:", program));
     line = without_prefix(trim(line), program);
-    // What comes before a fatal error are the steps of its failing.
+    // Lines before a fatal error describe how it came about.
     if (is_fatal) lines.clear();
     if (!line.empty() && lines.size() < 3) lines.push_back(printable(line.substr(0, 500)));
     if (is_fatal) break;
   }
-  const std::string said = join(lines, "; ");
-  for (const Known& known : kKnown) {
-    if (said.find(known.words) == std::string::npos) continue;
+  const std::string error_text = join(lines, "; ");
+  for (const KnownError& known : kKnownErrors) {
+    if (error_text.find(known.words) == std::string::npos) continue;
     code = known.code;
     break;
   }
-  if (said.empty()) return unavailable("{}: {} without a word", program, to_text(captured.exit));
-  Status status(code, format("{}: {}", program, said));
-  const bool has_no_cluster = said.find("establish a configuration source") != std::string::npos ||
-                              said.find("process configuration file") != std::string::npos;
+  if (error_text.empty()) return unavailable("{}: {} without output", program, to_text(captured.exit));
+  Status status(code, format("{}: {}", program, error_text));
+  const bool has_no_cluster = error_text.find("establish a configuration source") != std::string::npos ||
+                              error_text.find("process configuration file") != std::string::npos;
   return has_no_cluster
              ? std::move(status).cure(
                    "export SLURM_CONF=FILE on a machine of a cluster, eval \"$(stoker lab env)\" for a lab")
@@ -206,32 +207,32 @@ Result<std::string> parse_test(std::string_view text) {
     if (blank == std::string_view::npos || !is_job_id(line.substr(0, blank))) continue;
     return printable(trim(line.substr(blank)));
   }
-  return corrupt("sbatch --test-only: says nothing about a start: '{}'", printable(text.substr(0, 200)));
+  return corrupt("sbatch --test-only: reports no start time: '{}'", printable(text.substr(0, 200)));
 }
 
-SlurmCommands::SlurmCommands(Environment environment, Wins wins)
-    : environment_(submission_environment(std::move(environment), wins)),
-      budget_(CallBudget::of_user(variable(environment_, "XDG_RUNTIME_DIR"),
-                                  variable(environment_, "SLURM_CONF"),
-                                  variable(environment_, std::string(kCallsPerSecond)))) {}
+SlurmCommands::SlurmCommands(Environment environment, OptionPrecedence precedence)
+    : environment_(submission_environment(std::move(environment), precedence)),
+      rate_limiter_(CallRateLimiter::for_user(variable(environment_, "XDG_RUNTIME_DIR"),
+                                              variable(environment_, "SLURM_CONF"),
+                                              variable(environment_, std::string(kCallsPerSecond)))) {}
 
-// A question, which may be asked again: within the budget, and again while the controller is busy.
-Result<std::string> SlurmCommands::ask(std::vector<std::string> argv, Deadline deadline) {
+// An idempotent query: rate-limited, and repeated while the controller is busy.
+Result<std::string> SlurmCommands::query(std::vector<std::string> argv, Deadline deadline) {
   for (Duration pause = kFirstPause;; pause *= 2) {
-    RETURN_IF_ERROR(budget_.take(deadline).with_context(argv.at(0)));
-    auto out = output_of(argv, deadline);
+    STOKER_RETURN_IF_ERROR(rate_limiter_.acquire(deadline).with_context(argv.at(0)));
+    auto out = run_for_output(argv, deadline);
     if (out.ok() || !is_busy(out.error()) || deadline.left() < 2 * pause) return out;
     RealClock().sleep(pause);
   }
 }
 
-Result<Captured> SlurmCommands::answer_of(std::vector<std::string> argv, Deadline deadline) {
+Result<Captured> SlurmCommands::run_command(std::vector<std::string> argv, Deadline deadline) {
   const std::string program = argv.at(0);
   Command command;
   command.argv = std::move(argv);
   command.environment = environment_;
-  // Times as numbers: no time zone, no site's own format. What sbatch is given goes on to the job, so it is
-  // not.
+  // Numeric times: independent of time zones and site formats. Not for sbatch, whose environment is passed to
+  // the job.
   if (program != "sbatch") {
     std::erase_if(*command.environment, [](const auto& entry) { return entry.first == "SLURM_TIME_FORMAT"; });
     command.environment->emplace_back("SLURM_TIME_FORMAT", "%s");
@@ -245,55 +246,56 @@ Result<Captured> SlurmCommands::answer_of(std::vector<std::string> argv, Deadlin
     const Status error = std::move(captured).error();
     if (error.code() == Code::timeout) {
       return timeout("{}: no answer within {}", program, rounded_duration(patience))
-          .cure("scontrol ping tells whether Slurm's controller is up");
+          .cure("scontrol ping shows whether Slurm's controller is up");
     }
     if (error.code() != Code::not_found) return error;
-    return unavailable("{}: no such program in PATH (is this a machine with Slurm?)", program)
-        .cure("module load slurm, or on a machine of your own: stoker run JOB");
+    return unavailable("{}: program not found in PATH (is this a machine with Slurm?)", program)
+        .cure("module load slurm, or on a machine without Slurm: stoker run JOB");
   }
-  if (!captured->exit.ok()) return complaint(program, *captured);
+  if (!captured->exit.ok()) return command_error(program, *captured);
   return std::move(*captured);
 }
 
-Result<std::string> SlurmCommands::output_of(std::vector<std::string> argv, Deadline deadline) {
-  OK_OR_RETURN(captured, answer_of(std::move(argv), deadline));
+Result<std::string> SlurmCommands::run_for_output(std::vector<std::string> argv, Deadline deadline) {
+  STOKER_ASSIGN_OR_RETURN(captured, run_command(std::move(argv), deadline));
   return std::move(captured.out);
 }
 
 Result<std::string> SlurmCommands::test(const Path& script, Deadline deadline) {
-  OK_OR_RETURN(captured, answer_of({"sbatch", "--test-only", script.string()}, deadline));
+  STOKER_ASSIGN_OR_RETURN(captured, run_command({"sbatch", "--test-only", script.string()}, deadline));
   return parse_test(captured.err);
 }
 
-Result<ClusterFacts> SlurmCommands::cluster(Deadline deadline) {
-  ClusterFacts facts;
-  OK_OR_RETURN(config, output_of({"scontrol", "show", "config"}, deadline));
-  RETURN_IF_ERROR(parse_config(config, facts));
-  OK_OR_RETURN(nodes, output_of(sinfo_arguments(), deadline));
-  OK_OR_RETURN(partitions, parse_partitions(nodes));
+Result<ClusterInfo> SlurmCommands::cluster(Deadline deadline) {
+  ClusterInfo facts;
+  STOKER_ASSIGN_OR_RETURN(config, run_for_output({"scontrol", "show", "config"}, deadline));
+  STOKER_RETURN_IF_ERROR(parse_config(config, facts));
+  STOKER_ASSIGN_OR_RETURN(nodes, run_for_output(sinfo_arguments(), deadline));
+  STOKER_ASSIGN_OR_RETURN(partitions, parse_partitions(nodes));
   facts.partitions = std::move(partitions);
-  const auto shares = output_of({"sshare", "--noheader", "--parsable2", "--format=Account,User"}, deadline);
+  const auto shares =
+      run_for_output({"sshare", "--noheader", "--parsable2", "--format=Account,User"}, deadline);
   if (shares.ok()) facts.accounts = parse_accounts(*shares);
   return facts;
 }
 
 Result<std::string> SlurmCommands::submit(const Path& script, Deadline deadline) {
-  OK_OR_RETURN(out, output_of(sbatch_arguments(script), deadline));
-  return parse_submitted(out);
+  STOKER_ASSIGN_OR_RETURN(out, run_for_output(sbatch_arguments(script), deadline));
+  return parse_sbatch_output(out);
 }
 
 Result<JobList> SlurmCommands::jobs(Deadline deadline) {
-  OK_OR_RETURN(out, ask(squeue_arguments(), deadline));
+  STOKER_ASSIGN_OR_RETURN(out, query(squeue_arguments(), deadline));
   return parse_job_table("squeue", out);
 }
 
-Result<JobList> SlurmCommands::known_to_accounting(std::span<const std::string> ids, Detail detail,
-                                                   Deadline deadline) {
+Result<JobList> SlurmCommands::query_accounting(std::span<const std::string> ids, Detail detail,
+                                                Deadline deadline) {
   JobList all;
-  for (std::size_t at = 0; at < ids.size(); at += kMostIdsAtOnce) {
-    const auto some = ids.subspan(at, std::min(kMostIdsAtOnce, ids.size() - at));
-    OK_OR_RETURN(out, ask(sacct_arguments(some, detail), deadline));
-    OK_OR_RETURN(list, parse_job_table("sacct", out));
+  for (std::size_t at = 0; at < ids.size(); at += kMaxIdsAtOnce) {
+    const auto some = ids.subspan(at, std::min(kMaxIdsAtOnce, ids.size() - at));
+    STOKER_ASSIGN_OR_RETURN(out, query(sacct_arguments(some, detail), deadline));
+    STOKER_ASSIGN_OR_RETURN(list, parse_job_table("sacct", out));
     all.jobs.insert(all.jobs.end(), list.jobs.begin(), list.jobs.end());
     all.damaged += list.damaged;
   }
@@ -302,35 +304,36 @@ Result<JobList> SlurmCommands::known_to_accounting(std::span<const std::string> 
 
 Result<JobList> SlurmCommands::find(std::span<const std::string> ids, Deadline deadline) {
   if (ids.empty()) return JobList{};
-  auto accounted = known_to_accounting(ids, ids.size() <= kFewJobs ? Detail::steps : Detail::jobs, deadline);
+  auto accounted = query_accounting(ids, ids.size() <= kFewJobs ? Detail::steps : Detail::jobs, deadline);
   if (accounted.ok()) return accounted;
   if (ids.size() == 1) {
-    const auto out = ask({"scontrol", "--oneliner", "--details", "show", "job", ids[0]}, deadline);
+    const auto out = query({"scontrol", "--oneliner", "--details", "show", "job", ids[0]}, deadline);
     if (!out.ok() && out.error().code() == Code::not_found) return JobList{};
     if (!out.ok()) return out.error();
-    OK_OR_RETURN(list, parse_job_records(*out));
-    // scontrol may name a task of an array by a number of its own; we asked for this one.
+    STOKER_ASSIGN_OR_RETURN(list, parse_job_records(*out));
+    // scontrol may report the raw id of an array task: keep the requested id.
     if (list.jobs.size() == 1) list.jobs.front().id = ids[0];
     return std::move(list);
   }
-  // One question for all of them.
-  const auto some = ids.first(std::min(kMostIdsAtOnce, ids.size()));
-  OK_OR_RETURN(out, ask(squeue_arguments(some), deadline));
+  // One query for all of them.
+  const auto some = ids.first(std::min(kMaxIdsAtOnce, ids.size()));
+  STOKER_ASSIGN_OR_RETURN(out, query(squeue_arguments(some), deadline));
   return parse_job_table("squeue", out);
 }
 
 Result<JobList> SlurmCommands::describe(std::string_view id, Deadline deadline) {
   const std::vector<std::string> ids = {std::string(id)};
   JobList list;
-  const auto listed = ask(squeue_arguments(ids), deadline);
+  const auto listed = query(squeue_arguments(ids), deadline);
   if (!listed.ok() && listed.error().code() != Code::not_found) return listed.error();
   if (listed.ok()) {
-    OK_OR_RETURN(parsed, parse_job_table("squeue", *listed));
+    STOKER_ASSIGN_OR_RETURN(parsed, parse_job_table("squeue", *listed));
     list = std::move(parsed);
   }
   if (list.jobs.size() == 1) {
-    // More of a single one: exit codes, its log, how often it was started.
-    const auto shown = ask({"scontrol", "--oneliner", "--details", "show", "job", list.jobs[0].id}, deadline);
+    // More details for a single job: exit codes, log, number of starts.
+    const auto shown =
+        query({"scontrol", "--oneliner", "--details", "show", "job", list.jobs[0].id}, deadline);
     auto record = shown.ok() ? parse_job_records(*shown) : Result<JobList>(shown.status());
     if (record.ok() && record->jobs.size() == 1) {
       record->jobs[0].id = list.jobs[0].id;
@@ -339,45 +342,46 @@ Result<JobList> SlurmCommands::describe(std::string_view id, Deadline deadline) 
   }
   const bool is_single = list.jobs.size() == 1;
   if (!list.jobs.empty() && !(is_single && is_over(list.jobs[0].state))) return list;
-  auto accounted = known_to_accounting(ids, Detail::steps, deadline);
+  auto accounted = query_accounting(ids, Detail::steps, deadline);
   if (is_single) {
-    const JobFacts* more = accounted.ok() ? accounted->find(list.jobs[0].id) : nullptr;
-    if (more != nullptr) complete(list.jobs[0], *more);
+    const JobInfo* more = accounted.ok() ? accounted->find(list.jobs[0].id) : nullptr;
+    if (more != nullptr) merge_accounting(list.jobs[0], *more);
     return list;
   }
   if (accounted.ok() && !accounted->jobs.empty()) return accounted;
-  if (accounted.ok()) return not_found("job {}: Slurm knows none of that id", id);
-  return not_found("job {}: Slurm's controller knows none of that id (any more), and {}", id,
+  if (accounted.ok()) return not_found("job {}: unknown to Slurm", id);
+  return not_found("job {}: not (or no longer) known to Slurm's controller, and {}", id,
                    accounted.error().message());
 }
 
 Status SlurmCommands::cancel(std::string_view id, Deadline deadline) {
-  return output_of({"scancel", std::string(id)}, deadline).status();
+  return run_for_output({"scancel", std::string(id)}, deadline).status();
 }
 
-Status SlurmCommands::cancel_waiting(std::string_view id, Deadline deadline) {
-  return output_of({"scancel", "--state=PENDING", std::string(id)}, deadline).status();
+Status SlurmCommands::cancel_pending(std::string_view id, Deadline deadline) {
+  return run_for_output({"scancel", "--state=PENDING", std::string(id)}, deadline).status();
 }
 
 Status SlurmCommands::requeue(std::string_view id, Deadline deadline) {
-  const Status status = output_of({"scontrol", "requeue", std::string(id)}, deadline).status();
-  // Slurm starts jobs of a node that failed again by itself, and may have been quicker (ESLURM_JOB_PENDING).
+  const Status status = run_for_output({"scontrol", "requeue", std::string(id)}, deadline).status();
+  // Slurm requeues jobs of a failed node automatically, possibly before this call (ESLURM_JOB_PENDING).
   const bool waits_already = status.message().find("Job is pending execution") != std::string_view::npos;
   return waits_already ? Status() : status;
 }
 
 Result<bool> SlurmCommands::is_being_preempted(std::string_view id, Deadline deadline) {
-  OK_OR_RETURN(out, output_of({"scontrol", "--oneliner", "show", "job", std::string(id)}, deadline));
-  return tells_preemption(out);
+  STOKER_ASSIGN_OR_RETURN(
+      out, run_for_output({"scontrol", "--oneliner", "show", "job", std::string(id)}, deadline));
+  return has_preempt_time(out);
 }
 
-Result<std::int64_t> SlurmCommands::largest_array(Deadline deadline) {
-  OK_OR_RETURN(out, output_of({"scontrol", "show", "config"}, deadline));
-  return parse_largest_array(out);
+Result<std::int64_t> SlurmCommands::max_array_tasks(Deadline deadline) {
+  STOKER_ASSIGN_OR_RETURN(out, run_for_output({"scontrol", "show", "config"}, deadline));
+  return parse_max_array_tasks(out);
 }
 
 Status SlurmCommands::cancel_step(std::string_view id, std::string_view step, Deadline deadline) {
-  return output_of({"scancel", format("{}.{}", id, step)}, deadline).status();
+  return run_for_output({"scancel", format("{}.{}", id, step)}, deadline).status();
 }
 
 }  // namespace stoker::slurm

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
-// A folder of small programs with the names of Slurm's.
+// A folder with fake Slurm commands.
 class Commands {
  public:
   void add(const std::string& name, const std::string& body) {
@@ -26,7 +26,7 @@ class Commands {
                           {"HERE", folder_.path().string()},
                           {"STOKER_SLURM_CALLS_PER_S", "0"}});
   }
-  /// Without the machine's own programs.
+  /// Without the machine's programs.
   SlurmCommands bare() const { return SlurmCommands({{"PATH", folder_.path().string()}}); }
   Path operator/(std::string_view name) const { return folder_ / name; }
 
@@ -36,14 +36,14 @@ class Commands {
 
 Deadline soon() { return Deadline::after(20s); }
 
-TEST(Slurm, submitting_is_one_call_of_sbatch_and_gives_the_id) {
+TEST(Slurm, submits_with_one_sbatch_call_and_returns_the_id) {
   Commands commands;
   commands.add("sbatch", "echo \"$@\" >> \"$HERE/calls\"; echo Welcome; echo '812345;cluster'\n");
   EXPECT_EQ(*commands.slurm().submit("/runs/r 1/job.sbatch", soon()), "812345");
   EXPECT_EQ(*read_file(commands / "calls"), "--parsable /runs/r 1/job.sbatch\n");
 }
 
-TEST(Slurm, what_a_job_around_us_left_never_reaches_it) {
+TEST(Slurm, does_not_pass_on_variables_of_a_surrounding_job) {
   const Environment base = {{"PATH", "/bin"},
                             {"SLURM_JOB_ID", "7"},
                             {"SLURM_CONF", "/etc/s.conf"},
@@ -55,7 +55,7 @@ TEST(Slurm, what_a_job_around_us_left_never_reaches_it) {
       ElementsAre(Pair("PATH", "/bin"), Pair("SLURM_CONF", "/etc/s.conf"), Pair("SBATCH_ACCOUNT", "mine")));
 }
 
-TEST(Slurm, a_refusal_is_told_in_slurms_words_without_its_prefixes) {
+TEST(Slurm, reports_a_refusal_with_slurms_message_without_prefixes) {
   Commands commands;
   commands.add(
       "sbatch",
@@ -75,24 +75,24 @@ TEST(Slurm, a_controller_that_is_down_is_unavailable) {
   EXPECT_EQ(down.code(), Code::unavailable);
 }
 
-TEST(Slurm, a_program_that_does_not_answer_is_given_up_at_the_deadline) {
+TEST(Slurm, an_unresponsive_program_is_abandoned_at_the_deadline) {
   Commands commands;
   commands.add("squeue", "exec sleep 60\n");
   const Status slow = commands.slurm().jobs(Deadline::after(1s)).status();
   EXPECT_EQ(slow.code(), Code::timeout);
   EXPECT_EQ(slow.message(), "squeue: no answer within 1.0 s");
-  EXPECT_EQ(slow.cure(), "scontrol ping tells whether Slurm's controller is up");
+  EXPECT_EQ(slow.cure(), "scontrol ping shows whether Slurm's controller is up");
 }
 
-TEST(Slurm, a_machine_without_it_is_told_so) {
+TEST(Slurm, reports_a_machine_without_slurm) {
   const Commands commands;
   EXPECT_EQ(commands.bare().submit("x", soon()).status().to_string(),
-            "sbatch: no such program in PATH (is this a machine with Slurm?)\n"
-            "  try: module load slurm, or on a machine of your own: stoker run JOB");
+            "sbatch: program not found in PATH (is this a machine with Slurm?)\n"
+            "  try: module load slurm, or on a machine without Slurm: stoker run JOB");
   EXPECT_EQ(commands.bare().submit("x", soon()).status().code(), Code::unavailable);
 }
 
-TEST(Slurm, a_machine_of_no_cluster_is_told_where_one_is_named) {
+TEST(Slurm, suggests_slurm_conf_on_a_machine_without_a_cluster) {
   for (const char* words :
        {"Could not establish a configuration source", "Unable to process configuration file"}) {
     Commands commands;
@@ -108,17 +108,17 @@ TEST(Slurm, a_machine_of_no_cluster_is_told_where_one_is_named) {
   }
 }
 
-TEST(Slurm, garbled_output_is_an_error_and_no_empty_queue) {
+TEST(Slurm, garbled_output_is_an_error_not_an_empty_queue) {
   Commands commands;
   commands.add("squeue", "echo 'Segmentation violation'\n");
   EXPECT_EQ(commands.slurm().jobs(soon()).status().to_string(), "squeue: printed no table of jobs");
   commands.add("sbatch", "echo 'job queued, thank you'\n");
   EXPECT_EQ(commands.slurm().submit("x", soon()).status().to_string(), "sbatch: printed no job id");
   commands.add("sbatch", "exit 5\n");
-  EXPECT_EQ(commands.slurm().submit("x", soon()).status().to_string(), "sbatch: exit code 5 without a word");
+  EXPECT_EQ(commands.slurm().submit("x", soon()).status().to_string(), "sbatch: exit code 5 without output");
 }
 
-TEST(Slurm, accounting_is_asked_first_and_the_controller_where_there_is_none) {
+TEST(Slurm, queries_accounting_first_and_otherwise_the_controller) {
   Commands commands;
   const std::vector<std::string> ids = {"12", "13"};
   commands.add("sacct", "printf 'JobID|State|ExitCode\\n12|TIMEOUT|0:0\\n'\n");
@@ -137,7 +137,7 @@ TEST(Slurm, accounting_is_asked_first_and_the_controller_where_there_is_none) {
             "--all --states=all --array --jobs=12,13 --format=%i|%T|%r|%S|%e|%P|%N|%u|%j\n");
 }
 
-TEST(Slurm, very_many_jobs_are_asked_for_in_few_questions) {
+TEST(Slurm, many_jobs_are_queried_in_few_calls) {
   Commands commands;
   commands.add("sacct", "echo x >> \"$HERE/calls\"; echo 'JobID|State'\n");
   std::vector<std::string> ids;
@@ -148,7 +148,7 @@ TEST(Slurm, very_many_jobs_are_asked_for_in_few_questions) {
   EXPECT_EQ(*read_file(commands / "calls"), "x\nx\n");
 }
 
-TEST(Slurm, a_busy_controller_is_asked_again_and_a_submission_never) {
+TEST(Slurm, retries_queries_of_a_busy_controller_but_never_a_submission) {
   Commands commands;
   const std::string busy = " error: Socket timed out on send/recv operation' >&2; exit 1; }\n";
   commands.add("squeue", "[ -e \"$HERE/asked\" ] || { touch \"$HERE/asked\"; echo 'slurm_load_jobs" + busy +
@@ -164,7 +164,7 @@ TEST(Slurm, a_busy_controller_is_asked_again_and_a_submission_never) {
   EXPECT_EQ(*read_file(commands / "submitted"), "x\n");
 }
 
-TEST(Slurm, a_job_is_described_from_all_who_know_it) {
+TEST(Slurm, combines_all_sources_about_a_job) {
   Commands commands;
   commands.add("squeue", "printf 'JOBID|STATE|NAME\\n7|COMPLETED|a\\n'\n");
   commands.add("scontrol",
@@ -182,24 +182,22 @@ TEST(Slurm, a_job_is_described_from_all_who_know_it) {
   EXPECT_EQ(slurm.calls().count, 3);
 }
 
-TEST(Slurm, a_job_that_the_controller_forgot_is_known_to_accounting_alone) {
+TEST(Slurm, reads_a_finished_job_from_accounting_only) {
   Commands commands;
   commands.add("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1\n");
   commands.add("sacct", "printf 'JobID|State|ExitCode\\n7|TIMEOUT|0:0\\n'\n");
   EXPECT_EQ(commands.slurm().describe("7", soon())->find("7")->state, JobState::timeout);
   commands.add("sacct", "echo 'JobID|State'\n");
-  EXPECT_EQ(commands.slurm().describe("7", soon()).status().to_string(),
-            "job 7: Slurm knows none of that id");
+  EXPECT_EQ(commands.slurm().describe("7", soon()).status().to_string(), "job 7: unknown to Slurm");
   commands.add("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1\n");
   const Status gone = commands.slurm().describe("7", soon()).status();
-  EXPECT_EQ(
-      gone.to_string(),
-      "job 7: Slurm's controller knows none of that id (any more), and sacct: Slurm accounting storage is "
-      "disabled");
+  EXPECT_EQ(gone.to_string(),
+            "job 7: not (or no longer) known to Slurm's controller, and sacct: Slurm accounting storage is "
+            "disabled");
   EXPECT_EQ(gone.code(), Code::not_found);
 }
 
-TEST(Slurm, an_array_is_described_task_by_task_in_one_question) {
+TEST(Slurm, describes_all_tasks_of_an_array_in_one_query) {
   Commands commands;
   commands.add("squeue", "echo 'JOBID|STATE|NAME'; for i in $(seq 0 99); do echo \"8_$i|RUNNING|a\"; done\n");
   SlurmCommands slurm = commands.slurm();
@@ -207,32 +205,31 @@ TEST(Slurm, an_array_is_described_task_by_task_in_one_question) {
   EXPECT_EQ(slurm.calls().count, 1);
 }
 
-TEST(Slurm, a_test_of_a_script_tells_the_start) {
+TEST(Slurm, a_test_of_a_script_returns_the_start_time) {
   Commands commands;
   commands.add("sbatch",
                "[ \"$1\" = --test-only ] || exit 9\n"
                "echo 'sbatch: Job 813 to start at 2026-11-21T20:00:00 using 2 processors on nodes n1 in "
                "partition cpu' >&2\n");
-  const auto said = commands.slurm().test("x", soon());
-  ASSERT_TRUE(said.ok()) << said.status().to_string();
-  EXPECT_EQ(*said, "to start at 2026-11-21T20:00:00 using 2 processors on nodes n1 in partition cpu");
+  const auto start = commands.slurm().test("x", soon());
+  ASSERT_TRUE(start.ok()) << start.status().to_string();
+  EXPECT_EQ(*start, "to start at 2026-11-21T20:00:00 using 2 processors on nodes n1 in partition cpu");
   commands.add("sbatch",
                "echo 'allocation failure: Requested node configuration is not available' >&2; exit 1\n");
   EXPECT_EQ(commands.slurm().test("x", soon()).status().to_string(),
             "sbatch: Requested node configuration is not available");
-  EXPECT_EQ(parse_test("hello").status().message(),
-            "sbatch --test-only: says nothing about a start: 'hello'");
+  EXPECT_EQ(parse_test("hello").status().message(), "sbatch --test-only: reports no start time: 'hello'");
 }
 
-TEST(Slurm, a_shells_variables_win_only_over_scripts_of_peoples_own) {
+TEST(Slurm, variables_of_the_shell_override_only_user_scripts) {
   const Environment shell = {
       {"SBATCH_TIMELIMIT", "5"}, {"SBATCH_WAIT", "1"}, {"SLURM_TIME_FORMAT", "relative"}};
   EXPECT_TRUE(submission_environment(shell).empty());
-  const Environment kept = submission_environment(shell, Wins::shell);
+  const Environment kept = submission_environment(shell, OptionPrecedence::shell);
   EXPECT_EQ(kept, (Environment{{"SBATCH_TIMELIMIT", "5"}, {"SLURM_TIME_FORMAT", "relative"}}));
   Environment job = shell;
   job.emplace_back("SLURM_JOB_ID", "7");
-  EXPECT_EQ(submission_environment(job, Wins::shell), (Environment{{"SBATCH_TIMELIMIT", "5"}}));
+  EXPECT_EQ(submission_environment(job, OptionPrecedence::shell), (Environment{{"SBATCH_TIMELIMIT", "5"}}));
 }
 
 TEST(Slurm, cancelling_names_the_job_and_an_unknown_one_is_not_found) {
@@ -248,16 +245,16 @@ TEST(Slurm, cancelling_names_the_job_and_an_unknown_one_is_not_found) {
   EXPECT_EQ(unknown.to_string(), "scancel: Kill job error on job id 9: Invalid job id specified");
 }
 
-TEST(Slurm, the_rest_of_an_array_is_withdrawn_and_a_job_started_again) {
+TEST(Slurm, cancels_the_rest_of_an_array_and_requeues_a_job) {
   Commands commands;
   commands.add("scancel", "echo scancel \"$@\" >> \"$HERE/calls\"\n");
   commands.add("scontrol", "echo scontrol \"$@\" >> \"$HERE/calls\"\n");
-  EXPECT_TRUE(commands.slurm().cancel_waiting("12", soon()).ok());
+  EXPECT_TRUE(commands.slurm().cancel_pending("12", soon()).ok());
   EXPECT_TRUE(commands.slurm().requeue("12_3", soon()).ok());
   EXPECT_EQ(*read_file(commands / "calls"), "scancel --state=PENDING 12\nscontrol requeue 12_3\n");
 }
 
-TEST(Slurm, a_job_that_slurm_itself_starts_again_needs_nobody_who_asks) {
+TEST(Slurm, slurm_restarts_a_job_without_a_request) {
   Commands commands;
   commands.add("scontrol", "echo Job is pending execution for job $2 >&2; exit 1\n");
   EXPECT_TRUE(commands.slurm().requeue("12", soon()).ok());
@@ -270,22 +267,23 @@ TEST(Slurm, the_largest_array_follows_from_the_clusters_configuration) {
   constexpr std::string_view kConfig =
       "Configuration data as of 2026-11-21T10:00:00\nMaxArraySize            = 1001\n"
       "SchedulerParameters     = bf_interval=2,max_array_tasks=400\n";
-  EXPECT_EQ(*parse_largest_array(kConfig), 400);
-  EXPECT_EQ(*parse_largest_array("MaxArraySize            = 1001\nSchedulerParameters     = (null)\n"), 1000);
-  EXPECT_EQ(*parse_largest_array("MaxArraySize = 0\n"), 0);
-  EXPECT_EQ(parse_largest_array("x").status().to_string(), "scontrol: printed no MaxArraySize");
+  EXPECT_EQ(*parse_max_array_tasks(kConfig), 400);
+  EXPECT_EQ(*parse_max_array_tasks("MaxArraySize            = 1001\nSchedulerParameters     = (null)\n"),
+            1000);
+  EXPECT_EQ(*parse_max_array_tasks("MaxArraySize = 0\n"), 0);
+  EXPECT_EQ(parse_max_array_tasks("x").status().to_string(), "scontrol: printed no MaxArraySize");
   Commands commands;
   commands.add("scontrol", "[ \"$*\" = 'show config' ] && echo 'MaxArraySize = 51'\n");
-  EXPECT_EQ(*commands.slurm().largest_array(soon()), 50);
+  EXPECT_EQ(*commands.slurm().max_array_tasks(soon()), 50);
 }
 
-TEST(Slurm, a_job_that_makes_room_for_another_is_told_by_its_preempt_time) {
+TEST(Slurm, recognizes_a_preempted_job_by_its_preempt_time) {
   constexpr std::string_view kStart = "JobId=7 JobState=RUNNING PreemptEligibleTime=1763719411 ";
-  EXPECT_TRUE(tells_preemption(format("{}PreemptTime=1763719420 LastSchedEval=1763719411", kStart)));
-  EXPECT_TRUE(tells_preemption(format("{}PreemptTime=2026-11-21T15:13:52\n", kStart)));
-  EXPECT_FALSE(tells_preemption(format("{}PreemptTime=None LastSchedEval=1763719411", kStart)));
-  EXPECT_FALSE(tells_preemption(format("{}PreemptTime=", kStart)));
-  EXPECT_FALSE(tells_preemption(kStart));
+  EXPECT_TRUE(has_preempt_time(format("{}PreemptTime=1763719420 LastSchedEval=1763719411", kStart)));
+  EXPECT_TRUE(has_preempt_time(format("{}PreemptTime=2026-11-21T15:13:52\n", kStart)));
+  EXPECT_FALSE(has_preempt_time(format("{}PreemptTime=None LastSchedEval=1763719411", kStart)));
+  EXPECT_FALSE(has_preempt_time(format("{}PreemptTime=", kStart)));
+  EXPECT_FALSE(has_preempt_time(kStart));
 }
 
 }  // namespace

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <array>
 
-#include "slurm/script/lines.h"
+#include "slurm/script/script_writer.h"
 
 namespace stoker::slurm {
 namespace {
 
-struct Taken {
+struct ReservedOption {
   std::string_view name;
   std::string_view letter;
-  std::string_view instead;  // the key of the job file; "" when there is none
+  std::string_view instead;  // key of the job file; "" without one
 };
 
-constexpr Taken kTaken[] = {
+constexpr ReservedOption kReservedOptions[] = {
     {"--account", "-A", "slurm.account"},
     {"--partition", "-p", "slurm.partition"},
     {"--qos", "-q", "slurm.qos"},
@@ -46,56 +46,58 @@ constexpr Taken kTaken[] = {
     {"--version", "-V", ""},
 };
 
-void add_resources(const BatchScript& script, Lines& lines) {
+void add_resources(const BatchScript& script, ScriptWriter& lines) {
   lines.option_if("--account", script.account);
   lines.option_if("--partition", script.partition);
   lines.option_if("--qos", script.qos);
   lines.option_if("--reservation", script.reservation);
   lines.option_if("--nodes", script.nodes);
-  // Both counts: what --ntasks-per-node alone means for SLURM_NTASKS differs between releases.
+  // Both counts, because the effect of --ntasks-per-node on SLURM_NTASKS differs between releases.
   lines.option_if("--ntasks",
                   script.tasks_per_node > 0 ? script.nodes * script.tasks_per_node : script.tasks);
   lines.option_if("--ntasks-per-node", script.tasks_per_node);
   lines.option_if("--cpus-per-task", script.cpus_per_task);
   if (script.gpus_per_node > 0) {
-    lines.because(
+    lines.add_comment(
         script.ranks_per_gpu > 1
-            ? format("Per node and not per task: {} ranks share a GPU, and stoker shows each rank that one.",
+            ? format("Per node, not per task: {} ranks share a GPU, and stoker makes only that GPU visible "
+                     "to each rank.",
                      script.ranks_per_gpu)
-            : "Per node and not per task: every rank sees all GPUs of its node and takes number LOCAL_RANK.");
+            : "Per node, not per task: every rank sees all GPUs of its node and uses number LOCAL_RANK.");
     lines.option_if("--gpus-per-node", script.gpus_per_node);
   }
   if (script.memory_per_node) lines.option("--mem", slurm_memory(*script.memory_per_node));
   if (script.time) lines.option("--time", slurm_duration(*script.time));
 }
 
-void add_order(const BatchScript& script, Lines& lines) {
+void add_array_and_dependency(const BatchScript& script, ScriptWriter& lines) {
   if (!script.array.empty()) {
-    lines.because(script.array.ends_with("%1")
-                      ? "One job after the other: each goes on where the one before it ended."
-                      : "One job for each task, or bundle of them; behind the % how many may run at once.");
+    lines.add_comment(
+        script.array.ends_with("%1")
+            ? "Jobs that run one after another: each continues where the previous one ended."
+            : "One job per task or bundle of tasks; the number after % limits how many run at once.");
     lines.option("--array", script.array);
   }
   if (!script.dependency.empty()) {
     lines.option("--dependency", script.dependency);
-    lines.because("When one of these fails this job ends, too, in place of waiting for ever.");
+    lines.add_comment("If one of these jobs fails, cancel this job instead of leaving it pending forever.");
     lines.option("--kill-on-invalid-dep", "yes");
   }
 }
 
-void add_life(const BatchScript& script, const std::string& log, Lines& lines) {
+void add_output_and_signals(const BatchScript& script, const std::string& log, ScriptWriter& lines) {
   if (!script.directory.empty()) lines.option("--chdir", script.directory.string());
   if (!log.empty()) {
-    lines.because("Its folder exists: a job whose log cannot be opened ends at once and leaves no word.");
+    lines.add_comment("The folder exists: a job whose log cannot be opened ends at once without a message.");
     lines.option("--output", log);
   }
-  lines.because("After a preemption or the loss of a node Slurm starts this script again, in the same log;");
-  lines.because("stoker then goes on from the last valid checkpoint.");
+  lines.add_comment("After a preemption or a node failure, Slurm restarts this script with the same log;");
+  lines.add_comment("stoker then resumes from the last valid checkpoint.");
   lines.text("#SBATCH --requeue");
   lines.option("--open-mode", "append");
   if (script.signal_before > Duration::zero()) {
-    lines.because(
-        format("{} before the end every rank that handles SIGUSR1 is asked to save and stop (exit "
+    lines.add_comment(
+        format("{} before the time limit, SIGUSR1 asks every rank that handles it to save and stop (exit "
                "code 75).",
                duration_text(script.signal_before)));
     lines.option("--signal",
@@ -135,46 +137,48 @@ Duration signal_before(Duration wanted, std::optional<Duration> time) {
 
 Status check_extra(std::string_view option) {
   const std::string shown = printable(option);
-  if (has_control_character(option)) return invalid("'{}' has a control character", shown);
+  if (has_control_character(option)) return invalid("'{}' contains a control character", shown);
   const auto [name, value] = split_option(option);
   const bool is_long = name.size() > 2 && name.starts_with("--") && name[2] != '-';
   const bool is_short = name.size() >= 2 && name[0] == '-' && name[1] != '-';
-  if (!is_long && !is_short) return invalid("'{}' is no option for sbatch (as in --constraint=v100)", shown);
+  if (!is_long && !is_short)
+    return invalid("'{}' is not an sbatch option (such as --constraint=v100)", shown);
   if (option.size() > kLongestValue) return invalid("an option of {} bytes is too long", option.size());
-  for (const Taken& taken : kTaken) {
-    // sbatch takes beginnings of long options ("--acc"), and short ones with their value ("-N2").
-    const bool is_taken = is_long ? taken.name.starts_with(name) && (name == taken.name || name.size() > 4)
-                                  : !taken.letter.empty() && name.starts_with(taken.letter);
-    if (!is_taken) continue;
-    if (taken.instead.empty()) return invalid("'{}': {} is set by Stoker", shown, taken.name);
-    return invalid("'{}': use {} in place of {}", shown, taken.instead, taken.name);
+  for (const ReservedOption& reserved : kReservedOptions) {
+    // sbatch accepts prefixes of long options ("--acc"), and short options with an attached value ("-N2").
+    const bool is_reserved =
+        is_long ? reserved.name.starts_with(name) && (name == reserved.name || name.size() > 4)
+                : !reserved.letter.empty() && name.starts_with(reserved.letter);
+    if (!is_reserved) continue;
+    if (reserved.instead.empty()) return invalid("'{}': {} is set by Stoker", shown, reserved.name);
+    return invalid("'{}': use {} instead of {}", shown, reserved.instead, reserved.name);
   }
   return {};
 }
 
 Result<std::string> write_batch_script(const BatchScript& script) {
-  CHECK(!script.command.empty());
-  OK_OR_RETURN(log, log_pattern(script.log));
-  Lines lines;
+  STOKER_CHECK(!script.command.empty());
+  STOKER_ASSIGN_OR_RETURN(log, log_pattern(script.log));
+  ScriptWriter lines;
   lines.text("#!/bin/bash");
-  lines.because(printable(script.title));
+  lines.add_comment(printable(script.title));
   lines.option_if("--job-name", script.job_name);
   if (!script.comment.empty()) {
-    lines.because("By this comment the job is found again, should its id not have been recorded.");
+    lines.add_comment("Identifies the job if its id could not be recorded.");
     lines.option("--comment", script.comment);
   }
   add_resources(script, lines);
-  add_order(script, lines);
-  add_life(script, log, lines);
+  add_array_and_dependency(script, lines);
+  add_output_and_signals(script, log, lines);
   for (const std::string& entry : script.extra) {
-    RETURN_IF_ERROR(check_extra(entry).with_context("slurm.extra"));
-    lines.typed_option(entry);
+    STOKER_RETURN_IF_ERROR(check_extra(entry).with_context("slurm.extra"));
+    lines.raw_option(entry);
   }
   lines.text("");
-  lines.because(
-      "exec: a signal for the script reaches stoker itself, where bash would hold it back until its");
-  lines.because("child has ended. stoker starts the ranks on all nodes with one srun.");
-  RETURN_IF_ERROR(add_exec(lines, script.command));
+  lines.add_comment(
+      "exec: signals to the script reach stoker directly; bash would delay them until its child has");
+  lines.add_comment("ended. stoker starts the ranks on all nodes with a single srun.");
+  STOKER_RETURN_IF_ERROR(add_exec(lines, script.command));
   return std::move(lines).finish();
 }
 

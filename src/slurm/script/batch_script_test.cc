@@ -24,7 +24,7 @@ std::string text(const BatchScript& script) {
   return result.ok() ? *result : "";
 }
 
-TEST(BatchScript, says_what_it_asks_for_and_why) {
+TEST(BatchScript, explains_its_requests) {
   BatchScript script = small();
   script.comment = "stoker:r/1";
   script.account = "def-lab";
@@ -43,7 +43,7 @@ TEST(BatchScript, says_what_it_asks_for_and_why) {
   EXPECT_EQ(text(script), R"(#!/bin/bash
 # digits, attempt 1 of run r, written by stoker 0.1.0
 #SBATCH --job-name=digits
-# By this comment the job is found again, should its id not have been recorded.
+# Identifies the job if its id could not be recorded.
 #SBATCH --comment=stoker:r/1
 #SBATCH --account=def-lab
 #SBATCH --partition=gpu
@@ -53,45 +53,45 @@ TEST(BatchScript, says_what_it_asks_for_and_why) {
 #SBATCH --ntasks=8
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=8
-# Per node and not per task: every rank sees all GPUs of its node and takes number LOCAL_RANK.
+# Per node, not per task: every rank sees all GPUs of its node and uses number LOCAL_RANK.
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=128G
 #SBATCH --time=20:00:00
 #SBATCH --chdir=/work
-# Its folder exists: a job whose log cannot be opened ends at once and leaves no word.
+# The folder exists: a job whose log cannot be opened ends at once without a message.
 #SBATCH --output=/runs/r/attempts/1/slurm.log
-# After a preemption or the loss of a node Slurm starts this script again, in the same log;
-# stoker then goes on from the last valid checkpoint.
+# After a preemption or a node failure, Slurm restarts this script with the same log;
+# stoker then resumes from the last valid checkpoint.
 #SBATCH --requeue
 #SBATCH --open-mode=append
-# 2m before the end every rank that handles SIGUSR1 is asked to save and stop (exit code 75).
+# 2m before the time limit, SIGUSR1 asks every rank that handles it to save and stop (exit code 75).
 #SBATCH --signal=B:USR1@120
 #SBATCH --constraint=v100
 #SBATCH -x n3
 #SBATCH --exclusive
 
-# exec: a signal for the script reaches stoker itself, where bash would hold it back until its
-# child has ended. stoker starts the ranks on all nodes with one srun.
+# exec: signals to the script reach stoker directly; bash would delay them until its child has
+# ended. stoker starts the ranks on all nodes with a single srun.
 exec /opt/stoker run /runs/r/attempts/1
 )");
 }
 
-TEST(BatchScript, leaves_out_what_was_not_asked_for) {
+TEST(BatchScript, omits_unset_options) {
   const std::string script = text(small());
   for (const char* option : {"--account", "--partition", "--qos", "--reservation", "--cpus-per-task",
                              "--gpus", "--mem", "--time", "--signal", "--comment", "--chdir"})
     EXPECT_THAT(script, Not(HasSubstr(option)));
 }
 
-TEST(BatchScript, says_what_order_jobs_come_in) {
+TEST(BatchScript, contains_the_job_order) {
   BatchScript script = small();
   script.array = "1-4%1";
   script.dependency = "afterok:812,afterany:813";
   EXPECT_THAT(text(script), HasSubstr(R"(
-# One job after the other: each goes on where the one before it ended.
+# Jobs that run one after another: each continues where the previous one ended.
 #SBATCH --array=1-4%1
 #SBATCH --dependency=afterok:812,afterany:813
-# When one of these fails this job ends, too, in place of waiting for ever.
+# If one of these jobs fails, cancel this job instead of leaving it pending forever.
 #SBATCH --kill-on-invalid-dep=yes
 )"));
   script.array = "3,7-9%20";
@@ -115,40 +115,40 @@ TEST(BatchScript, a_title_stays_a_comment) {
   EXPECT_THAT(text(script), HasSubstr("\n# x\\x0a#SBATCH --account=evil\\x0arm -rf /\n"));
 }
 
-TEST(BatchScript, what_no_line_can_hold_is_refused) {
+TEST(BatchScript, refuses_values_that_a_line_cannot_contain) {
   const auto error = [](const BatchScript& script) {
     return write_batch_script(script).status().to_string();
   };
   BatchScript script = small();
   script.partition = "gpu\n#SBATCH --uid=0";
-  EXPECT_EQ(
-      error(script),
-      "--partition: 'gpu\\x0a#SBATCH --uid=0' has a control character, and no #SBATCH line can hold one");
+  EXPECT_EQ(error(script),
+            "--partition: 'gpu\\x0a#SBATCH --uid=0' contains a control character, which an #SBATCH line "
+            "cannot contain");
   script = small();
   script.qos = std::string(5000, 'q');
-  EXPECT_EQ(error(script), "--qos: 5000 bytes, and sbatch takes 4096 at most");
+  EXPECT_EQ(error(script), "--qos: 5000 bytes, but sbatch accepts at most 4096");
   script = small();
   script.log = "/a\\b.log";
-  EXPECT_EQ(error(script), "/a\\b.log: Slurm takes no backslash in the path of a log");
+  EXPECT_EQ(error(script), "/a\\b.log: Slurm allows no backslash in log paths");
   script = small();
   script.extra = {"--output=x"};
   EXPECT_EQ(error(script), "slurm.extra: '--output=x': --output is set by Stoker");
   script = small();
   script.command.push_back(std::string("a\0b", 3));
-  EXPECT_EQ(error(script), "command: an argument holds a zero byte");
+  EXPECT_EQ(error(script), "command: an argument contains a zero byte");
 }
 
-TEST(CheckExtra, refuses_what_has_a_key_of_its_own_or_is_no_option) {
+TEST(CheckExtra, refuses_options_with_a_job_file_key_and_invalid_options) {
   const auto error = [](std::string_view option) { return std::string(check_extra(option).message()); };
-  EXPECT_EQ(error("--time=1:00"), "'--time=1:00': use resources.time in place of --time");
-  EXPECT_EQ(error("-t 1"), "'-t 1': use resources.time in place of --time");
-  EXPECT_EQ(error("-N2"), "'-N2': use resources.nodes in place of --nodes");
-  EXPECT_EQ(error("--acc=x"), "'--acc=x': use slurm.account in place of --account");
-  EXPECT_EQ(error("--array=1-3"), "'--array=1-3': use array.over or chain in place of --array");
-  EXPECT_EQ(error("constraint"), "'constraint' is no option for sbatch (as in --constraint=v100)");
-  EXPECT_EQ(error("--"), "'--' is no option for sbatch (as in --constraint=v100)");
+  EXPECT_EQ(error("--time=1:00"), "'--time=1:00': use resources.time instead of --time");
+  EXPECT_EQ(error("-t 1"), "'-t 1': use resources.time instead of --time");
+  EXPECT_EQ(error("-N2"), "'-N2': use resources.nodes instead of --nodes");
+  EXPECT_EQ(error("--acc=x"), "'--acc=x': use slurm.account instead of --account");
+  EXPECT_EQ(error("--array=1-3"), "'--array=1-3': use array.over or chain instead of --array");
+  EXPECT_EQ(error("constraint"), "'constraint' is not an sbatch option (such as --constraint=v100)");
+  EXPECT_EQ(error("--"), "'--' is not an sbatch option (such as --constraint=v100)");
   EXPECT_EQ(error("--nice=" + std::string(5000, '9')), "an option of 5007 bytes is too long");
-  EXPECT_EQ(error("--nice=3\n#SBATCH"), "'--nice=3\\x0a#SBATCH' has a control character");
+  EXPECT_EQ(error("--nice=3\n#SBATCH"), "'--nice=3\\x0a#SBATCH' contains a control character");
   for (const char* good :
        {"--constraint=v100", "-C v100", "--exclusive", "--time-min=1:00", "--mail-type=END", "--gres=gpu:2",
         "--mem-per-cpu=2G", "--no-requeue", "--nodelist=n1"})

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/text.h"
-#include "slurm/script/lines.h"
+#include "slurm/script/script_writer.h"
+#include "stoker/text.h"
 
 namespace stoker::slurm {
 namespace {
@@ -24,7 +24,7 @@ constexpr Letter kLetters[] = {
     {'t', "--time"},         {'V', "--version"},    {'v', "--verbose"},  {'W', "--wait"},
     {'w', "--nodelist"},     {'x', "--exclude"}};
 
-// Long options of sbatch, 20.11 to 25.11, of which people mistype one now and then.
+// Long options of sbatch, 20.11 to 25.11.
 constexpr std::string_view kLongOptions[] = {
     "--account",
     "--acctg-freq",
@@ -147,37 +147,37 @@ constexpr std::string_view kLongOptions[] = {
     "--wrap",
 };
 
-// Without a value, or with one behind = alone.
-constexpr std::string_view kAlone[] = {"--contiguous",
-                                       "--exclusive",
-                                       "--external",
-                                       "--get-user-env",
-                                       "--help",
-                                       "--hold",
-                                       "--ignore-pbs",
-                                       "--nice",
-                                       "--no-kill",
-                                       "--no-requeue",
-                                       "--overcommit",
-                                       "--oversubscribe",
-                                       "--parsable",
-                                       "--propagate",
-                                       "--quiet",
-                                       "--reboot",
-                                       "--requeue",
-                                       "--resv-ports",
-                                       "--spread-job",
-                                       "--stepmgr",
-                                       "--spread-segments",
-                                       "--test-only",
-                                       "--usage",
-                                       "--use-min-nodes",
-                                       "--verbose",
-                                       "--version",
-                                       "--wait",
-                                       "--consolidate-segments"};
+// Without a value, or with a value after = only.
+constexpr std::string_view kFlagOptions[] = {"--contiguous",
+                                             "--exclusive",
+                                             "--external",
+                                             "--get-user-env",
+                                             "--help",
+                                             "--hold",
+                                             "--ignore-pbs",
+                                             "--nice",
+                                             "--no-kill",
+                                             "--no-requeue",
+                                             "--overcommit",
+                                             "--oversubscribe",
+                                             "--parsable",
+                                             "--propagate",
+                                             "--quiet",
+                                             "--reboot",
+                                             "--requeue",
+                                             "--resv-ports",
+                                             "--spread-job",
+                                             "--stepmgr",
+                                             "--spread-segments",
+                                             "--test-only",
+                                             "--usage",
+                                             "--use-min-nodes",
+                                             "--verbose",
+                                             "--version",
+                                             "--wait",
+                                             "--consolidate-segments"};
 
-// Of sbatch's letters those that are read but have no long name here.
+// Short options of sbatch without a long name.
 constexpr std::string_view kOtherLetters = "BFOS";
 
 struct OtherName {
@@ -185,7 +185,7 @@ struct OtherName {
   std::string_view meant;
 };
 
-// Names of other schedulers, of older releases, and of what the option is about.
+// Names of other schedulers and older releases, and obvious guesses.
 constexpr OtherName kOtherNames[] = {
     {"--walltime", "--time"},     {"--timelimit", "--time"},     {"--time_limit", "--time"},
     {"--time-limit", "--time"},   {"--name", "--job-name"},      {"--queue", "--partition"},
@@ -194,7 +194,7 @@ constexpr OtherName kOtherNames[] = {
     {"--mail", "--mail-user"},    {"--workdir", "--chdir"},      {"--share", "--oversubscribe"},
     {"--processors", "--ntasks"}, {"--cpus", "--cpus-per-task"}, {"--project", "--account"}};
 
-// With these sbatch does not, or not only, put a script into the queue.
+// With these options sbatch does not simply submit.
 constexpr std::string_view kNotSubmitting[] = {"--help",    "--parsable", "--quiet", "--test-only", "--usage",
                                                "--version", "--verbose",  "--wait",  "--wrap"};
 
@@ -202,7 +202,7 @@ constexpr std::string_view kNotSubmitting[] = {"--help",    "--parsable", "--qui
 
 std::string long_option(std::string_view word) {
   if (word.starts_with("--")) {
-    // sbatch takes beginnings of long options, as long as they are of one only.
+    // sbatch accepts unique prefixes of long options.
     std::string_view whole;
     for (std::string_view name : kLongOptions) {
       if (name == word) return std::string(word);
@@ -228,7 +228,7 @@ OptionName look_up_option(std::string_view name) {
 }
 
 bool takes_next_word(std::string_view name) {
-  return std::find(std::begin(kAlone), std::end(kAlone), name) == std::end(kAlone);
+  return std::find(std::begin(kFlagOptions), std::end(kFlagOptions), name) == std::end(kFlagOptions);
 }
 
 bool is_option_letter(char letter) {
@@ -237,7 +237,7 @@ bool is_option_letter(char letter) {
                      [&](const Letter& each) { return each.letter == letter; });
 }
 
-std::string_view likely_option(std::string_view word) {
+std::string_view suggest_option(std::string_view word) {
   const std::string_view name = word.substr(0, word.find_first_of("=:"));
   for (const OtherName& other : kOtherNames) {
     if (other.typed == name) return other.meant;
@@ -245,17 +245,17 @@ std::string_view likely_option(std::string_view word) {
   return closest(name, kLongOptions);
 }
 
-Status check_own_option(std::string_view option) {
+Status check_user_option(std::string_view option) {
   const std::string shown = printable(option);
-  if (has_control_character(option)) return invalid("'{}' has a control character", shown);
+  if (has_control_character(option)) return invalid("'{}' contains a control character", shown);
   const std::string_view name = split_option(option).first;
   const bool is_long = name.size() > 2 && name.starts_with("--") && name[2] != '-';
   const bool is_short = name.size() >= 2 && name[0] == '-' && name[1] != '-';
-  if (!is_long && !is_short) return invalid("'{}' is no option for sbatch (as in --time=1:00:00)", shown);
+  if (!is_long && !is_short) return invalid("'{}' is not an sbatch option (such as --time=1:00:00)", shown);
   if (option.size() > kLongestValue) return invalid("an option of {} bytes is too long", option.size());
   const std::string whole = long_option(name);
   if (std::find(std::begin(kNotSubmitting), std::end(kNotSubmitting), whole) != std::end(kNotSubmitting))
-    return invalid("'{}': {} has no place here", shown, whole);
+    return invalid("'{}': {} is not allowed here", shown, whole);
   return {};
 }
 

@@ -1,39 +1,38 @@
-// The names of sbatch's options: letters, long names, their beginnings, and what a mistyped one was likely
-// meant to be. Used by what reads and checks options that people wrote. Thread-safe: no state.
+// Names of sbatch's options: letters, long names, prefixes and suggestions for typos. Used by parsers and
+// checks of user options. Thread-safe: no state.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "base/status.h"
+#include "stoker/status.h"
 
 namespace stoker::slurm {
 
-/// The long name of an option as it was typed, without its value: "--output" for "-o" and for "--outp". A
-/// word that is no option, or the beginning of several, comes back as it is. REQUIRES: it begins with '-' and
-/// has two characters.
+/// The long name of an option without its value: "--output" for "-o" and "--outp". Returns unknown options
+/// and ambiguous prefixes unchanged. REQUIRES: it begins with '-' and has two characters.
 std::string long_option(std::string_view word);
 
-/// How sbatch takes a long option's name.
+/// Result of a lookup of a long option.
 enum class OptionName {
-  known,      ///< an option, or the beginning of just one
-  ambiguous,  ///< the beginning of several: refused
-  unknown,    ///< refused, unless a plug-in of the site brings it
+  known,      ///< an option or its unique prefix
+  ambiguous,  ///< an ambiguous prefix: sbatch rejects it
+  unknown,    ///< sbatch rejects it, unless a site plug-in defines it
 };
 OptionName look_up_option(std::string_view name);
 
-/// Whether the option of that long name has its value in the next word, as in "--time 2:00:00"; "--exclusive"
-/// has one behind = alone, and "--hold" none. Of an unknown name: yes.
+/// Whether the value of the option may be the next word, as in "--time 2:00:00". False for "--exclusive",
+/// whose value needs =, and for "--hold", which has no value. True for an unknown name.
 bool takes_next_word(std::string_view name);
 
-/// Whether sbatch takes "-" and this letter.
+/// Whether sbatch has this short option.
 bool is_option_letter(char letter);
 
-/// sbatch's long option that was likely meant by `word` ("--ntaks-per-node", "--walltime"), or "".
-std::string_view likely_option(std::string_view word);
+/// The long option that was probably meant by `word` ("--ntaks-per-node", "--walltime"), or "".
+std::string_view suggest_option(std::string_view word);
 
-/// Invalid when `option` is no option for sbatch, or one with which sbatch does not just submit ("--wrap",
-/// "--wait", "--test-only", ...).
-Status check_own_option(std::string_view option);
+/// Invalid if `option` is not an sbatch option, or makes sbatch do more than submit ("--wrap", "--wait",
+/// "--test-only", ...).
+Status check_user_option(std::string_view option);
 
 }  // namespace stoker::slurm

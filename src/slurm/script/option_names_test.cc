@@ -5,25 +5,26 @@
 namespace stoker::slurm {
 namespace {
 
-TEST(OptionNames, options_with_which_sbatch_does_not_just_submit_are_refused) {
-  EXPECT_TRUE(check_own_option("--time=1:00").ok());
-  EXPECT_TRUE(check_own_option("-C v100").ok());
-  EXPECT_EQ(check_own_option("--wait").message(), "'--wait': --wait has no place here");
-  EXPECT_EQ(check_own_option("-W").message(), "'-W': --wait has no place here");
-  EXPECT_EQ(check_own_option("--test-only").message(), "'--test-only': --test-only has no place here");
-  EXPECT_EQ(check_own_option("time=1").message(), "'time=1' is no option for sbatch (as in --time=1:00:00)");
-  EXPECT_EQ(check_own_option("--a\nb").message(), "'--a\\x0ab' has a control character");
-  EXPECT_EQ(check_own_option("--x=" + std::string(5000, 'y')).message(),
+TEST(OptionNames, refuses_options_that_change_what_sbatch_does) {
+  EXPECT_TRUE(check_user_option("--time=1:00").ok());
+  EXPECT_TRUE(check_user_option("-C v100").ok());
+  EXPECT_EQ(check_user_option("--wait").message(), "'--wait': --wait is not allowed here");
+  EXPECT_EQ(check_user_option("-W").message(), "'-W': --wait is not allowed here");
+  EXPECT_EQ(check_user_option("--test-only").message(), "'--test-only': --test-only is not allowed here");
+  EXPECT_EQ(check_user_option("time=1").message(),
+            "'time=1' is not an sbatch option (such as --time=1:00:00)");
+  EXPECT_EQ(check_user_option("--a\nb").message(), "'--a\\x0ab' contains a control character");
+  EXPECT_EQ(check_user_option("--x=" + std::string(5000, 'y')).message(),
             "an option of 5004 bytes is too long");
 }
 
 TEST(OptionNames, a_mistyped_option_is_recognized) {
-  EXPECT_EQ(likely_option("--ntaks-per-node=4"), "--ntasks-per-node");
-  EXPECT_EQ(likely_option("--cpu-per-task"), "--cpus-per-task");
-  EXPECT_EQ(likely_option("--frobnicate"), "");
+  EXPECT_EQ(suggest_option("--ntaks-per-node=4"), "--ntasks-per-node");
+  EXPECT_EQ(suggest_option("--cpu-per-task"), "--cpus-per-task");
+  EXPECT_EQ(suggest_option("--frobnicate"), "");
 }
 
-TEST(OptionNames, options_are_known_by_their_beginnings) {
+TEST(OptionNames, recognizes_abbreviated_options) {
   EXPECT_EQ(look_up_option("--time"), OptionName::known);
   EXPECT_EQ(look_up_option("--cores"), OptionName::known);
   EXPECT_EQ(look_up_option("--gpu"), OptionName::ambiguous);

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "base/text.h"
+#include "stoker/text.h"
 
 namespace stoker::slurm {
 

@@ -1,4 +1,4 @@
-// A piece of what --array asks for: "3", "1-7", "0-15:4". Internal to this folder.
+// One element of an --array specification: "3", "1-7", "0-15:4". Internal to this folder.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace stoker::slurm {
 
 struct TaskRange {
   std::uint64_t first = 0;
-  std::uint64_t last = 0;  ///< not before `first`, and of 32 bits, as Slurm's
+  std::uint64_t last = 0;  ///< at least `first`; 32 bits, as in Slurm
   std::uint64_t step = 1;  ///< at least 1
 };
 
-/// Nothing for what is no such piece.
+/// Nullopt for a malformed element.
 std::optional<TaskRange> read_task_range(std::string_view piece);
 
 }  // namespace stoker::slurm

@@ -3,38 +3,39 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "data/look/shard_scan.h"
+#include "base/language/counted.h"
+#include "sources/shard_scan.h"
 
 namespace stoker::cli {
 namespace {
 
-using data::FileContents;
+using inspect::FileContents;
 using nlohmann::ordered_json;
 using Part = FileContents::Part;
 
-// "300x8"; "one" for an array without dimensions.
+// "300x8"; "one" for a scalar.
 std::string sizes_text(const std::vector<std::uint64_t>& sizes) {
   std::string text;
   for (const std::uint64_t size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
   return text.empty() ? "one" : text;
 }
 
-std::string_view noun_of(FileContents::Of of) {
+std::string_view noun_of(FileContents::Layout layout) {
   constexpr std::string_view kNouns[] = {"array", "column", "kind"};
-  return kNouns[static_cast<std::size_t>(of)];
+  return kNouns[static_cast<std::size_t>(layout)];
 }
 
-std::vector<std::string> row_of(const Part& part, FileContents::Of of) {
+std::vector<std::string> row_of(const Part& part, FileContents::Layout layout) {
   const std::string name = part.name.empty() ? "-" : printable(part.name);
-  if (of == FileContents::Of::files) return {name, grouped(part.files), rounded({part.bytes})};
-  if (of == FileContents::Of::columns) return {name, part.type};
+  if (layout == FileContents::Layout::files) return {name, grouped(part.files), rounded({part.bytes})};
+  if (layout == FileContents::Layout::columns) return {name, part.type};
   if (!part.shape) return {name, "?", "not read", ""};
   return {name, sizes_text(*part.shape), part.type, part.chunks.empty() ? "-" : sizes_text(part.chunks)};
 }
 
-std::vector<std::string> header_of(FileContents::Of of) {
-  if (of == FileContents::Of::files) return {"KIND", "FILES", "SIZE"};
-  if (of == FileContents::Of::columns) return {"COLUMN", "TYPE"};
+std::vector<std::string> header_of(FileContents::Layout layout) {
+  if (layout == FileContents::Layout::files) return {"KIND", "FILES", "SIZE"};
+  if (layout == FileContents::Layout::columns) return {"COLUMN", "TYPE"};
   return {"ARRAY", "SHAPE", "TYPE", "CHUNKS"};
 }
 
@@ -42,19 +43,18 @@ std::string head_text(const FileContents& contents) {
   std::string text = contents.kind;
   if (contents.bytes > 0) text += ", " + rounded({contents.bytes});
   if (contents.rows) {
-    text += format(", {} rows in {} row {}", grouped(*contents.rows), grouped(contents.row_groups),
-                   contents.row_groups == 1 ? "group" : "groups");
+    text += format(", {} in {}", counted(*contents.rows, "row"), counted(contents.row_groups, "row group"));
   }
-  const std::size_t parts = contents.parts.size() + contents.unseen;
-  const std::string_view of = contents.of == FileContents::Of::files ? " of files" : "";
-  return text + format(", {} {}{}{}", grouped(parts), noun_of(contents.of), parts == 1 ? "" : "s", of);
+  const std::size_t parts = contents.parts.size() + contents.omitted;
+  const std::string_view of = contents.layout == FileContents::Layout::files ? " of files" : "";
+  return text + format(", {} {}{}{}", grouped(parts), noun_of(contents.layout), parts == 1 ? "" : "s", of);
 }
 
-// How it becomes a dataset.
+// The command that converts the file to a dataset.
 std::string cure_for(const Path& file) {
   const Path folder = file.has_parent_path() ? file.parent_path() : Path(".");
   const std::string name = file.filename().string();
-  if (data::is_shard(name) || data::is_numpys(name))
+  if (sources::is_shard(name) || sources::is_numpy_file(name))
     return format("stoker data index {}", shell_quote(folder.string()));
   return format("stoker data pack {} OUT", shell_quote(file.string()));
 }
@@ -63,9 +63,9 @@ ordered_json to_json(const Path& file, const FileContents& contents) {
   ordered_json parts = ordered_json::array();
   for (const Part& part : contents.parts) {
     ordered_json one = {{"name", printable(part.name)}};
-    if (!part.unread.empty()) {
-      one["unread"] = printable(part.unread);
-    } else if (contents.of == FileContents::Of::files) {
+    if (!part.unreadable.empty()) {
+      one["unreadable"] = printable(part.unreadable);
+    } else if (contents.layout == FileContents::Layout::files) {
       one["files"] = part.files;
       one["bytes"] = part.bytes;
     } else {
@@ -78,8 +78,8 @@ ordered_json to_json(const Path& file, const FileContents& contents) {
   ordered_json json = {
       {"file", printable(file.string())}, {"kind", contents.kind}, {"bytes", contents.bytes}};
   if (contents.rows) json.update({{"rows", *contents.rows}, {"row_groups", contents.row_groups}});
-  json[std::string(noun_of(contents.of)) + "s"] = std::move(parts);
-  json["unseen"] = contents.unseen;
+  json[std::string(noun_of(contents.layout)) + "s"] = std::move(parts);
+  json["omitted"] = contents.omitted;
   return json;
 }
 
@@ -88,11 +88,11 @@ ordered_json to_json(const Path& file, const FileContents& contents) {
 void report_contents(const Path& file, const FileContents& contents, Output& out) {
   out.line("{}: {}", printable(file.string()), head_text(contents));
   std::vector<std::vector<std::string>> rows;
-  for (const Part& part : contents.parts) rows.push_back(row_of(part, contents.of));
-  out.table(header_of(contents.of), rows);
-  if (contents.unseen > 0) out.line("and {} more", grouped(contents.unseen));
+  for (const Part& part : contents.parts) rows.push_back(row_of(part, contents.layout));
+  out.table(header_of(contents.layout), rows);
+  if (contents.omitted > 0) out.line("and {} more", grouped(contents.omitted));
   for (const Part& part : contents.parts) {
-    if (!part.unread.empty()) out.line("not read: {}", printable(part.unread));
+    if (!part.unreadable.empty()) out.line("not read: {}", printable(part.unreadable));
   }
   out.line("no dataset yet; to make one: {}", cure_for(file));
   out.json(json_text(to_json(file, contents)));

@@ -1,11 +1,11 @@
 #include "cli/data/report/dvc_report.h"
 
-#include "base/bytes.h"
-#include "base/text.h"
+#include "stoker/bytes.h"
+#include "stoker/text.h"
 
 namespace stoker::cli {
 
-std::string version_text(const formats::SourceVersion& version) {
+std::string version_text(const dataset::SourceVersion& version) {
   constexpr std::size_t kDigits = 8;
   std::string text = format("{}, MD5 {}, ", printable(version.file), version.md5.substr(0, kDigits));
   if (version.files > 0)
@@ -13,19 +13,19 @@ std::string version_text(const formats::SourceVersion& version) {
   return text + rounded({version.bytes});
 }
 
-nlohmann::ordered_json version_json(const std::optional<formats::SourceVersion>& version) {
+nlohmann::ordered_json version_json(const std::optional<dataset::SourceVersion>& version) {
   if (!version) return nullptr;
   return {
       {"dvc", version->file}, {"md5", version->md5}, {"bytes", version->bytes}, {"files", version->files}};
 }
 
-Result<DvcState> dvc_state(const Path& dataset, data::DvcDepth depth, int threads, Progress& progress) {
+Result<DvcState> dvc_state(const Path& dataset, pack::DvcDepth depth, int threads, Progress& progress) {
   DvcState state;
-  OK_OR_RETURN(dvc, data::dvc_of(dataset));
+  STOKER_ASSIGN_OR_RETURN(dvc, pack::find_dvc_file(dataset));
   if (!dvc) return state;
   state.version = dvc->version;
-  state.cure = data::dvc_cure(dataset, *dvc);
-  OK_OR_RETURN(compared, data::compare_with_dvc(dataset, *dvc, depth, threads, progress));
+  state.cure = pack::dvc_cure(dataset, *dvc);
+  STOKER_ASSIGN_OR_RETURN(compared, pack::compare_with_dvc(dataset, *dvc, depth, threads, progress));
   state.compared = std::move(compared);
   return state;
 }

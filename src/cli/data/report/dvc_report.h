@@ -1,5 +1,4 @@
-// What commands print of .dvc files: of what a dataset was packed from, and beside the dataset itself.
-// Thread-safe: no state.
+// Output about .dvc files: of a dataset's source, and of the dataset itself. Thread-safe: no state.
 #pragma once
 
 #include <optional>
@@ -7,25 +6,25 @@
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "base/progress.h"
-#include "data/pack/dvc/dvc.h"
-#include "format/manifest.h"
+#include "dataset/manifest.h"
+#include "pack/dvc/dvc.h"
+#include "stoker/progress.h"
 
 namespace stoker::cli {
 
 /// "images.dvc, MD5 23ec60fe, 4 files of 10 B".
-std::string version_text(const formats::SourceVersion& version);
+std::string version_text(const dataset::SourceVersion& version);
 /// `dvc`, `md5`, `bytes`, `files`; null for none.
-nlohmann::ordered_json version_json(const std::optional<formats::SourceVersion>& version);
+nlohmann::ordered_json version_json(const std::optional<dataset::SourceVersion>& version);
 
-/// What DVC says of a dataset, and how the dataset differs from it.
+/// The DVC version of a dataset, and its differences.
 struct DvcState {
-  std::optional<formats::SourceVersion> version;  ///< none: it says nothing
-  data::DvcComparison compared;
-  std::string cure;  ///< of a difference
+  std::optional<dataset::SourceVersion> version;  ///< empty: no DVC file
+  pack::DvcComparison compared;
+  std::string cure;  ///< for a difference
 };
-Result<DvcState> dvc_state(const Path& dataset, data::DvcDepth depth, int threads, Progress& progress);
-/// What version_json() has, `is_compared`, and `difference`: text or null.
+Result<DvcState> dvc_state(const Path& dataset, pack::DvcDepth depth, int threads, Progress& progress);
+/// The fields of version_json(), `is_compared`, and `difference`: text or null.
 nlohmann::ordered_json to_json(const DvcState& state);
 
 }  // namespace stoker::cli

@@ -1,4 +1,4 @@
-// What `stoker data pack` and `data convert` print of a plan and of what came out. Thread-safe: no state.
+// Output of `stoker data pack` and `data convert`: plan and summary. Thread-safe: no state.
 #pragma once
 
 #include <optional>
@@ -6,17 +6,17 @@
 
 #include "base/json/json.h"
 #include "cli/output.h"
-#include "data/pack/pack.h"
+#include "pack/pack.h"
 
 namespace stoker::cli {
 
 /// `doing` begins the first line: "packing".
-void print_plan(const data::PackPlan& plan, std::string_view doing, Output& out);
-void print_summary(const data::PackPlan& plan, const data::PackSummary& summary, Output& out);
-/// Rows that were chosen and left out.
-void print_table(const data::TableFacts& table, const data::TableOptions& options, Output& out);
-/// Null where no rows and columns were chosen.
-nlohmann::ordered_json table_json(const std::optional<data::TableFacts>& table);
-nlohmann::ordered_json describe(const data::PackPlan& plan, const data::PackSummary& summary);
+void print_plan(const pack::PackPlan& plan, std::string_view doing, Output& out);
+void print_summary(const pack::PackPlan& plan, const pack::PackSummary& summary, Output& out);
+/// Prints the numbers of selected and dropped rows.
+void print_table(const sources::TableFacts& table, const sources::TableOptions& options, Output& out);
+/// Null without a selection of rows or columns.
+nlohmann::ordered_json table_json(const std::optional<sources::TableFacts>& table);
+nlohmann::ordered_json describe(const pack::PackPlan& plan, const pack::PackSummary& summary);
 
 }  // namespace stoker::cli

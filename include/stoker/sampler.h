@@ -1,0 +1,57 @@
+// Options of the sampler, which orders the samples of a dataset, and its state. Values; thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "stoker/strong.h"
+
+namespace stoker::loader {
+
+/// The order of an epoch. Every kind but `none` has a different order in every epoch.
+enum class Shuffle {
+  none,         ///< 0, 1, 2, ...
+  every_epoch,  ///< torch.randperm's, as DistributedSampler: 4 bytes per sample
+  full,         ///< any permutation is as likely as with every_epoch, without memory
+  by_shard,     ///< shards in random order, samples mixed within a window of them: for slow random reads
+  by_chunk,  ///< as by_shard with packed chunks as shards: each is unpacked once, and ranks divide a step by
+             ///< chunk (RankShare::slice)
+  weighted,  ///< drawn with replacement, by weight
+  mixed,     ///< several datasets with fixed shares: see MixturePart
+};
+
+/// How to handle samples that do not divide by the world size.
+enum class Remainder {
+  pad,    ///< repeat the first samples of the order, so that all ranks get the same count
+  drop,   ///< drop the last samples of the order, so that all ranks get the same count
+  exact,  ///< every sample once: the first ranks get one sample more
+};
+
+/// One dataset of Shuffle::mixed.
+struct MixturePart {
+  std::uint64_t samples = 0;
+  double weight = 1;  ///< relative to the other parts
+};
+
+/// Rank, world size, and the handling of uneven counts.
+struct RankOptions {
+  Rank rank{0};
+  WorldSize world{1};
+  Remainder remainder = Remainder::pad;
+};
+
+/// The position of a training in its data: everything a checkpoint needs. `position` counts samples of this
+/// epoch's order over all ranks, so it is independent of the number of ranks.
+struct OrderState {
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t position = 0;
+  std::uint64_t samples = 0;  ///< of the dataset; a different number is refused
+
+  bool operator==(const OrderState&) const = default;
+};
+
+/// "seed 7, epoch 3, position 25600 of 50000".
+std::string to_text(const OrderState& state);
+
+}  // namespace stoker::loader

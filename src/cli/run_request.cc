@@ -1,0 +1,218 @@
+#include "cli/run_request.h"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "base/json/json.h"
+#include "cli/checkpoint/directory.h"
+#include "cli/runs.h"
+#include "job/check.h"
+#include "record/run_events.h"
+
+namespace stoker::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string command_text(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& word : command) text += (text.empty() ? "" : " ") + shell_quote(word);
+  return text;
+}
+
+std::string world_text(const rank::Plan& plan) {
+  const std::string ranks =
+      plan.world_size().value == 1 ? "1 rank" : format("{} ranks", plan.world_size().value);
+  const std::string_view by = plan.has_torchrun ? ", started by torchrun" : "";
+  if (plan.start == rank::StartMethod::local) return format("{} on this machine{}", ranks, by);
+  return format("{} on {} {} of Slurm job {}{}", ranks, plan.nodes, plan.nodes == 1 ? "node" : "nodes",
+                plan.scheduler_job, by);
+}
+
+// Ranks would fail on it without an error message. A MASTER_PORT of an outer run is not inherited.
+Status check_inherited_port(const job::Job& job) {
+  const std::string port = environment_value("MASTER_PORT").value_or("");
+  const bool is_of_outer_run = !environment_value("RANK").value_or("").empty();
+  const bool is_replaced = job.environment.variables.contains("MASTER_PORT");
+  if (port.empty() || is_of_outer_run || is_replaced || job::is_port(port)) return {};
+  return invalid("MASTER_PORT: '{}' is not a port (environment)", printable(port)).cure("unset MASTER_PORT");
+}
+
+int show_plan(const launch::Request& request, const launch::Prepared& prepared, Output& out) {
+  const rank::Plan& plan = prepared.plan;
+  const bool is_train = request.job.train.has_value();
+  std::vector<std::string> command = prepared.command;
+  if (is_train) command.insert(command.end(), {"--job", "$STOKER_JOB"});
+  const std::string words =
+      is_train ? command_text(prepared.command) + " --job $STOKER_JOB" : command_text(command);
+  out.line("{}", request.resumed ? format("would resume {}", request.resumed->id())
+                                 : format("would run {}, in {}/", request.job.name,
+                                          display_path(request.job.record.directory)));
+  out.line("  ranks    {}", world_text(plan));
+  out.line("  command  {}", words);
+  out.line("  folder   {}", request.job.working_directory);
+  for (const auto& [name, source] : request.job.data) out.line("  data     {}: {}", name, source.source);
+  out.json(json_text(
+      nlohmann::ordered_json{{"name", request.job.name},
+                             {"resumes", request.resumed ? Json(request.resumed->id()) : Json(nullptr)},
+                             {"world_size", plan.world_size().value},
+                             {"nodes", plan.nodes},
+                             {"ranks_per_node", plan.ranks_per_node()},
+                             {"ranks_of_node", plan.ranks_of_node},
+                             {"with_torchrun", plan.has_torchrun},
+                             {"hosts", plan.hosts},
+                             {"with_srun", plan.start == rank::StartMethod::srun},
+                             {"command", command},
+                             {"working_directory", request.job.working_directory.string()}}));
+  return exit_code::kOk;
+}
+
+std::string amount_text(std::uint64_t files, std::uint64_t bytes) {
+  return format("{} {}, {}", grouped(files), files == 1 ? "file" : "files", rounded(ByteCount{bytes}));
+}
+
+// "1.2 s (400 MB/s)" of the slowest node.
+std::string time_text(const std::vector<launch::StagedNode>& nodes) {
+  const auto slowest = std::max_element(nodes.begin(), nodes.end(),
+                                        [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  const double seconds = std::max(slowest->seconds, 1e-3);
+  const auto rate = static_cast<std::uint64_t>(static_cast<double>(slowest->bytes) / seconds);
+  return format("{:.1f} s ({}/s)", seconds, rounded(ByteCount{rate}));
+}
+
+// Prints the run's folder and stage-in results on standard error; standard output belongs to rank 0.
+class RunReporter final : public launch::Observer {
+ public:
+  explicit RunReporter(Output& out) : out_(out) {}
+  void on_run_created(const record::RunFolder& folder, const record::Attempt& attempt,
+                      const launch::ResumePoint& from) override {
+    const std::string place = display_path(folder.folder().parent_path());
+    if (attempt.number() == 1) {
+      out_.note("run {}   in {}/", folder.id(), place);
+    } else {
+      out_.note("run {}   attempt {}, from {}", folder.id(), attempt.number(),
+                from.step.empty() ? "the start: there is no checkpoint yet" : display_path(from.step));
+    }
+    note_skipped_steps(from.skipped, out_);
+  }
+  void on_staged(const std::vector<launch::StagedNode>& nodes) override {
+    const launch::StagedNode& first = nodes.front();
+    if (first.files == 0) return;  // only stage-out is configured
+    out_.note("staged {} {}in {}: {} (STOKER_STAGE_DIR)", amount_text(first.files, first.bytes),
+              nodes.size() == 1 ? "" : format("to each of {} nodes ", nodes.size()), time_text(nodes),
+              first.folder);
+  }
+
+ private:
+  Output& out_;
+};
+
+// As shown by `stoker status`.
+std::string_view state_text(const rank::Ending& ending) {
+  const bool is_overtime =
+      ending.outcome == record::Outcome::stopped && ending.exit_code == record::kOutOfTime;
+  return is_overtime ? launch::to_text(launch::Life::timeout) : record::to_text(ending.outcome);
+}
+
+void print_staged_out(const launch::RunResult& result, Output& out) {
+  std::uint64_t files = 0, bytes = 0;
+  for (const launch::StagedNode& node : result.back) {
+    files += node.files;
+    bytes += node.bytes;
+  }
+  if (files > 0) {
+    out.note("staged out {} in {}: {}", amount_text(files, bytes), time_text(result.back),
+             display_path(result.attempt.folder() / "back"));
+  }
+  if (!result.stage_out_status.ok() && result.ending.cause != result.stage_out_status.message())
+    out.note("{}", result.stage_out_status.message());
+}
+
+void print_ending(const launch::RunResult& result, const launch::NextAction& next, Output& out) {
+  const rank::Ending& ending = result.ending;
+  print_staged_out(result, out);
+  if (ending.cause.empty()) return;
+  out.note("{}", ending.cause);
+  if (!result.cure.empty()) out.note("  try: {}", result.cure);
+  if (!ending.last_line.empty()) {
+    out.note("  last output: {}   ({})", ending.last_line,
+             display_path(result.attempt.log(ending.first_rank.value_or(0))));
+  }
+  out.note("  {}{}{}", ending.other_ranks, ending.other_ranks.empty() ? "" : "; ", result.checkpoint);
+  if (!next.text.empty()) out.note("  {}", next.text);
+  if (next.will_continue) return;
+  // Resume is suggested only for a run with a checkpoint.
+  if (result.can_resume || ending.outcome == record::Outcome::stopped) {
+    out.note("  try: stoker resume {}", run_reference(result.folder));
+  }
+}
+
+Json to_json(const launch::RunResult& result) {
+  const rank::Ending& ending = result.ending;
+  return {{"run", result.folder.id()},
+          {"folder", result.folder.folder().string()},
+          {"attempt", result.attempt.number()},
+          {"state", std::string(state_text(ending))},
+          {"exit_code", ending.exit_code},
+          {"first_rank", ending.first_rank ? Json(*ending.first_rank) : Json(nullptr)},
+          {"reason", ending.cause},
+          {"others", ending.other_ranks},
+          {"last_line", ending.last_line},
+          {"checkpoint", result.checkpoint}};
+}
+
+}  // namespace
+
+Result<Path> own_program() {
+  std::error_code error;
+  const Path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return unavailable("stoker: cannot find its own path: {}", error.message());
+  return program;
+}
+
+Result<launch::Request> request_of(const JobChoice& choice, std::string_view command,
+                                   std::span<const std::string> words) {
+  job::LoadOptions load{.set = choice.set};
+  for (const auto& [name, value] : current_environment()) load.environment.push_back(name + "=" + value);
+  STOKER_ASSIGN_OR_RETURN(job, job::load(choice.job, load));
+  launch::Request request{.job = std::move(job)};
+  request.job_file = choice.job;
+  request.load = std::move(load);
+  request.typed = typed_command(command, words);
+  return request;
+}
+
+std::vector<std::string> typed_command(std::string_view command, std::span<const std::string> words) {
+  std::vector<std::string> typed = {"stoker", std::string(command)};
+  typed.insert(typed.end(), words.begin(), words.end());
+  return typed;
+}
+
+void ignore_sigpipe() { std::signal(SIGPIPE, SIG_IGN); }
+
+int run_request(launch::Request request, bool dry_run, Output& out,
+                const std::function<launch::NextAction(const launch::RunResult&)>& on_attempt_end) {
+  const auto program = own_program();
+  if (!program.ok()) return out.fail(program.error());
+  request.stoker = *program;
+  if (!dry_run) ignore_sigpipe();
+  // With --json standard output contains only the JSON value.
+  request.out_fd = out.is_json() ? 2 : 1;
+  // A submitted attempt exists already, and its end must be recorded.
+  const Status port = request.prepared ? Status() : check_inherited_port(request.job);
+  if (!port.ok()) return out.fail(port);
+  const auto prepared = launch::prepare(request);
+  if (!prepared.ok()) return out.fail(prepared.error());
+  for (const std::string& note : prepared->notes) out.note("{}", note);
+  if (dry_run) return show_plan(request, *prepared, out);
+  RunReporter reporter(out);
+  const auto result = launch::run(request, *prepared, reporter);
+  if (!result.ok()) return out.fail(result.error());
+  const launch::NextAction next = on_attempt_end ? on_attempt_end(*result) : launch::NextAction{};
+  print_ending(*result, next, out);
+  if (out.is_json()) out.json(json_text(to_json(*result)));
+  return next.exit_code.value_or(result->ending.exit_code);
+}
+
+}  // namespace stoker::cli

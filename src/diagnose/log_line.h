@@ -1,0 +1,29 @@
+// Normalizes a log line for the rules: strips launcher prefixes and terminal escapes, and extracts rank and
+// time. Internal to this folder. Thread-safe: no state.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace stoker::diagnose {
+
+struct LogLine {
+  std::string text;            ///< without colours, rank prefixes and binary bytes
+  int rank = -1;               ///< -1 if unknown
+  std::optional<double> time;  ///< only for comparison: ignores the year, all months have 31 days
+};
+
+/// Maximum number of bytes of a line that rules see.
+inline constexpr std::size_t kLongestLogLine = 4096;
+
+/// Parses the line; only time_of parses the time.
+LogLine read_log_line(std::string_view raw);
+
+/// The time in a line in the formats of glog, ISO 8601, Python's logging or syslog.
+std::optional<double> time_of(std::string_view text);
+
+/// The rank in "[PG 0 Rank 3]", "[Rank 3]", "RANK 3"; -1 without one.
+int rank_named_in(std::string_view text);
+
+}  // namespace stoker::diagnose

@@ -1,0 +1,209 @@
+#include "diagnose/root_cause.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+namespace stoker::diagnose {
+namespace {
+
+// After a survived error, a log continues for more lines than this before the fatal one.
+constexpr std::uint64_t kLongPause = 1000;
+// The lines of a fatal failure are within this distance of each other and of the end.
+constexpr std::uint64_t kShortPause = 60;
+// The last error of a script is within this distance of its end.
+constexpr std::uint64_t kFinalLines = 8;
+// Chained exceptions are within this distance.
+constexpr std::uint64_t kChained = 80;
+
+// Rules for a rank whose peer is gone or absent.
+constexpr std::array<std::string_view, 8> kLostPeer = {
+    "gloo-peer-closed",  "gloo-timeout",    "nccl-peer-closed",  "nccl-proxy-failed",
+    "nccl-remote-error", "store-host-gone", "store-key-missing", "watchdog-timeout"};
+
+bool is_cause(const Suspect& suspect) {
+  return suspect.hit->rule->failure_class == FailureClass::root ||
+         suspect.hit->rule->failure_class == FailureClass::general;
+}
+
+// The first hit of the log's end: walks back from the last hit until a long gap.
+std::size_t first_final_hit(const std::vector<Hit>& hits, std::uint64_t lines) {
+  if (hits.empty() || lines - std::min(lines, hits.back().line) > kLongPause) return hits.size();
+  std::size_t first = hits.size() - 1;
+  while (first > 0 && hits[first].begin - std::min(hits[first].begin, hits[first - 1].line) <= kLongPause)
+    --first;
+  return first;
+}
+
+// Which of two hits is earlier: by time if both have one, then by line within one log.
+bool is_before(const Suspect& a, const Suspect& b, std::optional<int> first_rank) {
+  if (a.log == b.log && a.log->is_record) return false;
+  if (first_rank && (a.rank() == *first_rank) != (b.rank() == *first_rank)) return a.rank() == *first_rank;
+  if (a.hit->time && b.hit->time && *a.hit->time != *b.hit->time) return *a.hit->time < *b.hit->time;
+  if (a.log == b.log) return a.hit->line < b.hit->line;
+  // A log line is more specific than a record about it.
+  if (a.log->is_record != b.log->is_record) return b.log->is_record;
+  return false;
+}
+
+std::optional<Suspect> earliest(const std::vector<Suspect>& suspects,
+                                std::initializer_list<FailureClass> classes, std::optional<int> first_rank) {
+  std::optional<Suspect> first;
+  for (const Suspect& each : suspects) {
+    const bool counts =
+        std::find(classes.begin(), classes.end(), each.hit->rule->failure_class) != classes.end();
+    if (counts && (!first || is_before(each, *first, first_rank))) first = each;
+  }
+  return first;
+}
+
+// The latest hit that can be a cause.
+std::optional<Suspect> last_cause(const std::vector<Suspect>& suspects) {
+  std::optional<Suspect> last;
+  for (const Suspect& each : suspects) {
+    if (is_cause(each) && (!last || each.log != last->log || each.hit->line > last->hit->line)) last = each;
+  }
+  return last;
+}
+
+// Replaces a general exception by a more specific hit of the same rank, a few lines later.
+Suspect more_specific(const Suspect& cause, const std::vector<Suspect>& suspects) {
+  if (cause.hit->rule->failure_class != FailureClass::general) return cause;
+  for (const Suspect& each : suspects) {
+    const bool is_near = each.log == cause.log && each.rank() == cause.rank() &&
+                         each.hit->line > cause.hit->line && each.hit->begin <= cause.hit->line + kChained;
+    if (is_near && each.hit->rule->failure_class == FailureClass::root) return each;
+  }
+  return cause;
+}
+
+// Position in a log: an overwrite with \r counts like a line.
+std::uint64_t position_of(const Hit& hit) { return hit.line + hit.overwrites; }
+std::uint64_t end_of(const LogScan& log) { return log.result.lines + log.result.overwrites + 1; }
+
+// Lines without a hit between a failure and a later position in its log.
+std::uint64_t quiet_lines(const Suspect& cause, std::uint64_t until) {
+  std::uint64_t quiet = 0;
+  std::uint64_t last = position_of(*cause.hit);
+  const auto pass = [&](std::uint64_t begin, std::uint64_t end) {
+    if (end <= last || end > until) return;
+    quiet += begin > last + 1 ? begin - last - 1 : 0;
+    last = end;
+  };
+  for (const Hit& hit : cause.log->result.hits) pass(hit.begin + hit.overwrites, position_of(hit));
+  pass(until, until);
+  return quiet;
+}
+
+// Whether the job continued for a while after the failure, until an external end.
+bool was_survived(const Suspect& cause, const Suspect& outside) {
+  if (cause.log->is_record) return false;
+  const bool is_same_log = cause.log == outside.log;
+  return quiet_lines(cause, is_same_log ? position_of(*outside.hit) : end_of(*cause.log)) > kShortPause;
+}
+
+// Whether the script continued after the hit, which is then a cause only as a last resort.
+bool script_continued_after(const Suspect& suspect, const std::vector<Suspect>& end) {
+  if (!suspect.hit->rule->script_continues || suspect.log->is_record) return false;
+  for (const Suspect& each : end) {
+    const FailureClass failure_class = each.hit->rule->failure_class;
+    const bool is_failure = failure_class != FailureClass::effect && failure_class != FailureClass::slow &&
+                            !each.hit->rule->script_continues && each.log == suspect.log &&
+                            each.hit->line > suspect.hit->line;
+    if (is_failure) return quiet_lines(suspect, each.hit->begin + each.hit->overwrites) > kShortPause;
+  }
+  return quiet_lines(suspect, end_of(*suspect.log)) > kFinalLines;
+}
+
+void split_final_hits(const LogScan& log, std::vector<Suspect>& end, std::vector<Suspect>& earlier) {
+  const std::vector<Hit>& hits = log.result.hits;
+  const std::size_t first = log.is_record ? 0 : first_final_hit(hits, log.result.lines);
+  for (std::size_t i = 0; i < hits.size(); ++i) (i < first ? earlier : end).push_back({&log, &hits[i]});
+}
+
+bool is_early_end(const Suspect& suspect) {
+  return suspect.log->is_record && suspect.hit->rule->name == kEndedEarly;
+}
+
+// Whether the first failed rank only lost a peer.
+bool lost_a_peer(const std::optional<Suspect>& cause, const std::vector<Suspect>& end,
+                 std::optional<int> first_rank) {
+  if (cause && (is_cause(*cause) || cause->hit->rule->failure_class == FailureClass::outside)) return false;
+  return std::any_of(end.begin(), end.end(), [&](const Suspect& each) {
+    return first_rank && each.rank() == *first_rank &&
+           std::find(kLostPeer.begin(), kLostPeer.end(), each.hit->rule->name) != kLostPeer.end();
+  });
+}
+
+// Moves the matching elements to the result, after evaluating the predicate for all of them.
+template <typename Predicate>
+std::vector<Suspect> extract_if(std::vector<Suspect>& from, const Predicate& predicate) {
+  std::vector<Suspect> taken, kept;
+  for (const Suspect& each : from) (predicate(each) ? taken : kept).push_back(each);
+  from = std::move(kept);
+  return taken;
+}
+
+// Adds hits of the same rule and the consequences.
+void add_related(const std::vector<Suspect>& end, Choice& choice) {
+  for (const Suspect& each : end) {
+    if (!choice.cause || each.hit == choice.cause->hit) continue;
+    if (each.hit->rule == choice.cause->hit->rule) {
+      choice.same_rule.push_back(each);
+    } else if (each.hit->rule->failure_class == FailureClass::effect ||
+               each.hit->rule->failure_class == FailureClass::hang) {
+      choice.consequences.push_back(each);
+    }
+  }
+}
+
+std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::optional<int> first_rank) {
+  auto cause = earliest(end, {FailureClass::root, FailureClass::general}, first_rank);
+  const auto outside = earliest(end, {FailureClass::outside}, first_rank);
+  if (cause && outside) {
+    const bool is_later = is_before(*outside, *cause, {}) && outside->log == cause->log;
+    if (is_later || was_survived(*cause, *outside)) return outside;
+  }
+  if (cause) return more_specific(*cause, end);
+  if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return hang;
+  return outside;
+}
+
+}  // namespace
+
+Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> first_rank) {
+  for (const LogScan& each : logs) {
+    if (!first_rank && each.result.first_rank) first_rank = each.result.first_rank;
+  }
+  std::vector<Suspect> end, earlier;
+  for (const LogScan& each : logs) split_final_hits(each, end, earlier);
+  const std::vector<Suspect> early = extract_if(end, is_early_end);
+  const std::vector<Suspect> passed =
+      extract_if(end, [&](const Suspect& each) { return script_continued_after(each, end); });
+  Choice choice;
+  choice.cause = select_cause(end, first_rank);
+  choice.is_sure = choice.cause.has_value();
+  // The job may have survived a hit this far from the end.
+  if (choice.cause && !choice.cause->log->is_record)
+    choice.is_sure = quiet_lines(*choice.cause, end_of(*choice.cause->log)) <= kLongPause / 2;
+  if (!choice.cause) choice.cause = earliest(end, {FailureClass::ending}, first_rank);
+  if (!choice.cause) choice.cause = earliest(end, {FailureClass::effect}, first_rank);
+  if (!choice.cause && !passed.empty()) choice.cause = passed.front();
+  // Ranks that wait or lost a peer may print for long after the peer's failure.
+  const bool is_effect = choice.cause && (choice.cause->hit->rule->failure_class == FailureClass::hang ||
+                                          choice.cause->hit->rule->failure_class == FailureClass::effect);
+  if (!early.empty() && lost_a_peer(choice.cause, end, first_rank)) {
+    choice.cause = early.front();
+    choice.is_sure = false;
+    choice.same_rule.assign(early.begin() + 1, early.end());
+  } else if (const auto before = is_effect ? last_cause(earlier) : std::nullopt) {
+    choice.cause = before;
+    choice.is_sure = false;
+  }
+  add_related(end, choice);
+  return choice;
+}
+
+}  // namespace stoker::diagnose

@@ -1,0 +1,40 @@
+// Chooses the root cause among all hits of a failed job: the first failure, not the most frequent one. Pure
+// functions. Internal to this folder.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnose/scan.h"
+
+namespace stoker::diagnose {
+
+/// The scan of one log or record.
+struct LogScan {
+  std::string name;
+  int rank = -1;
+  bool is_record = false;  ///< a record or scheduler state, not a log
+  ScanResult result;
+};
+
+/// A hit and its source.
+struct Suspect {
+  const LogScan* log = nullptr;
+  const Hit* hit = nullptr;
+
+  int rank() const { return hit->rank >= 0 ? hit->rank : log->rank; }
+};
+
+struct Choice {
+  std::optional<Suspect> cause;
+  bool is_sure = false;               ///< a line states the cause; otherwise it is the usual one
+  std::vector<Suspect> consequences;  ///< consequences of the cause
+  std::vector<Suspect> same_rule;     ///< hits of the same rule in other logs
+};
+
+/// `first_rank`: the first rank to fail, if known from records.
+Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> first_rank);
+
+}  // namespace stoker::diagnose

@@ -1,0 +1,64 @@
+// Rules for logs. Each file in rules/ has a table for one topic; the examples of a rule are its test.
+// Internal to this folder.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace stoker::diagnose {
+
+/// The role of a matching line in a failure, from cause to consequence.
+enum class FailureClass {
+  root,     ///< the cause itself
+  general,  ///< a generic error message, such as an unknown exception
+  hang,     ///< ranks wait for each other: the cause unless a rank has an error
+  outside,  ///< an external end: time limit, scancel, preemption, lost node
+  ending,   ///< an exit code or signal, without a reason
+  effect,   ///< a different rank failed first
+  slow,     ///< no failure, but it costs time
+  noise,    ///< looks like an error and is harmless
+};
+
+/// One rule. Texts may contain {1} to {4}: the groups of its pattern.
+struct FailureRule {
+  std::string_view name;  ///< "dev-shm-full"
+  FailureClass failure_class;
+  /// Keywords separated by '\n': the pattern is tried only on lines with one of them.
+  std::string_view words;
+  /// RE2, searched in the line without its rank prefix; empty: a keyword is sufficient.
+  std::string_view pattern;
+  std::string_view cause;    ///< one line, lower case, no full stop
+  std::string_view cure;     ///< how to fix it; may be empty
+  std::string_view confirm;  ///< a command that confirms the cause; may be empty
+  std::string_view example;  ///< matching lines, separated by '\n'
+  std::string_view origin;   ///< public source of such lines, or "source of" the program that prints them
+  bool script_continues = false;  ///< a script without set -e continues after it, and may succeed
+};
+
+/// Value of the last field.
+inline constexpr bool kScriptContinues = true;
+
+/// A rank that exited early with code 0: the cause if the first failed rank lost a peer.
+inline constexpr std::string_view kEndedEarly = "rank-ended-early";
+
+/// The tables of rules/.
+std::span<const FailureRule> record_rules();
+std::span<const FailureRule> slurm_rules();
+std::span<const FailureRule> submit_rules();
+std::span<const FailureRule> memory_rules();
+std::span<const FailureRule> nccl_rules();
+std::span<const FailureRule> rendezvous_rules();
+std::span<const FailureRule> collective_rules();
+std::span<const FailureRule> cuda_rules();
+std::span<const FailureRule> python_rules();
+std::span<const FailureRule> file_rules();
+std::span<const FailureRule> environment_rules();
+std::span<const FailureRule> noise_rules();
+/// Reasons that a rank reported, without a more specific rule.
+std::span<const FailureRule> reported_reason_rules();
+
+/// All rules, specific ones first: the first match of a line applies.
+const std::vector<const FailureRule*>& failure_rules();
+
+}  // namespace stoker::diagnose

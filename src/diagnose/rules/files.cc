@@ -1,0 +1,75 @@
+// Rules for file systems: quotas, full disks, lost servers.
+#include "diagnose/rule.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using enum FailureClass;
+
+constexpr FailureRule kFileRules[] = {
+    {"quota-exceeded", root, "isk quota exceeded\nEDQUOT", "",
+     "the quota is exhausted: bytes or number of files",
+     "delete unneeded files or write to scratch; pack many small files: stoker data pack",
+     "lfs quota -u $USER /path; quota -s; df -i",
+     "OSError: [Errno 122] Disk quota exceeded: '/users/ada/ckpt.pt'", "open-mmlab/mmdetection#12069"},
+    {"disk-full", root,
+     "No space left on device\nENOSPC\nPytorchStreamWriter failed\nenforce fail at inline_container",
+     R"((?:No space left on device(?:: '([^']*)')?|ENOSPC|PytorchStreamWriter failed|inline_container\.cc:\d+\] ?\.? ?unexpected pos))",
+     "the disk is full: {1}",
+     "df -h and df -i show the disk; write checkpoints elsewhere, or fewer of them (checkpoint.keep_last)",
+     "df -h; df -i",
+     "OSError: [Errno 28] No space left on device: '/tmp/a.pt'\nRuntimeError: PytorchStreamWriter failed "
+     "writing file data/2: file write failed\nRuntimeError: [enforce fail at inline_container.cc:595] . "
+     "unexpected pos 64 vs 0",
+     "pytorch/pytorch#84412"},
+    {"stale-file", root, "tale file handle\ntale NFS file handle\nESTALE", "",
+     "an open file was replaced, or its server restarted", "open it again; replace files with rename", "",
+     "OSError: [Errno 116] Stale file handle: '/nfs/a.csv'", "huggingface/accelerate#1204"},
+    {"file-server-gone", root,
+     "Transport endpoint\nInput/output error\n[Errno 5]\n[Errno 108]\nRemote I/O error\nHost is down",
+     R"((Transport endpoint is not connected|Transport endpoint is shut down|Cannot send after transport endpoint shutdown|\[Errno 5\] Input/output error|^[\w./-]+: .*[/'‘].*: Input/output error|Remote I/O error|Host is down))",
+     "the file system failed on that node: {1}",
+     "retry on a different node (--exclude=NODE) and inform the administrators", "",
+     "OSError: [Errno 5] Input/output error: '/lustre/a.tar'\nOSError: [Errno 108] Cannot send after "
+     "transport endpoint shutdown\ncp: error reading '/lustre/a.tar': Input/output error",
+     "source of Linux, errno.h"},
+    {"read-only-disk", root, "Read-only file system", R"(Read-only file system(?:: '?([^']*)'?)?)",
+     "the file system is read-only: {1}", "use a different folder: scratch, or the node-local disk", "",
+     "OSError: [Errno 30] Read-only file system: '/usr/share/a'", "apptainer/singularity#6173"},
+    {"name-too-long", root, "File name too long", "", "a file name is too long for the file system",
+     "use shorter names for runs and parameters", "", "OSError: [Errno 36] File name too long: 'a'",
+     "huggingface/datasets#2096"},
+    {"file-locking", root, "unable to lock file\nNo locks available\ndatabase is locked",
+     R"((unable to lock file|No locks available|database is locked))",
+     "the file system refuses a lock, or another process holds it: {1}",
+     "HDF5_USE_FILE_LOCKING=FALSE for reading; no SQLite on NFS or Lustre", "",
+     "OSError: [Errno 11] Unable to open file (unable to lock file, errno = 11)\nsqlite3.OperationalError: "
+     "database is locked",
+     "h5py/h5py#1101"},
+    {"hdf5-damaged", root, "truncated file: eof\nfile signature not found\nbad object header",
+     R"((truncated file: eof.*|file signature not found|bad object header))",
+     "an HDF5 file is truncated or invalid ({1})", "copy or write it again", "",
+     "OSError: Unable to open file (truncated file: eof = 96, sblock->base_addr = 0, stored_eof = 2048)",
+     "h5py/h5py#1176"},
+    {"archive-damaged", root,
+     "Unexpected EOF in archive\nnot in gzip format\nunexpected end of data\nReadError\nBadZipFile",
+     R"((Unexpected EOF in archive|not in gzip format|tarfile\.ReadError: .*|BadZipFile: .*|unexpected end of data))",
+     "an archive is truncated or damaged: {1}", "copy or pack it again; compare sha256sum with the source",
+     "stoker data verify DATASET",
+     "tar: Unexpected EOF in archive\ntarfile.ReadError: unexpected end of data\nzipfile.BadZipFile: File is "
+     "not a zip file",
+     "webdataset/webdataset#129"},
+    {"tool-file-missing", root, "No such file or directory\nCannot open\nannot stat\nNot a directory",
+     R"(^(?:tar|cp|mv|rsync|unzip|cat|ls|rm|cd|source|bash|sh|python3?|mkdir|ln)(?:: line \d+)?: (?:cannot (?:stat|access|remove|open|create \w+) )?['"`‘]?([^'"’:]*)['"’]?: (?:Cannot open: )?(No such file or directory|Not a directory|Permission denied))",
+     "{1}: {2}", "use a path that exists on the compute node, not only on the login node",
+     "stoker check SCRIPT",
+     "tar: data.tar: Cannot open: No such file or directory\ncp: cannot stat 'data': No such file or "
+     "directory",
+     "source of GNU coreutils and tar", kScriptContinues},
+};
+
+}  // namespace
+
+std::span<const FailureRule> file_rules() { return kFileRules; }
+
+}  // namespace stoker::diagnose

@@ -1,0 +1,184 @@
+// Rules for exceptions of Python and training libraries.
+#include "diagnose/rule.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using enum FailureClass;
+
+constexpr FailureRule kPythonRules[] = {
+    {"module-missing", root, "No module named",
+     R"((?:(?:ModuleNotFound|Import)Error: .*|ython[\d.]*: )No module named '?([^'\s]+)'?)",
+     "Python finds no module {1} on that node",
+     "activate the environment in the job script, or pip install {1} in it", "stoker check SCRIPT",
+     "ModuleNotFoundError: No module named 'torchvision'\n/usr/bin/python3: No module named torch",
+     "pytorch/vision#4591"},
+    {"name-not-in-module", root, "cannot import name", R"(cannot import name '(\w+)' from '([\w.]+)')",
+     "module {2} has no {1}: a different version, or your own file with that name",
+     "pip show {2}; compare with the requirements of the code", "",
+     "ImportError: cannot import name 'container_abcs' from 'torch._six' (/v/torch/_six.py)",
+     "NVIDIA/apex#1048"},
+    {"checkpoint-unreadable", root,
+     "PytorchStreamReader failed\nfailed finding central directory\nunexpected EOF, expected\ninvalid load "
+     "key\nRan out of "
+     "input\nHeaderTooLarge\nInvalidHeaderDeserialization\nIncompleteMetadata\nUnpicklingError",
+     R"((PytorchStreamReader failed \w+ \w+(?: \w+)?|failed finding central directory|unexpected EOF, expected \d+ more bytes|invalid load key|Ran out of input|HeaderTooLarge|InvalidHeaderDeserialization|MetadataIncompleteBuffer|IncompleteMetadata|pickle data was truncated))",
+     "a checkpoint or weights file is truncated or invalid ({1})",
+     "use an earlier checkpoint; write to a temporary file and rename it", "stoker checkpoint verify FOLDER",
+     "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
+     "directory\n_pickle.UnpicklingError: invalid load "
+     "key, 'v'.\nEOFError: Ran out of input\nsafetensors_rust.SafetensorError: Error while deserializing "
+     "header: HeaderTooLarge",
+     "pytorch/pytorch#31620"},
+    {"weights-only", root, "Weights only load failed", "",
+     "torch.load 2.6 and later loads only weights by default", "weights_only=False, for files that you trust",
+     "",
+     "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so you have "
+     "two options",
+     "pytorch/pytorch#144763"},
+    {"state-dict-differs", root,
+     "Error(s) in loading state_dict\nMissing key in checkpoint state_dict\nMissing key(s) in state_dict",
+     R"((?:Error\(s\) in loading state_dict for (\w+)|Missing key(?:\(s\))? in (?:checkpoint )?state_dict: (\S+)))",
+     "the checkpoint belongs to a different model {1}{2}",
+     "use the model settings of the checkpoint; the prefix 'module.' comes from DistributedDataParallel",
+     "stoker checkpoint diff A B",
+     "RuntimeError: Error(s) in loading state_dict for ResNet:\n Missing key(s) in state_dict: \"fc.weight\"",
+     "pytorch/pytorch#3805"},
+    {"data-file-missing", root, "[Errno 2] No such file\nFileNotFoundError\nforrtl: severe (29)",
+     R"((?:\[Errno 2\] No such file or directory: b?'([^']*)'|^FileNotFoundError: (.*)|forrtl: severe \(29\): file not found,.* file (\S.*)))",
+     "{1}{2}{3} does not exist on that node",
+     "use a path that all nodes see, or stage the file: stage: {copy: [...]}", "stoker check SCRIPT",
+     "FileNotFoundError: [Errno 2] No such file or directory: '/local/imagenet/train'\n"
+     "forrtl: severe (29): file not found, unit 15, file /scratch/a.sf",
+     "pytorch/examples#1098; firemodels/fds#1391"},
+    {"permission-denied", root, "[Errno 13]\nPermissionError",
+     R"(\[Errno 13\] Permission denied: b?'([^']*)'|^PermissionError: (.*))", "no permission to open {1}{2}",
+     "use a different folder, or chmod; HF_HOME and XDG_CACHE_HOME for caches", "ls -ld",
+     "PermissionError: [Errno 13] Permission denied: '/scratch/other/a.pt'", "huggingface/datasets#2065"},
+    {"image-damaged", root, "cannot identify image file\nimage file is truncated\nUnidentifiedImageError",
+     R"((?:cannot identify image file (\S+)|image file is truncated))", "an image is damaged: {1}",
+     "stoker data lint FOLDER lists all damaged images", "stoker data lint FOLDER",
+     "PIL.UnidentifiedImageError: cannot identify image file '/data/n0/a.JPEG'\n"
+     "OSError: image file is truncated (12 bytes not processed)",
+     "python-pillow/Pillow#1510"},
+    {"batch-sizes-differ", root, "stack expects each tensor to be equal size",
+     R"(stack expects each tensor to be equal size, but got (\[[\d, ]*\]) at entry 0 and (\[[\d, ]*\]))",
+     "samples of one batch have different shapes: {1} and {2}",
+     "resize, crop or pad all samples to one shape; convert grey images: .convert('RGB')",
+     "stoker data lint FOLDER",
+     "RuntimeError: stack expects each tensor to be equal size, but got [3, 224, 224] at entry 0 and [1, "
+     "224, 224] at entry 1",
+     "pytorch/pytorch#42654"},
+    {"shapes-do-not-fit", root,
+     "mat1 and mat2 shapes\nsize mismatch\nThe size of tensor a\nis invalid for input of size\nShape "
+     "mismatch",
+     R"((mat1 and mat2 shapes cannot be multiplied \([^)]*\)|The size of tensor a \(\d+\) must match the size of tensor b \(\d+\)|shape '[^']*' is invalid for input of size \d+|size mismatch.*))",
+     "shapes do not match: {1}", "print the shapes before that line", "",
+     "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x2048 and 512x10)", "pytorch/pytorch#67986"},
+    {"dtypes-differ", root, "should be the same\nexpected scalar type\nmust have the same dtype",
+     R"((Input type \(.*\) and weight type \(.*\) should be the same|expected scalar type \w+ but found \w+|expected m1 and m2 to have the same dtype.*|mat1 and mat2 must have the same dtype.*))",
+     "tensor types do not match: {1}", "use .to(dtype) for the inputs, or autocast around the call", "",
+     "RuntimeError: Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the "
+     "same",
+     "pytorch/pytorch#26295"},
+    {"target-out-of-range", root, "is out of bounds.\nindex out of range in self",
+     R"((?:Target (-?\d+) is out of bounds|index out of range in self))",
+     "a label or an index is out of range: {1}",
+     "check labels against the number of classes, tokens against the vocabulary", "stoker data info DATASET",
+     "IndexError: Target 10 is out of bounds.\nIndexError: index out of range in self",
+     "huggingface/transformers#8323"},
+    {"loss-not-finite", root,
+     "Loss is nan\nloss is nan\nLoss is inf\nloss is inf\nNaN or Inf\nnan loss\nNaN loss\nnan detected\n"
+     "weights are not finite",
+     R"((?i)(loss is nan|loss is inf|nan or inf|nan loss|nan detected|weights are not finite))",
+     "the loss is not finite",
+     "use a smaller learning rate, warm-up or clipping; GradScaler or bfloat16 for half precision", "",
+     "Loss is nan, stopping training", "facebookresearch/detr#28"},
+    {"loss-scale-minimum", root, "loss scale already at minimum\nMinimum loss scale reached", "",
+     "half precision overflows at every step", "use bfloat16, a smaller learning rate, or clipping", "",
+     "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+     "microsoft/DeepSpeed#1599"},
+    {"gradient-missing", root, "does not require grad", "",
+     "the loss depends on no parameter: frozen, detached, or under no_grad",
+     "set requires_grad of the parameters; no .item() or .detach() before backward()", "",
+     "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+     "pytorch/pytorch#15270"},
+    {"backward-twice", root, "backward through the graph a second time", "",
+     "backward() ran twice over one graph",
+     "detach() values that are reused between steps, or retain_graph=True", "",
+     "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors "
+     "after they have already been freed).",
+     "pytorch/pytorch#17646"},
+    {"changed-in-place", root, "modified by an inplace operation", "",
+     "a tensor that backward() needs was changed in place",
+     "x = x + y instead of x += y; inplace=False; torch.autograd.set_detect_anomaly(True)", "",
+     "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace "
+     "operation: [torch.FloatTensor [3]]",
+     "pytorch/pytorch#15803"},
+    {"cannot-pickle", root, "Can't pickle\ncannot pickle", R"([Cc]an(?:'t|not) pickle (.*))",
+     "an object for a worker cannot be pickled: {1}",
+     "use no lambdas, local functions or open files in the dataset; define them at module level", "",
+     "AttributeError: Can't pickle local object 'main.<locals>.<lambda>'\nTypeError: cannot pickle "
+     "'_io.BufferedReader' object",
+     "pytorch/pytorch#43689"},
+    {"main-not-guarded", root, "bootstrapping phase", "", "the script starts processes on import",
+     "if __name__ == '__main__': around its last lines", "",
+     "RuntimeError: An attempt has been made to start a new process before the current process has finished "
+     "its bootstrapping phase.",
+     "pytorch/pytorch#5858"},
+    {"process-group-missing", root, "process group has not been initialized", "",
+     "a collective ran before init_process_group",
+     "call init_process_group() first; torchrun or stoker run set its variables", "",
+     "ValueError: Default process group has not been initialized, please make sure to call "
+     "init_process_group.",
+     "pytorch/pytorch#38300"},
+    {"unrecognised-argument", root,
+     "unrecognized arguments\nthe following arguments are required\ninvalid choice:\nNo such option",
+     R"(error: (unrecognized arguments: .*|the following arguments are required: .*|argument .*|[Nn]o such option.*))",
+     "the program rejects its arguments: {1}", "read its --help", "",
+     "train.py: error: unrecognized arguments: --local-rank=0\ntrain.py: error: the following arguments are "
+     "required: --data",
+     "pytorch/pytorch#98587"},
+    {"python-syntax", root, "SyntaxError:\nIndentationError:\nTabError:",
+     R"(^(SyntaxError|IndentationError|TabError): (.*))", "Python cannot parse the code: {2}",
+     "python -m py_compile FILE shows the error", "", "SyntaxError: invalid syntax", "source of CPython"},
+    {"numpy-2", root,
+     "compiled using NumPy 1.x\n_ARRAY_API not found\nnumpy.dtype size changed\n`np.float`\nhas no attribute "
+     "'float'\n`np.bool`",
+     R"re((?:compiled using NumPy 1\.x|_ARRAY_API not found|ValueError: numpy\.dtype size changed|`np\.|has no attribute '))re",
+     "a library was built for a different NumPy version",
+     "pip install 'numpy<2', or update the other packages", "",
+     "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.0.0 as it may crash.\nValueError: "
+     "numpy.dtype size changed, may indicate binary incompatibility.\nAttributeError: module 'numpy' has no "
+     "attribute 'float'.",
+     "numpy/numpy#26710"},
+    {"wandb-login", root, "api_key not configured\nwandb.errors.UsageError\nwandb: ERROR",
+     R"((api_key not configured|wandb\.errors\.\w*Error: .*|wandb: ERROR .*))",
+     "Weights & Biases needs a key or the network: {1}", "WANDB_MODE=offline, and wandb sync later", "",
+     "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
+     "wandb/wandb#2447", kScriptContinues},
+    {"display-missing", root,
+     "could not connect to display\nno display name and no $DISPLAY\nQt platform plugin", "",
+     "the program needs a display", "MPLBACKEND=Agg, savefig instead of show", "stoker check SCRIPT",
+     "_tkinter.TclError: no display name and no $DISPLAY environment variable", "matplotlib/matplotlib#3466"},
+    {"interrupted", outside, "KeyboardInterrupt", R"(^KeyboardInterrupt)",
+     "Ctrl-C, or SIGINT from the scheduler", "", "", "KeyboardInterrupt", "source of CPython"},
+    // Its threads hold tensors and release them while the interpreter exits.
+    {"thread-at-exit", general, "terminate called without an active exception", "",
+     "a thread was still running at exit: with torch.distributed usually one of gloo's, after the work was "
+     "complete",
+     "barrier() and destroy_process_group() of torch.distributed as the script's last lines", "",
+     "terminate called without an active exception", "pytorch/pytorch#179291; pytorch/pytorch#38230"},
+    {"assertion", general, "AssertionError", R"(^AssertionError(?:: (.*))?$)",
+     "an assertion of the program failed {frame}: {1}", "", "", "AssertionError: batch size must divide",
+     "source of CPython"},
+    {"python-exception", general, "an exception that no other rule knows",
+     "^(an exception that no other rule knows)", "the program raised {2} {frame}", "", "", "",
+     "source of CPython"},
+};
+
+}  // namespace
+
+std::span<const FailureRule> python_rules() { return kPythonRules; }
+
+}  // namespace stoker::diagnose

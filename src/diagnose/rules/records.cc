@@ -1,0 +1,180 @@
+// Rules for Stoker's records and for messages of its programs.
+#include "diagnose/rule.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using enum FailureClass;
+
+constexpr FailureRule kRecordRules[] = {
+    {"rank-out-of-memory", root, "out of memory", R"(killed by signal 9.*, out of memory(?: \((.*)\))?)",
+     "the kernel killed it: out of memory {1}",
+     "resources: {memory_per_node: ...} with more, fewer loader workers, or a smaller batch",
+     "stoker report last",
+     "rank 1 (n2) exited at epoch 3 step 118, phase backward: killed by signal 9 (SIGKILL), out of memory "
+     "(cgroup limit "
+     "32 GB)",
+     "source of stoker"},
+    {"rank-never-started", root, "never started",
+     R"(rank \d+ \(.*\) never started: (?:its node's torchrun exited: )?(.*))", "it could not start: {1}",
+     "install the command of run: on every node", "stoker check job.yaml",
+     "rank 0 (n1) never started: execve trainer: No such file or directory", "source of stoker"},
+    {"rank-missing", root, "timeouts.start",
+     R"(rank \d+ \((.*?)\) did not join within (.*) \(timeouts\.start\))",
+     "it did not connect from {1} within {2}: the node or its network is broken, or the start is slow", "",
+     "stoker hello --nodes 2", "rank 3 (n2) did not join within 60 s (timeouts.start)", "source of stoker"},
+    {"node-gone", outside, "acknowledges no packets",
+     R"(rank \d+ \((.*?)\) sent no heartbeat for .*acknowledges no packets)", "node {1} or its link is down",
+     "slurm: {extra: [--exclude=NODE]}, then stoker resume", "stoker hello",
+     "rank 3 (n2) sent no heartbeat for 60 s, and its host acknowledges no packets: the node or its link is "
+     "down",
+     "source of stoker"},
+    {"rank-connection-broke", outside, "its connection broke",
+     R"(rank \d+ \((.*?)\) was lost: its connection broke)",
+     "node {1} went down, or the processes there were killed", "stoker resume last", "",
+     "rank 3 (n2) was lost: its connection broke (node gone, or killed from outside)", "source of stoker"},
+    {"rank-ended-outside", ending, "was terminated externally",
+     R"(rank \d+ \((.*?)\) was terminated externally: (.*))", "it was killed from outside on {1}: {2}",
+     "stoker resume last", "", "rank 1 (n2) was terminated externally: killed by signal 15 (SIGTERM)",
+     "source of stoker"},
+    {kEndedEarly, effect, "had ended with exit code 0",
+     R"(rank \d+ \(.*\) had ended with exit code 0, (.*) before rank \d+ failed)",
+     "exited with code 0, {1} earlier: uneven numbers of batches, or an early return",
+     "use the same number of batches on every rank (drop_last=True, or DDP's join()), and no return or exit "
+     "on some ranks only",
+     "", "rank 1 (n2) had ended with exit code 0, 4.1 s before rank 0 failed", "source of stoker"},
+    {"rank-stopped", root, "timeouts.stopped",
+     R"(was stopped by a signal \(state T\) for ([\d.]+ \w+(?: \d+ s)?).*\(timeouts\.stopped\))",
+     "a signal (SIGSTOP, a debugger) stopped it for {1}", "stoker resume last", "",
+     "rank 1 (n2) was stopped by a signal (state T) for 60 s at epoch 1 step 7, phase forward "
+     "(timeouts.stopped)",
+     "source of stoker"},
+    {"supervisor-stalled", hang, "`stoker rank` hangs (", R"(rank \d+ \((.*?)\).*`stoker rank` hangs)",
+     "its supervisor on {1} stalled: the node is overloaded, frozen, or its disk hangs", "", "stoker hello",
+     "rank 1 (n2) sent no heartbeat for 60 s: its `stoker rank` hangs (timeouts.stall)", "source of stoker"},
+    {"rank-silent", hang, "timeouts.stall", R"(made no progress for (\S+ \S+).*\(timeouts\.stall\))",
+     "it made no progress for {1}: it waits for other ranks, for data, or hangs in the file system",
+     "increase timeouts: {stall: ...} if such a pause is normal", "stoker top last",
+     "rank 1 (n2) made no progress for 10 min at epoch 1 step 7, phase communication (timeouts.stall)",
+     "source of stoker"},
+    {"rank-behind", root, "has not reached",
+     R"(rank (\d+) \(pid \d+ on (.*?)\) has not reached (.*?): its last collective was (.*))",
+     "on {2} it never joined {3}, which its peers wait in: its last collective was {4}",
+     "check what that rank did next: a different branch of the code, a swallowed exception, a slow reader",
+     "stoker top last",
+     "rank 1 (pid 42 on node3) has not reached all-reduce 118 of float32 [272474]: its last collective was "
+     "broadcast "
+     "117 of uint8 "
+     "[6016], done",
+     "source of stoker"},
+    {"rank-not-begun", root, "has started no collective",
+     R"(rank (\d+) \(pid \d+ on (.*?)\) has started no collective; its peers have reached (.*))",
+     "on {2} it started no collective, and its peers wait in {3}",
+     "check what that rank does before its first collective: reading data, building the model, a different "
+     "branch",
+     "stoker top last",
+     "rank 1 (pid 42 on node3) has started no collective; its peers have reached all-reduce 1 of float32 "
+     "[272474]",
+     "source of stoker"},
+    {"rank-elsewhere", root, ", others in ", R"(rank (\d+) \(pid \d+ on (.*?)\) is in (.*), others in (.*))",
+     "on {2} it called {3}, and its peers called {4}: their code or shapes differ by rank",
+     "make the same calls with the same shapes in the same order on every rank", "",
+     "rank 1 (pid 42 on node3) is in broadcast 118 of uint8 [6016], others in all-reduce 118 of float32 "
+     "[272474]",
+     "source of stoker"},
+    {"rank-straggler", effect, " after rank ",
+     R"(rank (\d+) \(pid \d+ on (.*?)\) reached (.*?) ([\d.]+ \S+(?: \d+ \S+)?) after rank \d+)",
+     "on {2} it joined {3} {4} after its peers, which waited", "", "stoker top last",
+     "rank 2 (pid 42 on n2) reached all-reduce 15 of float32 [272474] 7.1 s after rank 0",
+     "source of stoker"},
+    {"collective-not-ended", effect, "but it has not completed\nranks were in",
+     R"(all \d+ ranks (?:have reached|were in) (.*?)(, but it has not completed| for \S+ \S+.*))",
+     "all ranks were in {1}{2}", "", "stoker hello",
+     "all 3 ranks have reached all-reduce 118 of float32 [272474], but it has not completed\n"
+     "all 3 ranks were in all-reduce 15 of float32 [272474] for 7.1 s",
+     "source of stoker"},
+    {"hosts-unreachable", root, "waits for other hosts in",
+     R"(rank \d+ \(pid \d+ on (.*?)\) waits for other hosts in (.*?),)",
+     "all ranks joined {2}, and those on {1} wait for other hosts: the network between them", "",
+     "stoker hello --nodes 2",
+     "rank 0 (pid 42 on n1) waits for other hosts in all-reduce 3 of float32 [8], which all ranks have "
+     "reached",
+     "source of stoker"},
+    {"master-not-there", root, "(of ", R"(rank (\d+) did not connect to (\S+) within (.*) \(of \d+ ranks\))",
+     "rank {1} did not connect to {2} within {3}", "read its log", "stoker hello",
+     "rank 3 did not connect to 10.0.0.1:29500 within 60 s (of 8 ranks)", "source of stoker"},
+    {"rank-0-unreachable", root, "did not open",
+     R"(rank 0 did not open (\S+) within (.*) \(last answer: (.*)\))",
+     "rank 0 did not open {1} within {2}: it is slow, has failed, or the address is wrong (last answer: {3})",
+     "read the log of rank 0", "stoker hello",
+     "rank 0 did not open 10.0.0.1:29500 within 60 s (last answer: Connection refused)", "source of stoker"},
+    {"data-too-slow", root, "(timeouts.data", R"((.*) \(timeouts\.data: (.*)\))",
+     "no batch arrived within {2}: reading the data is too slow, or its file system hangs",
+     "data: {train: {place: local}}", "stoker data bench DATASET",
+     "train-000003.tar: no batch came (timeouts.data: 60 s)", "source of stoker"},
+    {"interface-not-there", root, "does not name an interface that is up",
+     R"((\S+)=(\S+) does not name an interface that is up \(there are (.*?)[;)])",
+     "{1} names {2}, and no such interface is up: available are {3}",
+     "environment: {variables: {...}} with one of these, or without that variable: Stoker then chooses one",
+     "stoker hello job.yaml",
+     "rank 0 (n1, process 4711): GLOO_SOCKET_IFNAME=eth7 does not name an interface that is up (there are "
+     "lo, eth0; "
+     "unset it to choose automatically)",
+     "source of stoker"},
+    {"own-port-taken", root, "in use by another program on this host",
+     R"(port (\d+): in use by another program on this host)",
+     "port {1} is in use by another program on that node", "omit MASTER_PORT: the run then uses a free one",
+     "stoker hello job.yaml",
+     "rank 0 (n1, process 4711): port 29500: in use by another program on this host (MASTER_PORT; unset it "
+     "to "
+     "use a free port)",
+     "source of stoker"},
+    {"checkpoint-torn", root, "so it is not a whole checkpoint",
+     R"((\S+): has no manifest, so it is not a whole)",
+     "checkpoint {1} is incomplete: its writer was stopped early",
+     "use an earlier step: stoker checkpoint list", "stoker checkpoint verify {1}",
+     "ckpt/step-100: has no manifest, so it is not a whole checkpoint", "source of stoker"},
+    {"checkpoint-damaged", root, "damaged between bytes", R"((\S+): .*damaged between bytes (\d+) and (\d+))",
+     "file {1} of a checkpoint is damaged between bytes {2} and {3}",
+     "use an earlier step: stoker checkpoint list", "stoker checkpoint verify --help",
+     "ckpt/step-100/model/rank-0.safetensors: damaged between bytes 4096 and 8192 (crc32c 1, expected 2)",
+     "source of stoker"},
+    {"checkpoint-of-another-model", root, "does not fit the model", R"((\S+): does not fit the model: (.*))",
+     "checkpoint {1} belongs to a different model: {2}",
+     "use the model settings of the checkpoint, or change checkpoint.directory", "stoker checkpoint list {1}",
+     "ckpt/step-100: does not fit the model: 'fc.weight' is [10, 512]", "source of stoker"},
+    {"state-out-of-memory", root, "state: out of memory", "",
+     "the job used more memory than requested and was killed",
+     "#SBATCH --mem=... with more, fewer loader workers, or a smaller batch", "", "state: out of memory",
+     "source of stoker"},
+    {"time-limit-reached", outside, "time limit ", R"(time limit (.*?) \(([a-z_]+\.[a-z_]+)\))",
+     "its time limit was reached: {1} ({2})",
+     "increase {2}, or use a chain that resumes from checkpoints: chain: {until: done}", "stoker report last",
+     "time limit 2h (resources.time)", "source of stoker"},
+    {"state-timeout", outside, "state: timeout", "", "its time limit was reached",
+     "use more --time, or a chain that resumes from checkpoints: chain: {until: done}", "", "state: timeout",
+     "source of stoker"},
+    {"state-preempted", outside, "state: preempted", "", "preempted by a job of higher priority",
+     "use checkpoints and --requeue: the job resumes from the last one", "", "state: preempted",
+     "source of stoker"},
+    {"state-node-failed", outside, "state: node failed", "", "it lost a node",
+     "retry on other nodes: --exclude=NODE", "", "state: node failed", "source of stoker"},
+    {"state-cancelled", outside, "state: cancelled", R"(state: cancelled(?: \((.*)\))?)",
+     "it was cancelled {1}", "", "", "state: cancelled (by user 1000)", "source of stoker"},
+    {"state-lost", outside, "state: lost", "",
+     "its supervisor disappeared without a status: it was killed, or its machine went down",
+     "stoker resume last", "", "state: lost", "source of stoker"},
+};
+
+constexpr FailureRule kReportedReasons[] = {
+    {"rank-reported", general, ", process ", R"(^rank \d+ \(\S+, process \d+\): (.*))", "{1}", "", "",
+     "rank 0 (n1, process 4711): was started with a world size of 1, this run has 4", "source of stoker"},
+};
+
+}  // namespace
+
+std::span<const FailureRule> record_rules() { return kRecordRules; }
+
+std::span<const FailureRule> reported_reason_rules() { return kReportedReasons; }
+
+}  // namespace stoker::diagnose

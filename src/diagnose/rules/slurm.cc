@@ -1,0 +1,130 @@
+// Rules for messages of Slurm's daemons and commands in job logs.
+#include "diagnose/rule.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using enum FailureClass;
+
+constexpr FailureRule kSlurmRules[] = {
+    {"cgroup-oom-kill", root, "oom-kill event\noom_kill event\nkill event",
+     R"(Detected \d+ oom[_-]kill events?(?:\(s\))? in (\S+?)\.?(?: cgroup)?(?:\.| |$))",
+     "the kernel killed a process of {1}: the job used more memory than requested",
+     "#SBATCH --mem=... with more, fewer loader workers, or a smaller batch",
+     "sacct -j JOB -o JobID,ReqMem,MaxRSS",
+     "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=812345.0. Some of the step tasks have been "
+     "OOM Killed.\n"
+     "slurmstepd: error: Detected 2 oom_kill events in StepId=7.batch. Some of the step tasks have been OOM "
+     "Killed.",
+     "source of slurm, task_cgroup_memory.c"},
+    {"srun-out-of-memory", root, "Out Of Memory", R"(srun: error: (\S+): tasks? ([\d,-]+): Out Of Memory)",
+     "the kernel killed task {2} on {1}: the job used more memory than requested",
+     "#SBATCH --mem=... with more, fewer loader workers, or a smaller batch",
+     "sacct -j JOB -o JobID,ReqMem,MaxRSS", "srun: error: gpu012: task 3: Out Of Memory",
+     "source of slurm, srun/launch.c"},
+    {"memory-limit-exceeded", root, "memory limit",
+     R"([Ee]xceeded (?:job |step )?(?:virtual )?memory limit(?: \((\d+) > (\d+)\))?)",
+     "Slurm killed the job: it used more memory than requested",
+     "#SBATCH --mem=... with more, fewer loader workers, or a smaller batch",
+     "sacct -j JOB -o JobID,ReqMem,MaxRSS",
+     "slurmstepd: error: StepId=7.0 exceeded memory limit (268435456 > 67108864), being killed\n"
+     "slurmstepd: error: Exceeded job memory limit",
+     "source of slurm, jobacct_gather.c"},
+    {"time-limit", outside, "DUE TO TIME LIMIT",
+     R"((?:JOB|STEP) (\S+) ON (\S+) CANCELLED AT (\S+) DUE TO TIME LIMIT)", "job {1} reached its time limit",
+     "use more --time, or checkpoints on a signal: #SBATCH --signal=B:USR1@120 (stoker: chain: {until: "
+     "done})",
+     "sacct -j JOB -o Elapsed,Timelimit",
+     "slurmstepd: error: *** JOB 812345 ON gpu012 CANCELLED AT 2025-11-21T15:13:52 DUE TO TIME LIMIT ***",
+     "source of slurm, req.c"},
+    {"batch-time-limit", outside, "PBS: job killed: walltime\nTERM_RUNLIMIT", "",
+     "the job reached its time limit", "use more time, or checkpoints on a signal", "",
+     "=>> PBS: job killed: walltime 5423 exceeded limit 5400\n"
+     "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+     "source of OpenPBS and LSF"},
+    {"preempted", outside, "DUE TO PREEMPTION", R"(CANCELLED AT (\S+) DUE TO PREEMPTION)",
+     "preempted by a job of higher priority", "use checkpoints and #SBATCH --requeue", "",
+     "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 DUE TO PREEMPTION ***",
+     "source of slurm, req.c"},
+    {"node-failure", outside, "DUE TO NODE FAILURE", R"(CANCELLED AT (\S+) DUE TO NODE FAILURE)",
+     "a node of the job failed", "retry without it: #SBATCH --exclude=NODE", "sinfo -R",
+     "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 DUE TO NODE FAILURE, SEE SLURMCTLD "
+     "LOG FOR "
+     "DETAILS ***",
+     "source of slurm, req.c"},
+    {"srun-node-failure", outside, "Node failure on", R"(Node failure on (\S+))", "node {1} failed",
+     "retry without it: #SBATCH --exclude={1}", "sinfo -R", "srun: error: Node failure on gpu012",
+     "source of slurm, step_launch.c"},
+    {"requeued", outside, "DUE TO JOB REQUEUE", "", "the job was requeued", "", "",
+     "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 DUE TO JOB REQUEUE ***",
+     "source of slurm, req.c"},
+    {"job-cancelled", outside, "CANCELLED AT",
+     R"(\*\*\* JOB (\S+) ON \S+ CANCELLED AT (\S+)(?: DUE to SIGNAL (.+?))? \*\*\*)",
+     "job {1} was cancelled by a user, or by Slurm because of its dependency", "", "sacct -j {1} -o State%40",
+     "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T15:13:52 ***", "source of slurm, req.c"},
+    {"step-cancelled", effect, "CANCELLED AT", R"(\*\*\* STEP (\S+) ON \S+ CANCELLED AT)",
+     "step {1} was cancelled after another task or the job ended", "", "",
+     "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2025-11-21T15:13:52 ***", "source of slurm, req.c"},
+    {"log-not-opened", root, "Could not open std", R"(Could not open std(?:out|err) file (\S+): (.*))",
+     "the folder of {1} does not exist or is not writable ({2})", "mkdir -p the folder before sbatch",
+     "stoker check SCRIPT",
+     "slurmstepd: error: Could not open stdout file /users/ada/logs/7.out: No such file or directory",
+     "source of slurm, io.c"},
+    {"working-folder-missing", root, "couldn't chdir to", R"(couldn't chdir to `([^']+)': (.*?): going to)",
+     "folder {1} does not exist on the node ({2}): the job ran in /tmp",
+     "submit from a folder that the nodes see", "",
+     "slurmstepd: error: couldn't chdir to `/users/ada/x': No such file or directory: going to /tmp instead",
+     "source of slurm, task.c"},
+    {"program-not-found", root, "execve()", R"(execve\(\): (\S+): (.*))", "program {1} cannot start: {2}",
+     "use its full path in the script, or load its module or environment", "stoker check SCRIPT",
+     "slurmstepd: error: execve(): trainer: No such file or directory", "source of slurm, task.c"},
+    {"gres-mismatch", root, "Invalid generic resource", "", "the requested GPU type is not available",
+     "#SBATCH --gres=... with a type from `sinfo -o %G`", "stoker site show",
+     "srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification",
+     "source of slurm, slurm_errno.c"},
+    {"job-already-ending", outside, "already completing or completed",
+     R"((?:Unable to create step for|Unable to confirm allocation for) job (\d+): .*already completing or completed)",
+     "job {1} was ending when srun requested a step: time limit or cancellation",
+     "use more --time if the limit was the reason", "sacct -j {1} -o State%40,Elapsed,Timelimit",
+     "srun: error: Unable to create step for job 7: Job/step already completing or completed",
+     "source of slurm, slurm_errno.c"},
+    {"step-not-created", root, "Unable to create step for job",
+     R"(Unable to create step for job (\d+): (.*))", "srun could not create a step in job {1}: {2}",
+     "request at most the resources of the job; --overlap or --exact for concurrent steps",
+     "stoker check SCRIPT",
+     "srun: error: Unable to create step for job 7: More processors requested than permitted",
+     "source of slurm, launch.c"},
+    {"controller-silent", root, "Unable to contact slurm controller\nSocket timed out on send/recv", "",
+     "Slurm's controller did not answer", "retry later; Slurm commands in loops add to the load",
+     "scontrol ping",
+     "srun: error: Unable to confirm allocation for job 7: Unable to contact slurm controller (connect "
+     "failure)",
+     "source of slurm, slurm_errno.c"},
+    {"batch-killed", ending, "Killed", R"(: line \d+:\s+\d+ Killed(?:$|\s+(.*)))",
+     "{1} was killed with SIGKILL, usually by the kernel (out of memory)",
+     "use more --mem or fewer loader workers", "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
+     "job.sh: line 9:  4711 Killed                  python train.py\n/tmp/slurmd/job603995/slurm_script: "
+     "line "
+     "9:  4727 Killed",
+     "source of bash, jobs.c"},
+    {"srun-killed", ending, "Killed", R"(srun: error: (\S+): tasks? ([\d,-]+): Killed)",
+     "task {2} on {1} was killed with SIGKILL, usually by the kernel (out of memory)",
+     "use more --mem or fewer loader workers", "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
+     "srun: error: n2: tasks 0-3: Killed", "source of slurm, srun/task_state.c"},
+    {"srun-signal", ending, "Segmentation fault\nBus error\nAborted",
+     R"((?:srun: error: .*: |: line \d+:\s+\d+ )(Segmentation fault|Bus error|Aborted))",
+     "the program crashed: {1}", "python -X faulthandler shows where", "",
+     "srun: error: n2: task 1: Segmentation fault (core dumped)\njob.sh: line 5: 12 Aborted                 "
+     "python train.py",
+     "source of slurm, srun/launch.c"},
+    {"prolog-failed", root, "rolog", R"(([Pp]rolog) (?:failed|error|hook failed))",
+     "the node's prolog failed", "use a different node (--exclude=NODE) and inform the administrators",
+     "sinfo -R", "slurmstepd: error: TaskProlog failed status=1\nslurmd: error: prolog failed: rc:256",
+     "source of slurm, req.c"},
+};
+
+}  // namespace
+
+std::span<const FailureRule> slurm_rules() { return kSlurmRules; }
+
+}  // namespace stoker::diagnose

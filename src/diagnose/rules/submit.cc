@@ -1,0 +1,106 @@
+// Rules for errors of sbatch, srun and the batch script's shell.
+#include "diagnose/rule.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using enum FailureClass;
+
+constexpr FailureRule kSubmitRules[] = {
+    {"dos-line-ends", root, "$'\\r'\n^M: bad interpreter", R"((\$'\\r': command not found|bad interpreter))",
+     "the script has DOS line ends", "dos2unix SCRIPT, or sed -i 's/\\r$//' SCRIPT", "stoker check SCRIPT",
+     "job.sh: line 2: $'\\r': command not found", "source of bash, execute_cmd.c"},
+    {"no-such-account", root, "Invalid account", "",
+     "the account is invalid, or not allowed in this partition",
+     "choose #SBATCH --account from `sacctmgr show assoc user=$USER`", "stoker check SCRIPT",
+     "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified",
+     "source of slurm, slurm_errno.c"},
+    {"no-such-partition", root, "nvalid partition", R"([Ii]nvalid partition (?:name )?specified)",
+     "the partition does not exist", "choose #SBATCH --partition from `sinfo -s`", "stoker check SCRIPT",
+     "sbatch: error: Batch job submission failed: Invalid partition name specified",
+     "source of slurm, slurm_errno.c"},
+    {"no-such-qos", root, "Invalid qos", "", "the account may not use that QOS",
+     "choose #SBATCH --qos from `sacctmgr show assoc format=qos`", "",
+     "sbatch: error: Batch job submission failed: Invalid qos specification",
+     "source of slurm, slurm_errno.c"},
+    {"over-submit-limit", root, "violates accounting/QOS policy", "",
+     "the account exceeds a limit on jobs, sizes or times", "submit fewer or smaller jobs at once, or wait",
+     "sacctmgr show assoc user=$USER",
+     "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, "
+     "user's size "
+     "and/or time limits)",
+     "source of slurm, slurm_errno.c"},
+    {"over-time-limit", root, "Requested time limit is invalid", "",
+     "--time exceeds the limit of the partition", "use a shorter --time or a different partition",
+     "sinfo -o '%P %l'",
+     "sbatch: error: Batch job submission failed: Requested time limit is invalid (missing or exceeds some "
+     "limit)",
+     "source of slurm, slurm_errno.c"},
+    {"no-such-node-shape", root, "Requested node configuration is not available", "",
+     "no node of the partition has this combination of cores, memory and GPUs", "request less per node",
+     "sinfo -o '%n %c %m %G'",
+     "sbatch: error: Batch job submission failed: Requested node configuration is not available",
+     "source of slurm, slurm_errno.c"},
+    {"node-not-there", root, "Required node not available", "",
+     "a requested node is down, drained or reserved", "omit --nodelist, or name a different node", "sinfo -R",
+     "srun: Required node not available (down, drained or reserved)", "source of slurm, slurm_errno.c"},
+    {"bad-array", root, "Invalid job array specification", "",
+     "the array is invalid, or larger than the site allows",
+     "use indices below MaxArraySize of `scontrol show config`", "",
+     "sbatch: error: Batch job submission failed: Invalid job array specification",
+     "source of slurm, slurm_errno.c"},
+    {"command-not-found", root, "command not found", R"(line \d+: (\S+): command not found)",
+     "the shell does not find command {1} on that node",
+     "load the module or activate the environment in the script", "stoker check SCRIPT",
+     "/var/spool/job4/slurm_script: line 4: trainer: command not found", "source of bash, execute_cmd.c",
+     kScriptContinues},
+    {"sh-command-not-found", root, ": not found", R"(^\S+: (?:line )?\d+: (\S+): not found)",
+     "the shell does not find command {1} on that node",
+     "load the module or activate the environment in the script", "stoker check SCRIPT",
+     "/bin/sh: 1: trainer: not found", "source of dash, exec.c", kScriptContinues},
+    {"file-of-script-missing", root, "No such file or directory",
+     R"(^\S+: line \d+: (\S+): No such file or directory)",
+     "the script uses {1}, which does not exist on that node",
+     "use a path that exists on the compute node, not only on the login node", "stoker check SCRIPT",
+     "job.sh: line 3: venv/bin/activate: No such file or directory", "source of bash, execute_cmd.c",
+     kScriptContinues},
+    {"script-permission", root, "Permission denied", R"(^\S+: (?:line )?\d+: (\S+): Permission denied)",
+     "no permission to execute {1}", "chmod +x {1}", "", "job.sh: line 3: ./train.sh: Permission denied",
+     "source of bash, execute_cmd.c", kScriptContinues},
+    {"python-file-missing", root, "can't open file", R"(can't open file '?([^':]+)'?: \[Errno 2\])",
+     "{1} does not exist in the working directory of the job",
+     "cd to its folder in the script, or use --chdir", "stoker check SCRIPT",
+     "python: can't open file '/users/ada/train.py': [Errno 2] No such file or directory",
+     "source of CPython, main.c"},
+    {"module-not-loaded", root, "module(s) are unknown\nModuleCmd_Load\nmodule --ignore",
+     R"re((?:are unknown: "([^"]+)"|(?:ModuleCmd_Load.*'|module --ignore[-_]cache load ")([^'"]+)))re",
+     "module {1}{2} does not exist here", "choose a name from `module avail`", "",
+     "Lmod has detected the following error:  The following module(s) are unknown: \"cuda/99\"\n"
+     "ModuleCmd_Load.c(213):ERROR:105: Unable to locate a modulefile for 'cuda/99'\n"
+     "  $ module --ignore_cache load \"cuda/99\"",
+     "source of Lmod, and of Environment Modules", kScriptContinues},
+    {"unbound-variable", root, "unbound variable", R"(line \d+: (\S+): unbound variable)",
+     "the script uses {1}, which is not set", "use a default, ${...:-}, or the option that sets it",
+     "stoker check SCRIPT", "job.sh: line 12: SLURM_CPUS_PER_TASK: unbound variable",
+     "source of bash, subst.c"},
+    {"conda-not-initialised", root, "conda init\nproperly configured to use 'conda",
+     R"((?:Your shell has not been properly configured to use 'conda activate'|Run 'conda init' before))",
+     "conda activate needs conda's hook, which a batch script does not load",
+     "eval \"$(conda shell.bash hook)\" before it", "stoker check SCRIPT",
+     "CondaError: Run 'conda init' before 'conda activate'\n"
+     "CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.",
+     "source of conda, exceptions.py", kScriptContinues},
+    {"script-syntax", root,
+     "syntax error near unexpected token\nunexpected end of file\nunexpected EOF while",
+     R"(line (\d+): (syntax error.*|unexpected EOF.*))", "bash cannot parse line {1} of the script: {2}",
+     "bash -n SCRIPT shows the error", "stoker check SCRIPT",
+     "job.sh: line 7: syntax error near unexpected token `done'\njob.sh: line 9: syntax error: unexpected "
+     "end of file",
+     "source of bash, parse.y"},
+};
+
+}  // namespace
+
+std::span<const FailureRule> submit_rules() { return kSubmitRules; }
+
+}  // namespace stoker::diagnose

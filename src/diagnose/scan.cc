@@ -1,0 +1,357 @@
+#include "diagnose/scan.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include <re2/re2.h>
+
+#include "diagnose/automaton.h"
+#include "diagnose/log_line.h"
+#include "stoker/status.h"
+#include "stoker/text.h"
+
+namespace stoker::diagnose {
+namespace {
+
+constexpr std::uint64_t kFirstOfRule = 64;
+constexpr std::size_t kLatestOfRule = 192;
+constexpr std::size_t kMaxTracebacks = 4096;
+constexpr std::uint64_t kLongestTraceback = 400;
+constexpr int kTableLines = 16;
+constexpr std::size_t kMaxNotable = 3;
+constexpr std::size_t kShown = 300;
+constexpr std::size_t kLongestNotable = 600;  // including text that is removed for display
+
+// The beginning of multi-line blocks.
+constexpr std::string_view kTraceback = "Traceback (most recent call last)";
+constexpr std::string_view kTable = "Root Cause (first observed failure)";
+// Words of notable lines, for logs without a match.
+constexpr std::array<std::string_view, 18> kNotableWords = {
+    "rror",   "ERROR",  "fatal",   "Fatal",  "FATAL", "bort",     "illed", "ailed",   "FAILED",
+    "annot ", "denied", "refused", "dumped", "xcept", "imed out", "panic", "No such", "not found"};
+
+// A pattern that is compiled on first use: a log needs only a few of them.
+class LazyPattern {
+ public:
+  explicit LazyPattern(std::string_view text) : text_(text) {}
+
+  /// Null if a keyword is sufficient.
+  const RE2* get() {
+    if (text_.empty()) return nullptr;
+    std::call_once(once_, [this] { compiled_ = std::make_unique<RE2>(std::string(text_)); });
+    STOKER_CHECK(compiled_->ok());
+    return compiled_.get();
+  }
+
+ private:
+  const std::string_view text_;
+  std::once_flag once_;
+  std::unique_ptr<RE2> compiled_;
+};
+
+// All rules with their filter. Names in the table have static storage.
+struct Compiled {
+  std::vector<std::string_view> words;
+  std::vector<std::vector<std::uint16_t>> rules_of;  // by keyword: indices of rules, in order
+  std::deque<LazyPattern> patterns;                  // by rule
+  std::unique_ptr<Automaton> automaton;
+  std::size_t first_notable = 0;
+
+  void add(std::string_view word, std::size_t rule) {
+    auto at = std::find(words.begin(), words.end(), word);
+    if (at == words.end()) {
+      words.push_back(word);
+      rules_of.emplace_back();
+      at = words.end() - 1;
+    }
+    rules_of[static_cast<std::size_t>(at - words.begin())].push_back(static_cast<std::uint16_t>(rule));
+  }
+};
+
+void compile(Compiled& all) {
+  const auto& rules = failure_rules();
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    for (const std::string_view word : split(rules[i]->words, '\n')) all.add(word, i);
+    all.patterns.emplace_back(rules[i]->pattern);
+  }
+  all.first_notable = all.words.size();
+  for (const std::string_view word : kNotableWords) {
+    all.words.push_back(word);
+    all.rules_of.emplace_back();
+  }
+  all.words.push_back(kTraceback);
+  all.rules_of.emplace_back();
+  all.words.push_back(kTable);
+  all.rules_of.emplace_back();
+  all.automaton = std::make_unique<Automaton>(all.words);
+}
+
+Compiled& compiled() {
+  static Compiled all;
+  static std::once_flag once;
+  std::call_once(once, [] { compile(all); });
+  return all;
+}
+
+const FailureRule& exception_rule() {
+  static const FailureRule& rule =
+      **std::find_if(failure_rules().begin(), failure_rules().end(),
+                     [](const FailureRule* each) { return each->name == "python-exception"; });
+  return rule;
+}
+
+std::string shown(std::string_view text) { return printable(trim(text).substr(0, kShown)); }
+
+bool is_of_library(std::string_view file) {
+  for (const std::string_view part :
+       {"site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>", "/torch/", "/bin/"}) {
+    if (file.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// "train.py:88" of `  File "/users/ada/train.py", line 88, in main`, or of a rich traceback; "" for any other
+// line.
+std::string frame_of(std::string_view text) {
+  static const RE2 kFrame(R"re(^\s*File "([^"]+)", line (\d+))re");
+  static const RE2 kBoxed(R"(^│ (\S+\.py):(\d+) in )");
+  const re2::StringPiece subject(text.data(), text.size());
+  std::string file, line;
+  if (!RE2::PartialMatch(subject, kFrame, &file, &line) && !RE2::PartialMatch(subject, kBoxed, &file, &line))
+    return "";
+  if (is_of_library(file)) return "";
+  return printable(file.substr(file.rfind('/') + 1)) + ":" + line;
+}
+
+bool is_exception(std::string_view text) {
+  static const RE2 kException(
+      R"(^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Expired|Timeout|Empty|Full|Iteration|Failure)\b|)"
+      R"(^(?:\w+\.)+[A-Z]\w*:)");
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kException);
+}
+
+}  // namespace
+
+LogScanner::LogScanner() { (void)compiled(); }
+
+void LogScanner::scan(std::string_view block) {
+  ends_.clear();
+  compiled().automaton->find_lines(block, ends_);
+  const auto count = [&](std::size_t from, std::size_t to, char what) {
+    return static_cast<std::uint64_t>(std::count(block.data() + from, block.data() + to, what));
+  };
+  const bool has_overwrites = block.find('\r') != std::string_view::npos;  // rare, and counting takes time
+  std::size_t at = 0;
+  for (auto hit = ends_.begin(); at < block.size();) {
+    std::size_t begin = at;
+    if (tracebacks_.empty() && table_lines_ == 0) {
+      while (hit != ends_.end() && *hit <= at) ++hit;
+      if (hit == ends_.end()) break;
+      begin = std::max(block.rfind('\n', *hit - 1) + 1, at);  // npos + 1 is 0
+      line_ += count(at, begin, '\n');
+      if (has_overwrites) overwrites_ += count(at, begin, '\r');
+    }
+    const std::size_t end = block.find('\n', begin);
+    scan_line(block.substr(begin, end == std::string_view::npos ? end : end - begin));
+    at = std::min(end, block.size());
+    if (at < block.size()) {
+      ++line_;
+      ++at;
+    }
+  }
+  line_ += count(at, block.size(), '\n');
+  if (has_overwrites) overwrites_ += count(at, block.size(), '\r');
+  remember_end(block);
+}
+
+// Keeps the last lines in case there are no notable ones.
+void LogScanner::remember_end(std::string_view block) {
+  std::string_view rest = block.substr(block.size() - std::min<std::size_t>(block.size(), 8192));
+  const std::size_t blank = rest.find_last_not_of(" \t\r\n") + 1;  // npos + 1 is 0
+  std::uint64_t number = line_ - static_cast<std::uint64_t>(std::count(
+                                     rest.begin() + static_cast<std::ptrdiff_t>(blank), rest.end(), '\n'));
+  rest = rest.substr(0, blank);
+  std::deque<NotableLine> ends;
+  while (!rest.empty() && ends.size() < 3) {
+    const std::size_t start = rest.rfind('\n') + 1;
+    const std::string text = shown(read_log_line(rest.substr(start)).text);
+    if (!text.empty()) ends.push_front({number, text});
+    rest = rest.substr(0, start == 0 ? 0 : start - 1);
+    --number;
+  }
+  last_.insert(last_.end(), ends.begin(), ends.end());
+  while (last_.size() > 3) last_.pop_front();
+}
+
+void LogScanner::scan_line(std::string_view raw) {
+  // A progress bar overwrites its own line; an error may follow on the same line.
+  while (!raw.empty()) {
+    const std::size_t end = std::min(raw.find('\r'), raw.size());
+    scan_segment(raw.substr(0, end));
+    overwrites_ += end < raw.size() ? 1 : 0;
+    raw.remove_prefix(std::min(end + 1, raw.size()));
+  }
+}
+
+void LogScanner::scan_segment(std::string_view raw) {
+  const Automaton& automaton = *compiled().automaton;
+  if (raw.size() > kLongestLogLine) {
+    const std::size_t hit = automaton.find_end(raw);
+    if (hit == std::string_view::npos) return;
+    raw = raw.substr(hit > kLongestLogLine / 4 ? hit - kLongestLogLine / 4 : 0, kLongestLogLine);
+  }
+  if (tracebacks_.empty() && table_lines_ == 0) {
+    found_.clear();
+    automaton.find_all(raw, found_);
+    if (found_.empty()) return;
+    if (has_only_notable_words()) return remember_notable(raw);
+  }
+  const LogLine line = read_log_line(raw);
+  if (table_lines_ > 0) follow_table(line.text);
+  if (line.text.find(kTraceback) != std::string::npos) {
+    if (tracebacks_.size() < kMaxTracebacks) tracebacks_[line.rank] = {line_, 0, ""};
+    return;
+  }
+  if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
+  if (follow_traceback(line.text, line.rank)) return;
+  if (!match(line.text, line.rank, nullptr) && !found_.empty()) remember_notable(line.text);
+}
+
+// Whether the line belongs to a traceback of that rank and needs no matching.
+bool LogScanner::follow_traceback(std::string_view text, int rank) {
+  for (auto each = tracebacks_.begin(); each != tracebacks_.end();)
+    each = ++each->second.lines > kLongestTraceback ? tracebacks_.erase(each) : std::next(each);
+  const auto open = tracebacks_.find(rank);
+  if (open == tracebacks_.end()) return false;
+  // The box comes from rich.
+  const bool is_inside = text.empty() || text.front() == ' ' || text.front() == '|' ||
+                         text.starts_with("│") || text.starts_with("╭") || text.starts_with("╰");
+  if (is_inside) {
+    if (std::string frame = frame_of(text); !frame.empty()) open->second.frame = std::move(frame);
+    return true;
+  }
+  if (!is_exception(text)) return false;
+  const Traceback traceback = open->second;
+  tracebacks_.erase(open);
+  if (match(text, rank, &traceback)) return true;
+  Hit hit{.rule = &exception_rule(),
+          .line = line_,
+          .begin = traceback.begin,
+          .overwrites = overwrites_,
+          .text = shown(text),
+          .groups = {},
+          .frame = traceback.frame,
+          .rank = rank,
+          .time = std::nullopt};
+  const std::size_t colon = text.find(": ");
+  hit.groups[0] = shown(text.substr(0, colon));
+  hit.groups[1] = shown(text);
+  keep(std::move(hit));
+  return true;
+}
+
+// The rank after "Root Cause (first observed failure)" in torchrun's table.
+void LogScanner::follow_table(std::string_view text) {
+  static const RE2 kRank(R"(^\s*rank\s*: (\d{1,6}) \()");
+  --table_lines_;
+  int rank = -1;
+  if (!RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kRank, &rank)) return;
+  if (!result_.first_rank) result_.first_rank = rank;
+  table_lines_ = 0;
+}
+
+// Applies the first matching rule. True if one matches.
+bool LogScanner::match(std::string_view text, int rank, const Traceback* traceback) {
+  Compiled& all = compiled();
+  found_.clear();
+  all.automaton->find_all(text, found_);
+  std::vector<std::uint16_t> rules;
+  for (const std::uint16_t word : found_)
+    rules.insert(rules.end(), all.rules_of[word].begin(), all.rules_of[word].end());
+  std::sort(rules.begin(), rules.end());
+  rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+  for (const std::uint16_t number : rules) {
+    const RE2* pattern = all.patterns[number].get();
+    std::array<re2::StringPiece, 5> groups;
+    const int count = pattern == nullptr ? 0 : std::min(5, pattern->NumberOfCapturingGroups() + 1);
+    const re2::StringPiece subject(text.data(), text.size());
+    if (pattern != nullptr && !pattern->Match(subject, 0, text.size(), RE2::UNANCHORED, groups.data(), count))
+      continue;
+    const FailureRule* rule = failure_rules()[number];
+    if (rule->failure_class == FailureClass::noise) return true;
+    Hit hit{.rule = rule,
+            .line = line_,
+            .begin = traceback ? traceback->begin : line_,
+            .overwrites = overwrites_,
+            .text = shown(text),
+            .groups = {},
+            .frame = traceback ? traceback->frame : "",
+            .rank = rank >= 0 ? rank : rank_named_in(text),
+            .time = time_of(text)};
+    for (std::size_t i = 1; i < groups.size() && static_cast<int>(i) < count; ++i)
+      hit.groups[i - 1] = shown(std::string_view(groups[i].data(), groups[i].size()));
+    keep(std::move(hit));
+    return true;
+  }
+  return false;
+}
+
+void LogScanner::keep(Hit hit) {
+  if (++counts_[hit.rule] <= kFirstOfRule) {
+    result_.hits.push_back(std::move(hit));
+    return;
+  }
+  std::deque<Hit>& latest = latest_[hit.rule];
+  latest.push_back(std::move(hit));
+  if (latest.size() <= kLatestOfRule) return;
+  latest.pop_front();
+  ++result_.left_out;
+}
+
+// Whether the last line has no keyword of a rule and begins no multi-line block.
+bool LogScanner::has_only_notable_words() const {
+  const Compiled& all = compiled();
+  return std::all_of(found_.begin(), found_.end(), [&](std::uint16_t word) {
+    return word >= all.first_notable && word < all.first_notable + kNotableWords.size();
+  });
+}
+
+void LogScanner::remember_notable(std::string_view text) {
+  const Compiled& all = compiled();
+  if (std::none_of(found_.begin(), found_.end(), [&](auto word) { return word >= all.first_notable; }))
+    return;
+  if (notable_.size() < kMaxNotable) {
+    notable_.push_back({line_, std::string(text.substr(0, kLongestNotable))});
+    return;
+  }
+  // Reuses the memory of the oldest line: a log may have millions of such lines.
+  std::rotate(notable_.begin(), notable_.begin() + 1, notable_.end());
+  notable_.back().line = line_;
+  notable_.back().text.assign(text.substr(0, kLongestNotable));
+}
+
+ScanResult LogScanner::finish() {
+  for (auto& [rule, hits] : latest_) {
+    for (Hit& hit : hits) result_.hits.push_back(std::move(hit));
+  }
+  std::stable_sort(result_.hits.begin(), result_.hits.end(),
+                   [](const Hit& a, const Hit& b) { return a.line < b.line; });
+  result_.lines = line_ - 1;
+  result_.overwrites = overwrites_;
+  // The notable lines, and the last lines if there are too few.
+  std::vector<NotableLine> lines(notable_.begin(), notable_.end());
+  for (auto each = last_.rbegin(); each != last_.rend() && lines.size() < 3; ++each) {
+    const bool is_known = std::any_of(lines.begin(), lines.end(),
+                                      [&](const NotableLine& line) { return line.line == each->line; });
+    if (!is_known) lines.push_back(*each);
+  }
+  for (NotableLine& line : lines) line.text = shown(read_log_line(line.text).text);
+  std::sort(lines.begin(), lines.end(),
+            [](const NotableLine& a, const NotableLine& b) { return a.line < b.line; });
+  result_.notable = std::move(lines);
+  return std::move(result_);
+}
+
+}  // namespace stoker::diagnose

@@ -1,0 +1,85 @@
+// Scans a log with all rules, block by block: hits and notable lines. Uses bounded memory. Internal to this
+// folder. Use each scanner on one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/rule.h"
+
+namespace stoker::diagnose {
+
+/// A line that a rule matched.
+struct Hit {
+  const FailureRule* rule = nullptr;
+  std::uint64_t line = 0;        ///< from 1
+  std::uint64_t begin = 0;       ///< the first line of the hit: where its traceback begins
+  std::uint64_t overwrites = 0;  ///< number of overwrites with \r before it, as in progress bars
+  std::string text;              ///< the line, printable
+  std::array<std::string, 4> groups;
+  std::string frame;  ///< "train.py:88" of a traceback: the last frame outside of libraries
+  int rank = -1;
+  std::optional<double> time;
+};
+
+struct NotableLine {
+  std::uint64_t line = 0;
+  std::string text;
+};
+
+/// The result of scanning a log.
+struct ScanResult {
+  std::vector<Hit> hits;             ///< by line
+  std::vector<NotableLine> notable;  ///< at most three, by line
+  std::uint64_t lines = 0;
+  std::uint64_t overwrites = 0;   ///< number of overwrites with \r
+  std::optional<int> first_rank;  ///< torchrun's "first observed failure"
+  std::uint64_t left_out = 0;     ///< hits that were dropped because of the limit
+};
+
+class LogScanner {
+ public:
+  LogScanner();
+
+  /// Scans the next block: whole lines, or a part of an endless one.
+  void scan(std::string_view block);
+  /// Returns the result; call once.
+  ScanResult finish();
+
+ private:
+  struct Traceback {
+    std::uint64_t begin = 0;
+    std::uint64_t lines = 0;
+    std::string frame;
+  };
+
+  void scan_line(std::string_view raw);
+  void scan_segment(std::string_view raw);
+  bool follow_traceback(std::string_view text, int rank);
+  void follow_table(std::string_view text);
+  bool match(std::string_view text, int rank, const Traceback* traceback);
+  void keep(Hit hit);
+  void remember_end(std::string_view block);
+  bool has_only_notable_words() const;
+  void remember_notable(std::string_view text);
+
+  std::uint64_t line_ = 1;        // number of the next line
+  std::uint64_t overwrites_ = 0;  // number of \r before it
+  std::vector<std::uint16_t> found_;
+  std::vector<std::size_t> ends_;        // ends of the first keyword of each line in the block
+  std::map<int, Traceback> tracebacks_;  // by rank
+  int table_lines_ = 0;                  // remaining lines of torchrun's table
+  std::map<const FailureRule*, std::uint64_t> counts_;
+  std::map<const FailureRule*, std::deque<Hit>> latest_;  // hits after the first ones of a rule
+  std::deque<NotableLine> notable_;
+  std::deque<NotableLine> last_;  // last lines of the blocks
+  ScanResult result_;
+};
+
+}  // namespace stoker::diagnose

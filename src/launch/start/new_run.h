@@ -1,0 +1,26 @@
+// Shared by `stoker run` and `stoker submit`: from a job to a run folder. Functions without state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/start/run.h"
+#include "record/run_folder.h"
+#include "stoker/status.h"
+
+namespace stoker::launch {
+
+/// The command of every rank: the job's command, or the stoker-train next to `stoker`. NotFound when it is
+/// missing.
+Result<std::vector<std::string>> rank_command(const job::Job& job, const Path& stoker);
+
+/// Facts of a new run that are not in its job.
+struct NewRun {
+  std::vector<std::string> command;  ///< of every rank
+  std::vector<std::string> hosts;    ///< planned; empty while queued
+  std::string scheduler_job;         ///< "" outside an allocation
+};
+/// Creates the run folder of `request`, with `yaml` as its effective job file.
+Result<record::RunFolder> make_run_folder(const Request& request, const NewRun& run, const std::string& yaml);
+
+}  // namespace stoker::launch

@@ -1,0 +1,38 @@
+// The Python program with which a rank tests torch.distributed like a training: it reads only the rank's
+// environment (env://). Prints one line, or fails with torch's error.
+#pragma once
+
+namespace stoker::netcheck {
+
+inline constexpr const char* kTorchProgram = R"(
+import datetime, os, sys, time
+sys.tracebacklimit = 0
+import torch
+import torch.distributed as dist
+
+rank, size, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+# NCCL refuses several ranks on one GPU.
+use_nccl = torch.cuda.is_available() and dist.is_nccl_available()
+use_nccl = use_nccl and torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
+backend = "nccl" if use_nccl else "gloo"
+torch.set_num_threads(1)
+dist.init_process_group(backend, timeout=datetime.timedelta(seconds=float(sys.argv[1])))
+device = torch.device("cuda", local) if use_nccl else torch.device("cpu")
+for count in (256, 262144):
+    values = torch.full((count,), float(rank), device=device)
+    dist.all_reduce(values)
+    wrong = int((values != size * (size - 1) / 2).sum())
+    if wrong:
+        sys.exit(f"all-reduce: {wrong} of {count} elements are wrong")
+times = []
+for _ in range(5):
+    begin = time.perf_counter()
+    dist.all_reduce(values)
+    if use_nccl:
+        torch.cuda.synchronize()
+    times.append(time.perf_counter() - begin)
+print(f"exact by torch {torch.__version__} over {backend}, 1 MiB in {sorted(times)[2] * 1e3:.1f} ms", flush=True)
+dist.destroy_process_group()
+)";
+
+}  // namespace stoker::netcheck

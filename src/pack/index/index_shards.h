@@ -1,0 +1,38 @@
+// Finds the shards of a folder. Used by index_build. Blocks on the storage.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "dataset/manifest.h"
+#include "sources/arrays/numpy/npy_sets.h"
+#include "sources/arrays/window_scan.h"
+#include "sources/table_path.h"
+#include "stoker/status.h"
+
+namespace stoker::pack {
+
+struct IndexedShard {
+  std::string file;  ///< relative to the folder
+  std::string split;
+  sources::TablePath table;                  ///< partition keys of Parquet
+  std::optional<sources::NpySet> rows = {};  ///< of NumPy files, without windows
+};
+
+struct ShardsToIndex {
+  std::vector<IndexedShard> shards;
+  std::uint64_t pruned = 0;  ///< tables whose partition keys exclude them by `where`
+};
+
+/// All shards by name; NumPy files only if there are no other shards. Invalid for no shards or several
+/// formats.
+Result<ShardsToIndex> find_shards(const Path& folder, const std::string& where,
+                                  const sources::WindowOptions* windows);
+
+/// The shards of the manifest, in its order.
+Result<std::vector<IndexedShard>> shards_of_manifest(const Path& folder, const dataset::Manifest& manifest);
+
+}  // namespace stoker::pack

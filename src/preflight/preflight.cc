@@ -1,0 +1,350 @@
+#include "preflight/preflight.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <sched.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "dataset/manifest.h"
+#include "pack/dvc/dvc.h"
+#include "preflight/chunks.h"
+#include "preflight/command.h"
+#include "preflight/files.h"
+#include "preflight/last_run.h"
+#include "preflight/notes.h"
+#include "preflight/shell.h"
+#include "preflight/storage.h"
+#include "stoker/bytes.h"
+#include "stoker/dataset.h"
+#include "stoker/text.h"
+#include "stoker/time.h"
+
+namespace stoker::preflight {
+namespace {
+
+// For quota programs.
+constexpr std::chrono::milliseconds kQuotaTimeout{700};
+
+using dataset::Manifest;
+using dataset::SplitInfo;
+
+class Checker {
+ public:
+  Checker(const job::Job& job, const HostContext& host) : job_(job), host_(host), notes_(job) {}
+
+  Preflight run() {
+    check_data();
+    check_ranks();
+    check_program();
+    check_command(job_, notes_);
+    check_folders();
+    const std::optional<record::RunFolder> last = last_run(job_);
+    check_files(job_, notes_);
+    check_storage(job_, last, classes_, Deadline::after(kQuotaTimeout), notes_);
+    check_data_version(job_, last, versions_, notes_);
+    check_ports(job_, host_, notes_);
+    check_limits(host_, notes_);
+    return notes_.take();
+  }
+
+ private:
+  void check_data() {
+    const std::string training = job_.train ? job_.train->training_data : "";
+    const std::string validation = job_.train ? job_.train->validation_data.value_or("") : "";
+    std::optional<Manifest> trained;
+    std::optional<Manifest> validated;
+    for (const auto& [name, source] : job_.data) {
+      std::optional<Manifest> manifest = check_dataset(name, source, name == training || name == validation);
+      if (manifest && name == training) trained = manifest;
+      if (manifest && name == validation) validated = std::move(manifest);
+    }
+    if (trained) {
+      classes_ = trained->schema.classes.size();
+      check_training(*trained);
+      check_chunks(job_, *trained, notes_);
+    }
+    if (trained) check_labels(training, *trained);
+    if (validated) check_labels(validation, *validated);
+    if (trained && validated && trained->schema.classes != validated->schema.classes) {
+      notes_.found("other-classes", Level::job, format("data.{}.source", validation),
+                   message("its classes differ from data.{}.source", training));
+    }
+  }
+
+  // The manifest of a valid entry.
+  std::optional<Manifest> check_dataset(const std::string& name, const job::DataSource& source,
+                                        bool is_for_trainer) {
+    const std::string key = format("data.{}.source", name);
+    Result<Manifest> manifest = dataset::read_manifest(source.source);
+    if (!manifest) {
+      notes_.found("no-dataset", key, manifest.error());
+      return std::nullopt;
+    }
+    versions_[name] = manifest->version;
+    check_dvc(key, source.source);
+    std::uint64_t samples = manifest->samples();
+    // A user command gets the folder; only the trainer needs a split.
+    if (source.split || is_for_trainer) {
+      const Result<const SplitInfo*> split = manifest->split(source.split.value_or(""));
+      if (!split) {
+        notes_.found("no-split", format("data.{}.split", name), split.error());
+        return std::nullopt;
+      }
+      samples = (*split)->samples;
+      if (samples == 0) {
+        notes_.found("empty-split", Level::job, format("data.{}.split", name), message("has no samples"));
+        return std::nullopt;
+      }
+    }
+    const Message split = source.split ? message(", split {}", *source.split) : "";
+    notes_.fact("data", message("{}: {} version {}{}, {} samples, dataset of {}", name,
+                                printable(source.source.string()), manifest->short_version(), split,
+                                grouped(samples), rounded(ByteCount{manifest->bytes()})));
+    return std::optional<Manifest>(std::move(*manifest));
+  }
+
+  // Number and size of its files: `stoker data verify --full` compares their MD5.
+  void check_dvc(const std::string& key, const Path& dataset) {
+    const auto dvc = pack::find_dvc_file(dataset);
+    if (!dvc) return notes_.found("dvc", key, dvc.error());
+    if (!*dvc) return;
+    NoProgress quiet;
+    const auto compared = pack::compare_with_dvc(dataset, **dvc, pack::DvcDepth::sizes, 1, quiet);
+    if (!compared) return notes_.found("dvc", key, compared.error());
+    if (!compared->difference.empty())
+      notes_.found("other-version", Level::job, key,
+                   message("has a different version: {}", compared->difference),
+                   pack::dvc_cure(dataset, **dvc));
+  }
+
+  // Other checks report datasets that cannot be opened.
+  void check_labels(const std::string& name, const Manifest& manifest) {
+    if (job_.train->model == job::ModelKind::gpt || !manifest.schema.has_labels) return;
+    const job::DataSource& source = job_.data.at(name);
+    const auto dataset = dataset::Dataset::open(source.source, source.split.value_or(""));
+    if (!dataset.ok()) return;
+    if (const Status labels = dataset->check_labels(); !labels.ok())
+      notes_.found("no-class", format("data.{}.source", name), labels);
+  }
+
+  void check_training(const Manifest& manifest) {
+    const job::TrainOptions& train = *job_.train;
+    const std::string key = format("data.{}.source", train.training_data);
+    const auto& components = manifest.schema.components;
+    if (train.model == job::ModelKind::gpt) return;  // accepts any tokens; its sequences are not samples
+    const bool wants_images = train.model != job::ModelKind::mlp;
+    if (!wants_images && std::ranges::all_of(components, [](const auto& c) { return c.is_image; }))
+      notes_.found("no-numbers", Level::job, key,
+                   message("has only images, but train.model: mlp needs numbers"));
+    if (wants_images &&
+        std::none_of(components.begin(), components.end(), [](const auto& c) { return c.is_image; })) {
+      notes_.found("no-images", Level::job, key, message("has no images, but train needs them"));
+    }
+    if (!manifest.schema.has_labels)
+      notes_.found("no-labels", Level::job, key, message("has no labels, but train needs them"));
+    const std::size_t classes = manifest.schema.classes.size();
+    if (train.classes && *train.classes < classes) {
+      notes_.found("too-few-classes", Level::job, "train.classes",
+                   message("{} outputs for {} classes", *train.classes, classes),
+                   message("omit train.classes"));
+    }
+    const std::uint64_t step = std::uint64_t{train.batch} * job_.resources.world_size();
+    const Result<const SplitInfo*> split =
+        manifest.split(job_.data.at(train.training_data).split.value_or(""));
+    if (split.ok() && (*split)->samples < step) {
+      notes_.found(
+          "large-batch", Level::advice, "train.batch",
+          message("one step needs {} samples, an epoch has {}", grouped(step), grouped((*split)->samples)));
+    }
+  }
+
+  void check_ranks() {
+    const job::Resources& resources = job_.resources;
+    const std::uint64_t asked = std::uint64_t{resources.ranks_per_node} * resources.cpus_per_rank.value_or(1);
+    const std::uint32_t per_rank =
+        resources.cpus_per_rank.value_or(std::max(1u, host_.cores / resources.ranks_per_node));
+    const bool is_for_queue = host_.has_queue && !host_.allocation;
+    if (is_for_queue) {
+      // The site profile has the limits of the queue.
+    } else if (!host_.allocation && resources.nodes > 1) {
+      notes_.found(
+          "no-allocation", Level::job, "resources.nodes",
+          message("{} nodes need an allocation, this is one machine", resources.nodes),
+          format("salloc --nodes {} --ntasks-per-node {}", resources.nodes, resources.ranks_per_node));
+    } else if (host_.allocation && resources.nodes > host_.allocation->nodes.size()) {
+      notes_.found("small-allocation", Level::job, "resources.nodes",
+                   message("{} nodes, but allocation {} has {}", resources.nodes, host_.allocation->job_id,
+                           host_.allocation->nodes.size()));
+    } else if (!host_.allocation && asked > host_.cores) {
+      notes_.found("few-cores", Level::time,
+                   resources.cpus_per_rank ? "resources.cpus_per_rank" : "resources.ranks_per_node",
+                   message("{} x {} cores requested, {} available", resources.ranks_per_node,
+                           resources.cpus_per_rank.value_or(1), host_.cores));
+    }
+    const Message cores = per_rank == 1 ? message("1 core") : message("{} cores", per_rank);
+    const Message trained = job_.train ? message(", training on CPU over gloo") : "";
+    const Message queued = is_for_queue && resources.nodes > 1 ? message(", with stoker submit") : "";
+    notes_.fact("ranks", message("{} x {} x {}{}{}", resources.nodes, resources.ranks_per_node, cores,
+                                 trained, queued));
+  }
+
+  void check_program() {
+    const std::optional<Path>& venv = job_.environment.venv;
+    // A file has the requirements of an environment that each node creates.
+    const bool is_made = venv && path_exists(*venv) && !folder_exists(*venv);
+    if (is_made) {
+      notes_.fact("venv", message("created on every node from {}", printable(venv->string())));
+    } else if (venv && !path_exists(*venv / "bin" / "python")) {
+      notes_.found("no-venv", Level::job, "environment.venv",
+                   message("{}: is not a virtual environment: bin/python is missing",
+                           printable(job_.environment.venv->string())),
+                   format("python3 -m venv {}", shell_quote(job_.environment.venv->string())));
+    }
+    if (job_.train) {
+      const Path trainer = host_.program_folder / "stoker-train";
+      if (!is_program(trainer)) {
+        notes_.found(
+            "no-trainer", Level::job, "train.model",
+            message("{}: is missing; this stoker was built without libtorch", printable(trainer.string())));
+      }
+      return;
+    }
+    if (!job_.command || job_.command->is_shell) return;
+    const std::vector<std::string>& words = job_.command->arguments;
+    const std::optional<Path> program = find_program(words.front());
+    if (!program) {
+      notes_.found("no-program", Level::job, "run", program_error(words.front()));
+      return;
+    }
+    notes_.fact("program", printable(program->string()));
+    // An image has different interpreters.
+    const Status first_line = job_.environment.container
+                                  ? Status()
+                                  : check_shebang(program->lexically_normal(), printable(words.front()));
+    if (!first_line.ok()) notes_.found("no-interpreter", "run", first_line);
+    const bool is_script =
+        program->filename().string().starts_with("python") && words.size() > 1 && words[1].ends_with(".py");
+    if (is_script && !path_exists(job_.working_directory / words[1])) {
+      notes_.found(
+          "no-script", Level::job, "run",
+          message("{}: no such file in {}", printable(words[1]), printable(job_.working_directory.string())));
+    }
+  }
+
+  Message program_error(const std::string& name) const {
+    if (name.find('/') == std::string::npos) return message("'{}' was not found in PATH", printable(name));
+    return folder_exists(job_.working_directory / name)
+               ? message("'{}' is a folder, not a program", printable(name))
+               : message("'{}' is not an executable file", printable(name));
+  }
+
+  void check_folders() {
+    if (!folder_exists(job_.working_directory)) {
+      notes_.found("no-working-directory", Level::job, "working_directory",
+                   message("{}: no such folder", printable(job_.working_directory.string())));
+    }
+    check_writable("record.directory", job_.record.directory);
+    if (job_.checkpoint.directory) check_writable("checkpoint.directory", *job_.checkpoint.directory);
+  }
+
+  // The folder, or its nearest existing parent.
+  void check_writable(std::string_view key, const Path& folder) {
+    const Path at = nearest_existing(folder);
+    if (!folder_exists(at)) {
+      notes_.found("no-folder", Level::job, key, message("{}: is not a folder", printable(at.string())));
+    } else if (::access(at.c_str(), W_OK | X_OK) != 0) {
+      notes_.found("not-writable", Level::job, key,
+                   message("{}: no permission to write", printable(at.string())));
+    } else if (key == "record.directory") {
+      notes_.fact("runs", printable(folder.string()));
+    } else {
+      notes_.fact("checkpoint", printable(folder.string()));
+    }
+  }
+
+  static bool is_program(const Path& path) {
+    return ::access(path.c_str(), X_OK) == 0 && !folder_exists(path);
+  }
+
+  // Searches like the rank: the virtual environment first, relative names from the working directory.
+  std::optional<Path> find_program(const std::string& name) const {
+    if (name.find('/') != std::string::npos) {
+      const Path path = job_.working_directory / name;
+      return is_program(path) ? std::optional(path) : std::nullopt;
+    }
+    std::vector<Path> folders;
+    if (job_.environment.venv) folders.push_back(*job_.environment.venv / "bin");
+    for (std::string_view folder : split(host_.search_path, ':'))
+      folders.push_back(job_.working_directory / folder);
+    for (const Path& folder : folders) {
+      if (is_program(folder / name)) return folder / name;
+    }
+    return std::nullopt;
+  }
+
+  const job::Job& job_;
+  const HostContext& host_;
+  Notes notes_;
+  std::uint64_t classes_ = 0;                    // of the training data
+  std::map<std::string, std::string> versions_;  // by dataset
+};
+
+}  // namespace
+
+void Notes::found(std::string_view rule, Level level, std::string_view key, const Message& what,
+                  Message cure) {
+  const std::string where = job_.origins.where(key);
+  result_.findings.push_back({.rule = std::string(rule),
+                              .level = level,
+                              .what = message("{}: {}", key, what),
+                              .evidence = {{.where = where == "default" ? "by default" : where, .text = ""}},
+                              .cure = std::move(cure)});
+}
+
+void Notes::found(std::string_view rule, std::string_view key, const Status& status) {
+  found(rule, Level::job, key, std::string(status.message()), std::string(status.cure()));
+}
+
+void Notes::found_here(std::string_view rule, Level level, std::string subject, const Message& what,
+                       Message cure) {
+  result_.findings.push_back({.rule = std::string(rule),
+                              .level = level,
+                              .what = message("{}: {}", subject, what),
+                              .evidence = {{.where = "here", .text = ""}},
+                              .cure = std::move(cure)});
+}
+
+Path nearest_existing(const Path& folder) {
+  Path at = folder;
+  while (!path_exists(at) && at.has_relative_path()) at = at.parent_path();
+  return at;
+}
+
+Result<HostContext> inspect_host() {
+  HostContext host;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  const bool knows = ::sched_getaffinity(0, sizeof(mask), &mask) == 0;
+  host.cores = knows ? static_cast<std::uint32_t>(CPU_COUNT(&mask)) : 1;
+  host.search_path = environment_value("PATH").value_or("/usr/bin:/bin");
+  std::error_code error;
+  const Path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return posix_error("/proc/self/exe", error.value());
+  host.program_folder = program.parent_path();
+  STOKER_ASSIGN_OR_RETURN(allocation, slurm::current_allocation(slurm::process_environment()));
+  host.allocation = std::move(allocation);
+  return host;
+}
+
+bool Preflight::is_ready() const {
+  return std::none_of(findings.begin(), findings.end(),
+                      [](const Finding& f) { return f.level == Level::job; });
+}
+
+Preflight run_preflight(const job::Job& job, const HostContext& host) { return Checker(job, host).run(); }
+
+}  // namespace stoker::preflight

@@ -1,0 +1,30 @@
+// Messages of `stoker stage` on a node to the run that started it: one line of JSON each. Values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stoker/status.h"
+
+namespace stoker::stage {
+
+struct StageReport {
+  int node = 0;
+  std::string host;
+  bool is_stage_out = false;  ///< after the run; otherwise before it
+  std::string folder;         ///< on the node
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  std::uint64_t fingerprint = 0;
+  Status problem;  ///< the error, if any
+};
+
+/// With a newline.
+std::string to_line(const StageReport& answer);
+/// Nothing for any other line, such as output of other programs.
+std::optional<StageReport> parse_stage_report(std::string_view line);
+
+}  // namespace stoker::stage

@@ -1,0 +1,21 @@
+// Forwards every collective to another backend and records it. It wraps the backend under c10d::Reducer, so
+// it also records the reducer's collectives. Used by ProcessGroup.
+#pragma once
+
+#include <memory>
+
+#include <c10/util/intrusive_ptr.h>
+
+#include "train/comm/collective_recorder.h"
+
+namespace c10d {
+class Backend;
+}  // namespace c10d
+
+namespace stoker::train {
+
+/// `collective_recorder` is shared with running collectives, which may outlive the group.
+c10::intrusive_ptr<c10d::Backend> make_recording_backend(
+    c10::intrusive_ptr<c10d::Backend> inner, std::shared_ptr<CollectiveRecorder> collective_recorder);
+
+}  // namespace stoker::train

@@ -1,0 +1,55 @@
+"""script/lib/check_phrases.py: phrases that hide the field's own words."""
+
+from pathlib import Path
+
+import check_phrases
+import pytest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the rank is told to stop",
+        "nobody knows",
+        "bool is_told = true;",
+        "a folder of its own",
+        "what is written to the disk",
+        "The shard lies beside the index.",
+    ],
+)
+def test_a_phrase_is_found_in_prose_and_in_names(text):
+    assert len(list(check_phrases.wrong_with(text))) >= 1
+
+
+@pytest.mark.parametrize(
+    "text", ["rank 1 reports the loss", "x is None", "the index is next to the shard", "a metaphor"]
+)
+def test_plain_words_are_not_refused(text):
+    assert list(check_phrases.wrong_with(text)) == []
+
+
+def test_the_finding_names_what_to_write_instead():
+    assert list(check_phrases.wrong_with("one\ntwo is told")) == [
+        (2, "'told': report, print, log, show; distinguish for \"tell apart\"")
+    ]
+
+
+def test_an_allowed_count_only_shrinks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    allowed = tmp_path / "allowed.tsv"
+    monkeypatch.setattr(check_phrases, "ALLOWED", allowed)
+    page = Path("page.md")
+
+    def findings(text: str, row: str) -> list[str]:
+        page.write_text(text)
+        allowed.write_text(row)
+        return [finding.text for finding in check_phrases.check([page])]
+
+    assert findings("nobody told", "page.md\t2\n") == []
+    assert len(findings("nobody told nobody", "page.md\t2\n")) == 3
+    assert findings("nobody", "page.md\t2\n") == ["page.md has 1 phrases now, not 2: lower its line"]
+    assert findings("", "gone.md\t1\n") == ["gone.md is gone: remove its line"]
+
+
+def test_nothing_is_allowed_any_more():
+    assert check_phrases.allowed() == {}
