@@ -183,7 +183,7 @@ TEST(Job, the_effective_file_shows_the_origin_of_each_value) {
   EXPECT_NE(text.find("name: a                                     # " + file.string() + ":1:7\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("  keep_last: 5                                   # --set checkpoint.keep_last\n"),
+  EXPECT_NE(text.find("  keep_last: 5                              # --set checkpoint.keep_last\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  every: 1 epoch                            # default\n"), std::string::npos) << text;

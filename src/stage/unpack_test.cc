@@ -257,7 +257,7 @@ TEST(FreeSpace, reports_missing_bytes_and_inodes) {
   const std::string folder = box.in("out").string();
   const std::uint64_t much = std::uint64_t{1} << 60;
   EXPECT_THAT(std::string(check_free_space("a.tar", {.files = 1, .bytes = much}, folder).message()),
-              AllOf(StartsWith("a.tar: takes "), EndsWith(" are free in " + folder)));
+              AllOf(StartsWith("a.tar: needs "), EndsWith(" are free in " + folder)));
   EXPECT_TRUE(check_free_space("a.tar", {.files = 1, .bytes = 1}, folder).ok());
 }
 

@@ -108,10 +108,10 @@ TEST(StreamRows, rejects_wrong_offsets_and_sizes) {
 
 TEST(StreamIndex, rejects_damaged_mds_indexes) {
   EXPECT_EQ(read_index(mds("")), "ok");
-  EXPECT_EQ(read_index("[]"), "is no JSON object");
-  EXPECT_EQ(read_index(std::string(100'000, '[')), "is no JSON object");
+  EXPECT_EQ(read_index("[]"), "is not a JSON object");
+  EXPECT_EQ(read_index(std::string(100'000, '[')), "is not a JSON object");
   EXPECT_EQ(read_index("{\"a\":" + std::string(100'000, '[') + std::string(100'000, ']') + "}"),
-            "is no JSON object");
+            "is not a JSON object");
   EXPECT_EQ(read_index("{}"), "has neither MDS shards nor LitData chunks");
   EXPECT_EQ(read_index(R"({"version":1,"shards":[]})"), "is not MDS version 2, the only supported version");
   EXPECT_EQ(read_index(mds(R"(,"format":"csv")")), "shards are of format 'csv'; only mds is supported");
@@ -122,7 +122,7 @@ TEST(StreamIndex, rejects_damaged_mds_indexes) {
   EXPECT_EQ(read_index(mds(R"(,"column_sizes":[4])")), "column 'a': 'bytes' has 0 bytes, column_sizes has 4");
   EXPECT_EQ(read_index(mds(R"(,"column_encodings":["x"])")), "column 'a': encoding 'x' is unknown");
   EXPECT_EQ(read_index(mds(R"(,"column_encodings":["ndarray:f:1"])")),
-            "column 'a': encoding 'ndarray:f:1' is not known");
+            "column 'a': encoding 'ndarray:f:1' is unknown");
   EXPECT_EQ(read_index(mds(R"(,"column_encodings":["pkl"])")),
             "column 'a' is pickled ('pkl'): reading it would run arbitrary code");
   EXPECT_EQ(read_index(mds(R"(,"compression":"snappy","zip_data":{"basename":"s.mds.snappy"})")),
@@ -156,7 +156,7 @@ TEST(StreamIndex, rejects_damaged_litdata_indexes) {
   EXPECT_EQ(read_index(litdata(R"("data_format":["bytes"],"data_spec":"[1,{}]")")),
             "data_spec is not a tree");
   EXPECT_EQ(read_index(litdata(R"("data_format":["no_header_tensor:10"])")),
-            "column 'data': encoding 'no_header_tensor:10' is not known");
+            "column 'data': encoding 'no_header_tensor:10' is unknown");
   EXPECT_EQ(read_index(litdata(good + R"(,"item_loader":"Mine")")),
             "chunks are for 'Mine'; PyTreeLoader and TokensLoader are supported");
   EXPECT_EQ(read_index(litdata(good + R"(,"compression":"lz4")")),
@@ -186,7 +186,7 @@ TEST(StreamValues, array_sizes_must_match_their_shape) {
             "s: an array of 4294967295 dimensions in 8 bytes");
   const std::string complex = word(0x04000000) + word(0);
   EXPECT_THAT(std::string(read_array_value(tensor, bytes_of(complex), "s").status().message()),
-              StartsWith("s: an array of type 4: no .npy file has it"));
+              StartsWith("s: an array of type 4: not supported by .npy"));
 }
 
 TEST(StreamValues, pixel_and_list_sizes_must_match) {
