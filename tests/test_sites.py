@@ -121,7 +121,7 @@ def test_a_longer_qos_is_the_cure_for_a_long_script(stoker: Stoker, home, tmp_pa
     stoker("submit", "train.sh", "--sbatch=--qos=boost_qos_lprod", "--dry-run", env=here, code=0)
     large = ("submit", "train.sh", "--sbatch=--qos=boost_qos_lprod", "--sbatch=--nodes=8", "--dry-run")
     assert stoker(*large, env=here, code=2).err.startswith(
-        "--sbatch: --nodes: 8 requested, but QoS 'boost_qos_lprod' allows a job 3 at most (site leonardo)\n"
+        "--sbatch: --nodes: 8 requested, but QoS 'boost_qos_lprod' allows at most 3 per job (site leonardo)\n"
     )
 
 

@@ -172,7 +172,7 @@ class SiteChecker {
     for (const Limits& each : limits_) {
       if (!each.nodes || nodes <= *each.nodes) continue;
       add_finding("many-nodes", Level::job, name_.nodes,
-                  message("{}: {} requested, but {} allows a job {} at most (site {})", name_.nodes, nodes,
+                  message("{}: {} requested, but {} allows at most {} per job (site {})", name_.nodes, nodes,
                           each.whose, *each.nodes, site_.name),
                   each.from);
     }

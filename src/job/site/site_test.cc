@@ -121,7 +121,7 @@ TEST(Site, reports_forbidden_requests) {
       judged("resources: {time: 10m, nodes: 5}\nslurm: {partition: gpu}\n", site),
       ElementsAre(
           "advice: resources.time: 10m requested, but jobs should last 1h at least (site here)",
-          "job: resources.nodes: 5 requested, but partition 'gpu' allows a job 4 at most (site here)"));
+          "job: resources.nodes: 5 requested, but partition 'gpu' allows at most 4 per job (site here)"));
   EXPECT_THAT(
       judged("slurm: {partition: gpu}\n", site),
       ElementsAre("time: resources.time: not set; the default of partition 'gpu' is 10m (site here)"));
@@ -183,7 +183,7 @@ TEST(Site, a_qos_overrides_the_limits_of_its_partition) {
       ElementsAre(
           "job: resources.time: 4d5h is over the limit of QoS 'long' (4d4h, site here) / "
           "chain: {until: done, time_per_link: 4d4h}",
-          "job: resources.nodes: 2 requested, and QoS 'long' allows a job 1 at most (site available)"));
+          "job: resources.nodes: 2 requested, but QoS 'long' allows at most 1 per job (site here)"));
   EXPECT_THAT(judged("resources: {time: 2h, nodes: 9}\nslurm: {partition: gpu, qos: large}\n", site),
               IsEmpty());
   // An unknown QoS is not judged.
@@ -213,7 +213,7 @@ TEST(Site, findings_include_the_script_line_and_the_source_of_the_limit) {
   EXPECT_THAT(texts(found),
               ElementsAre("job: --time: 1d6h is over the limit of partition 'small' (20h, site here) / "
                           "#SBATCH --time=20:00:00",
-                          "job: --nodes: 5 requested, but partition 'gpu' allows a job 4 at most (site here)",
+                          "job: --nodes: 5 requested, but partition 'gpu' allows at most 4 per job (site here)",
                           "job: --array: 101 jobs, but a user may have 100 at a time (site here)"));
   EXPECT_EQ(found[0].evidence[0].where, "train.sh:3");
   EXPECT_EQ(found[0].evidence[1].where, "https://example.org");
