@@ -34,22 +34,8 @@ def test_the_finding_names_what_to_write_instead():
     ]
 
 
-def test_an_allowed_count_only_shrinks(tmp_path, monkeypatch):
+def test_the_whole_file_is_checked_line_by_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    allowed = tmp_path / "allowed.tsv"
-    monkeypatch.setattr(check_phrases, "ALLOWED", allowed)
     page = Path("page.md")
-
-    def findings(text: str, row: str) -> list[str]:
-        page.write_text(text)
-        allowed.write_text(row)
-        return [finding.text for finding in check_phrases.check([page])]
-
-    assert findings("nobody told", "page.md\t2\n") == []
-    assert len(findings("nobody told nobody", "page.md\t2\n")) == 3
-    assert findings("nobody", "page.md\t2\n") == ["page.md has 1 phrases now, not 2: lower its line"]
-    assert findings("", "gone.md\t1\n") == ["gone.md is gone: remove its line"]
-
-
-def test_nothing_is_allowed_any_more():
-    assert check_phrases.allowed() == {}
+    page.write_text("nobody\n\nplain\n\ntold\n")
+    assert [finding.line for finding in check_phrases.check([page])] == [1, 5]
