@@ -55,8 +55,9 @@ function(stoker_room name)
   endif()
   if(STOKER_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE stoker_${name} ${room_LIBRARIES} stoker_test_flags)
-    set_property(GLOBAL APPEND PROPERTY STOKER_TEST_ROOMS ${name}_test ${room_TESTS} end)
+    # The rooms of TESTS come later: CMake looks for their targets when it generates.
+    list(TRANSFORM room_TESTS PREPEND stoker_)
+    target_link_libraries(${name}_test PRIVATE ${room_TESTS} stoker_${name} ${room_LIBRARIES} stoker_test_flags)
     if(room_LIBTORCH)  # whose own macros make the shared precompiled header useless
       target_precompile_headers(${name}_test PRIVATE <ATen/core/Tensor.h> <gmock/gmock.h> <gtest/gtest.h>)
     else()
@@ -72,21 +73,6 @@ function(stoker_room name)
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
   endif()
-endfunction()
-
-# Links each room's tests with the rooms above it that only they include (TESTS): after all rooms are known.
-function(stoker_link_test_rooms)
-  get_property(entries GLOBAL PROPERTY STOKER_TEST_ROOMS)
-  set(target "")
-  foreach(entry IN LISTS entries)
-    if(entry STREQUAL "end")
-      set(target "")
-    elseif(NOT target)
-      set(target ${entry})
-    else()
-      target_link_libraries(${target} PRIVATE stoker_${entry})
-    endif()
-  endforeach()
 endfunction()
 
 # CMake's unity groups, one or more for each folder: headers are read once for a group, which halves the time of a first build.
@@ -224,7 +210,6 @@ function(stoker_add_rooms)
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank launch
               netcheck lab script_lint preflight diagnose report LIBRARIES stoker::cli11 stoker::json stoker::re2)
-  stoker_link_test_rooms()
 endfunction()
 
 # Links all rooms except libtorch and terminal output. Used by fuzz harnesses and benches.
