@@ -23,6 +23,6 @@ Message& Message::operator+=(Message next) {
   return *this;
 }
 
-void PrintTo(const Message& message, std::ostream* out) { *out << message.english(); }
+std::ostream& operator<<(std::ostream& out, const Message& message) { return out << message.english(); }
 
 }  // namespace stoker

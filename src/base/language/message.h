@@ -42,7 +42,7 @@ class Message {
   /// By the English text, for keys of maps.
   friend bool operator<(const Message& a, const Message& b) { return a.english() < b.english(); }
   /// For the output of failed tests.
-  friend void PrintTo(const Message& message, std::ostream* out);
+  friend std::ostream& operator<<(std::ostream& out, const Message& message);
 
  private:
   friend class Translator;
