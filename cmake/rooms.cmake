@@ -157,7 +157,7 @@ function(stoker_add_rooms)
   if(STOKER_TESTS)
     stoker_add_test_headers()
   endif()
-  stoker_room(base PUBLIC bytes progress status strong tensor_view text time ROOMS LIBRARIES stoker::fmt stoker::json stoker::crypto stoker::isal stoker::xxhash Threads::Threads)
+  stoker_room(base PUBLIC bytes choices progress status strong tensor_view text time ROOMS LIBRARIES stoker::fmt stoker::json stoker::crypto stoker::isal stoker::xxhash Threads::Threads)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/base/version.cc PROPERTIES COMPILE_DEFINITIONS
                               STOKER_VERSION="${PROJECT_VERSION}")
   stoker_embed_catalogue(fr french_catalogue)
@@ -201,7 +201,7 @@ function(stoker_add_rooms)
   if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
     find_package(Libtorch 2.13 REQUIRED)
     stoker_room(train LIBTORCH PUBLIC adaptive data_parallel ema exceptions gradients metrics model model_state optimizer
-                process_group rendezvous_options schedule session sgd sync_batch_norm
+                process_group schedule session sgd sync_batch_norm
                 ROOMS net dataset record image loader job checkpoint LIBRARIES libtorch::libtorch stoker::json)
     # The wheel has gloo but not its headers: only this source sees our declarations in their place.
     set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/comm/gloo_backend.cc PROPERTIES

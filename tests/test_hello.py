@@ -75,7 +75,7 @@ def test_two_ranks_on_this_machine(stoker: Stoker):
         f"hello from 2 ranks on {host}\n  start       2 ranks started\n  names       1 name on 2 ranks"
     )
     assert "\n  connect     2 of 2 connections between 2 ranks\n" in output
-    assert "\n  all-reduce  exact on 2 ranks, over stoker's own TCP\n" in output
+    assert "\n  all-reduce  exact over stoker's own TCP, ranks: 2\n" in output
     assert re.search(r"\nRANK   HOST +CORES +GPU +GLOO +NCCL\n +0   ", output)
     assert re.search(r"\nall-reduce +1 KiB +\d+ us +", output)
     assert "fails" not in output

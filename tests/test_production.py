@@ -101,7 +101,7 @@ def test_records_of_a_run_answer_points(stoker, tmp_path, own_dataset):
     stoker("run", "job.yaml", "--set", "resources.ranks_per_node=2", "--set", "resources.cpus_per_rank=1", code=0)
     stoker("report", "last", code=0)
     found = points(stoker, code=None)
-    assert found["scaling-documented"]["evidence"][0] == "succeeded with 1, 2 ranks"
+    assert found["scaling-documented"]["evidence"][0] == "succeeded with these numbers of ranks: 1, 2"
     assert found["scaling-documented"]["answer"] == "yes"
     assert found["baseline-versioned"]["answer"] == "yes"
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "stoker/bytes.h"
+#include "stoker/choices.h"
 #include "stoker/exceptions.h"
 #include "stoker/model_state.h"
 #include "stoker/process_group.h"
@@ -40,11 +41,6 @@ enum class Inputs {
 enum class Graph {
   dynamic_graph,  ///< the graph may change from step to step
   static_graph,   ///< the graph is the same in every step; parameters unused in the first step are never used
-};
-enum class Compression {
-  none,
-  float16,   ///< PyTorch's fp16_compress_hook
-  bfloat16,  ///< PyTorch's bf16_compress_hook
 };
 enum class BatchNormSync {
   none,       ///< batch norm uses the statistics of the rank's batch

@@ -4,21 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include "stoker/choices.h"
 #include "stoker/strong.h"
 
 namespace stoker::loader {
-
-/// The order of an epoch. Every kind but `none` has a different order in every epoch.
-enum class Shuffle {
-  none,         ///< 0, 1, 2, ...
-  every_epoch,  ///< torch.randperm's, as DistributedSampler: 4 bytes per sample
-  full,         ///< any permutation is as likely as with every_epoch, without memory
-  by_shard,     ///< shards in random order, samples mixed within a window of them: for slow random reads
-  by_chunk,  ///< as by_shard with packed chunks as shards: each is unpacked once, and ranks divide a step by
-             ///< chunk (RankShare::slice)
-  weighted,  ///< drawn with replacement, by weight
-  mixed,     ///< several datasets with fixed shares: see MixturePart
-};
 
 /// How to handle samples that do not divide by the world size.
 enum class Remainder {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "stoker/choices.h"
+
 namespace stoker::train {
 
 /// Hyper-parameters of one optimizer step.
@@ -11,8 +13,6 @@ struct Rates {
   double lr = 0;
   double momentum = 0;  ///< beta1 for AdamW and LAMB
 };
-
-enum class Annealing { cosine, linear };
 
 /// torch.optim.lr_scheduler.OneCycleLR: up to `peak_lr`, then down, momentum the other way round. A warm-up
 /// of exactly one step, for which PyTorch divides by zero, starts at the peak.

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
+#include "base/enum_names.h"
 #include "base/process.h"
 #include "core/errors.h"
 #include "core/recipes.h"
@@ -37,7 +38,7 @@ Result<std::shared_ptr<dataset::ShardSource>> open_source(
     if (!options.weights.empty()) {
       STOKER_ASSIGN_OR_RETURN(weights, loader::WeightTable::create(options.weights));
       o.weights = std::make_shared<const loader::WeightTable>(std::move(weights));
-      o.shuffle = loader::Shuffle::weighted;
+      o.shuffle = Shuffle::weighted;
     }
     return std::shared_ptr<dataset::ShardSource>(std::move(source));
   }
@@ -54,17 +55,10 @@ Result<std::shared_ptr<dataset::ShardSource>> open_source(
   if (!options.weights.empty()) {
     STOKER_ASSIGN_OR_RETURN(parts, whole->parts(options.weights));
     o.mixture = std::move(parts);
-    o.shuffle = loader::Shuffle::mixed;
+    o.shuffle = Shuffle::mixed;
   }
   mixed->whole = std::move(whole);
   return std::shared_ptr<dataset::ShardSource>(mixed, mixed->whole.get());
-}
-
-loader::Shuffle shuffle_named(const std::string& name) {
-  if (name == "none") return loader::Shuffle::none;
-  if (name == "full") return loader::Shuffle::full;
-  if (name == "by_chunk") return loader::Shuffle::by_chunk;
-  return name == "by_shard" ? loader::Shuffle::by_shard : loader::Shuffle::every_epoch;
 }
 
 loader::Remainder remainder_named(const std::string& name) {
@@ -75,7 +69,7 @@ loader::Remainder remainder_named(const std::string& name) {
 loader::LoaderOptions loader_options(const FeedOptions& o) {
   loader::LoaderOptions options;
   options.seed = o.seed;
-  options.shuffle = shuffle_named(o.shuffle);
+  options.shuffle = enum_named<Shuffle>(o.shuffle).value_or(Shuffle::every_epoch);
   options.window = o.window;
   options.rank = {Rank{o.rank}, WorldSize{o.world}, remainder_named(o.remainder)};
   options.batch = o.batch;

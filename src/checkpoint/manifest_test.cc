@@ -101,7 +101,7 @@ TEST(StepManifest, a_newer_version_or_feature_is_named) {
   EXPECT_EQ(edited("\"version\": 1", "\"version\": 2"),
             "m: version 2 is not supported (this Stoker version reads version 1)");
   EXPECT_EQ(edited("\"incompatible\": []", "\"incompatible\": [\"zstd\"]"),
-            "m: needs 'zstd', which this Stoker version does not support");
+            "m: requires 'zstd', which this Stoker version does not support");
 }
 
 TEST(StepManifest, members_are_required_and_typed) {

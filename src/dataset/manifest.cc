@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json/json.h"
+#include "base/language/counted.h"
 
 namespace stoker::dataset {
 
@@ -504,8 +505,9 @@ void check_consistency(ManifestFields& fields, const Manifest& manifest) {
       if (!files.insert(shard.file).second) fields.fail("splits", format("'{}' appears twice", shard.file));
     }
     if (!split.class_samples.empty() && split.class_samples.size() != manifest.schema.classes.size()) {
-      fields.fail("splits", format("'{}' counts {} classes, the schema has {}", split.name,
-                                   split.class_samples.size(), manifest.schema.classes.size()));
+      fields.fail("splits", format("'{}' counts {}, the schema has {}", split.name,
+                                   counted(split.class_samples.size(), "class", "classes"),
+                                   manifest.schema.classes.size()));
     }
   }
   if (!manifest.schema.classes.empty() && !manifest.schema.has_labels) {

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/hash.h"
+#include "base/language/counted.h"
 #include "base/thread.h"
 #include "codec/chunks/chunk_reader.h"
 
@@ -155,8 +156,8 @@ namespace {
 
 Status compare(const Manifest& manifest, const SideIndex& index, std::string_view subject) {
   if (index.sections().size() != manifest.shard_count()) {
-    return corrupt("{}: index has {} sections, the manifest {} shards", subject, index.sections().size(),
-                   manifest.shard_count());
+    return corrupt("{}: index has {} sections, the manifest {}", subject, index.sections().size(),
+                   counted(manifest.shard_count(), "shard"));
   }
   std::size_t i = 0;
   for (const SplitInfo& split : manifest.splits) {

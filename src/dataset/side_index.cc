@@ -6,6 +6,7 @@
 #include <limits>
 #include <sys/mman.h>
 
+#include "base/language/counted.h"
 #include "codec/load.h"
 #include "dataset/coders.h"
 #include "dataset/side_index_layout.h"
@@ -142,7 +143,7 @@ Status IndexSection::check(std::uint64_t components, std::string_view subject) c
   if (first_.size() != (samples_ + 1) * 4 || components_.size() != components * kComponentBytes ||
       (has_labels_ && labels_.size() != samples_ * 8) ||
       (has_keys_ && key_begin_.size() != (samples_ + 1) * 4)) {
-    return reader.damaged(format("a column's size does not match {} samples", samples_));
+    return reader.damaged(format("a column's size does not match {}", counted(samples_, "sample")));
   }
   if (!is_ascending(first_, samples_, components, 1))
     return reader.damaged("samples do not divide the components");

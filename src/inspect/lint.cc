@@ -299,8 +299,8 @@ class Linter {
     const Count& least = classes.back();
     if (least.files == 0 || most.files / std::max<std::uint64_t>(1, least.files) >= kMaxRatio) {
       add_finding("imbalance", Level::advice,
-                  format("class '{}' has {} files, class '{}' only {}", printable(most.name),
-                         grouped(most.files), printable(least.name), grouped(least.files)),
+                  format("class '{}' has {}, class '{}' only {}", printable(most.name),
+                         counted(most.files, "file"), printable(least.name), grouped(least.files)),
                   {}, "weight the loss or the sampling; accuracy alone is misleading");
     }
     EvidenceList few;
@@ -322,8 +322,8 @@ class Linter {
       const std::uint64_t mean = census.bytes / std::max<std::uint64_t>(1, census.files);
       if (census.files >= kManyFiles && mean < kSmallFile && folder_exists(options_.source.where))
         add_finding("small-files", Level::time,
-                    format("{} files of {} on average: every epoch sends a metadata request for each of them",
-                           grouped(census.files), rounded({mean})),
+                    format("{} of {} on average: every epoch sends a metadata request for each of them",
+                           counted(census.files, "file"), rounded({mean})),
                     {}, format("stoker data pack {} OUT", where));
       return;
     }
@@ -339,8 +339,8 @@ class Linter {
     if (many->samples - few->samples > many->samples * kUneven / 100)
       add_finding(
           "uneven-shards", Level::time,
-          format("{}: shards have from {} to {} samples: readers of whole shards finish at different times",
-                 split.name, few->samples, many->samples),
+          format("{}: shards have from {} to {}: readers of whole shards finish at different times",
+                 split.name, few->samples, counted(many->samples, "sample")),
           {{few->file, counted(few->samples, "sample")}, {many->file, counted(many->samples, "sample")}},
           "stoker data pack: shards differ by one sample at most");
     if (!options_.readers) return;
@@ -349,14 +349,14 @@ class Linter {
         format("--for ranks={},workers={}", options_.readers->ranks, options_.readers->workers);
     if (split.shards.size() < readers) {
       add_finding("too-few-shards", Level::job,
-                  format("{}: {} shards for {} readers: some readers of whole shards would get no shard",
-                         split.name, split.shards.size(), readers),
+                  format("{}: {} for {} readers: some readers of whole shards would get no shard", split.name,
+                         counted(split.shards.size(), "shard"), readers),
                   {}, "stoker data pack ... " + job);
     } else if (split.shards.size() % readers != 0) {
-      add_finding(
-          "shards-do-not-divide", Level::time,
-          format("{}: {} shards do not divide by {} readers", split.name, split.shards.size(), readers), {},
-          "stoker data pack ... " + job);
+      add_finding("shards-do-not-divide", Level::time,
+                  format("{}: {} do not divide by {} readers", split.name,
+                         counted(split.shards.size(), "shard"), readers),
+                  {}, "stoker data pack ... " + job);
     }
   }
 

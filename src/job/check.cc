@@ -307,13 +307,13 @@ void check_fits_model(const EffectiveConfig& effective, const TrainOptions& trai
 void complete_order(const EffectiveConfig& effective, TrainOptions& train, ErrorList& errors) {
   constexpr std::uint32_t kShards = 16;
   constexpr std::uint32_t kChunks = 256;
-  const bool has_windows = train.shuffle == ShuffleKind::by_shard || train.shuffle == ShuffleKind::by_chunk;
+  const bool has_windows = train.shuffle == Shuffle::by_shard || train.shuffle == Shuffle::by_chunk;
   if (train.window && !has_windows) {
     errors.add(effective.origin("train.window"),
                format("train.window: applies only to by_shard and by_chunk (train.shuffle: {})",
                       to_text(train.shuffle)));
   } else if (!train.window && has_windows) {
-    train.window = train.shuffle == ShuffleKind::by_shard ? kShards : kChunks;
+    train.window = train.shuffle == Shuffle::by_shard ? kShards : kChunks;
   }
 }
 

@@ -91,8 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
             "      | ^"},
         Case{"no_source", "run: x\ndata: {train: {split: a}}\n",
              "/box/job.yaml:2:8: data.train.source is missing: Folder of a packed dataset; the ranks find it "
-             "as "
-             "STOKER_DATA_<NAME>.\n"
+             "in STOKER_DATA_<NAME>.\n"
              "    2 | data: {train: {split: a}}\n"
              "      |        ^"},
         Case{"bad_name", "run: x\nname: a/b\n",

@@ -3,6 +3,7 @@
 // applied. An empty std::optional means "not set"; the comment states the effect. Thread-compatible values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,9 +31,8 @@ struct RunCommand {
 enum class Launcher { srun, torchrun, single };
 enum class Until { done };
 
-/// The spelling in the job file: "srun", "done", ...
-std::string_view to_text(Launcher launcher);
-std::string_view to_text(Until until);
+constexpr std::array<std::string_view, 3> names_of(Launcher) { return {"srun", "torchrun", "single"}; }
+constexpr std::array<std::string_view, 1> names_of(Until) { return {"done"}; }
 
 /// Number of steps, of epochs, or time between checkpoints; exactly one is set, or none for `never`.
 struct SaveInterval {

@@ -3,10 +3,10 @@
 
 #include <span>
 
-#include "config/setting.h"
+#include "job/settings.h"
 
 namespace stoker::job {
 
-std::span<const config::Setting> train_learning_settings();
+std::span<const JobSetting> train_learning_settings();
 
 }  // namespace stoker::job

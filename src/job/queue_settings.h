@@ -3,10 +3,10 @@
 
 #include <span>
 
-#include "config/setting.h"
+#include "job/settings.h"
 
 namespace stoker::job {
 
-std::span<const config::Setting> queue_settings();
+std::span<const JobSetting> queue_settings();
 
 }  // namespace stoker::job

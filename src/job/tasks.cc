@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "config/schema.h"
 #include "config/yaml.h"
 #include "config/yaml_text.h"
@@ -116,7 +117,7 @@ Result<std::vector<ArrayTask>> parse_csv(std::string_view name, std::string_view
       continue;
     }
     if (cells.size() != header.size())
-      return invalid("{}:{}: {} cells, but {} columns", name, at, cells.size(), header.size());
+      return invalid("{}:{}: {} cells, but {}", name, at, cells.size(), counted(header.size(), "column"));
     if (tasks.size() == kMaxTasks) return invalid("{}: more than {} tasks", name, kMaxTasks);
     TaskRow row(format("{}:{}", name, at));
     for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -2,13 +2,17 @@
 // apply. Thread-compatible values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "stoker/bytes.h"
+#include "stoker/choices.h"
+#include "stoker/tensor_view.h"
 #include "stoker/text.h"
 
 namespace stoker::job {
@@ -33,25 +37,33 @@ enum class OptimizerKind { sgd, adamw, lamb, lars };
 enum class LrScaling { none, linear, square_root };
 enum class ScheduleKind { one_cycle, cosine, step, constant };
 enum class Precision { fp32, bf16, fp16 };
-enum class GradientCompression { none, fp16, bf16 };
-enum class TokenType { u8, u16, u32, i32, i64 };
-enum class Anneal { cosine, linear };
 enum class Crop { none, pad, resize };
-enum class ShuffleKind { every_epoch, full, by_shard, by_chunk, none };
-enum class Backend { automatic, shm, gloo };
 
-/// The spelling in the job file: "cifar-resnet20", "one-cycle", ...
-std::string_view to_text(ModelKind model);
-std::string_view to_text(OptimizerKind kind);
-std::string_view to_text(LrScaling scaling);
-std::string_view to_text(ScheduleKind kind);
-std::string_view to_text(Precision precision);
-std::string_view to_text(GradientCompression compression);
-std::string_view to_text(TokenType type);
-std::string_view to_text(Anneal anneal);
-std::string_view to_text(Crop crop);
-std::string_view to_text(ShuffleKind kind);
-std::string_view to_text(Backend backend);
+// The spellings in the job file, in the enumerators' order. to_text() writes one, enum_named() reads it.
+constexpr std::array<std::string_view, 14> names_of(ModelKind) {
+  return {"resnet18",
+          "resnet34",
+          "resnet50",
+          "resnet101",
+          "resnet152",
+          "cifar-resnet20",
+          "cifar-resnet32",
+          "cifar-resnet44",
+          "cifar-resnet56",
+          "cifar-resnet110",
+          "vit-s16",
+          "gpt",
+          "mlp",
+          "torchscript"};
+}
+constexpr std::array<std::string_view, 4> names_of(OptimizerKind) { return {"sgd", "adamw", "lamb", "lars"}; }
+constexpr std::array<std::string_view, 3> names_of(LrScaling) { return {"none", "linear", "square-root"}; }
+constexpr std::array<std::string_view, 4> names_of(ScheduleKind) {
+  return {"one-cycle", "cosine", "step", "constant"};
+}
+constexpr std::array<std::string_view, 3> names_of(Precision) { return {"fp32", "bf16", "fp16"}; }
+constexpr std::array<std::string_view, 3> names_of(Crop) { return {"none", "pad", "resize"}; }
+using stoker::to_text;  // found by argument-dependent lookup
 
 /// `train.optimizer`: SGD and AdamW as in torch.optim. Values of other kinds are ignored.
 struct OptimizerOptions {
@@ -77,7 +89,7 @@ struct ScheduleOptions {
       0;  ///< fraction of all steps in which the rate rises to its peak (pct_start; LinearLR's total_iters)
   double start_divisor = 0;  ///< first rate = lr / this (div_factor)
   double end_divisor = 0;    ///< last rate = first rate / this (final_div_factor)
-  Anneal anneal = Anneal::cosine;
+  Annealing anneal = Annealing::cosine;
   bool cycle_momentum = false;   ///< the momentum cycles inversely to the rate, between the two below
   double momentum_low = 0;       ///< (base_momentum)
   double momentum_high = 0;      ///< (max_momentum)
@@ -105,9 +117,9 @@ struct ImageOptions {
 /// `train.gpt`: the language model's shape and data. The vocabulary size is `train.classes`.
 struct GptOptions {
   std::uint32_t layers = 0, heads = 0, width = 0;
-  std::uint32_t length = 0;  ///< tokens of a sequence
-  std::string component;     ///< file extension of the samples' files that hold tokens
-  TokenType stored = TokenType::u16;
+  std::uint32_t length = 0;   ///< tokens of a sequence
+  std::string component;      ///< file extension of the samples' files that hold tokens
+  DType stored = DType::u16;  ///< u8, u16, u32, i32 or i64
 
   friend bool operator==(const GptOptions&, const GptOptions&) = default;
 };
@@ -135,8 +147,8 @@ struct TrainOptions {
   std::uint32_t batch = 0;       ///< batch size per rank, or part of a step with `accumulate`
   std::uint32_t accumulate = 0;  ///< number of batches whose gradients are averaged for one optimizer step
   bool drop_last = false;        ///< an epoch's last batch is skipped if it is not full
-  ShuffleKind shuffle = ShuffleKind::every_epoch;
-  std::optional<std::uint32_t> window;  ///< by_shard, by_chunk: number of shards or chunks that are mixed
+  Shuffle shuffle = Shuffle::every_epoch;  ///< not weighted, not mixed
+  std::optional<std::uint32_t> window;     ///< by_shard, by_chunk: number of shards or chunks that are mixed
   std::uint64_t seed = 0;
   std::string training_data;                   ///< a name in Job::data
   std::optional<std::string> validation_data;  ///< a name in Job::data; empty: no validation
@@ -156,9 +168,9 @@ struct TrainOptions {
   ImageOptions image;
   GptOptions gpt;
   MlpOptions mlp;
-  Backend backend = Backend::automatic;
-  bool sync_batch_norm = false;  ///< batch norm statistics over the batches of all ranks
-  GradientCompression compress_gradients = GradientCompression::none;  ///< data type for communication
+  Transport backend = Transport::automatic;  ///< not two_level
+  bool sync_batch_norm = false;              ///< batch norm statistics over the batches of all ranks
+  Compression compress_gradients = Compression::none;  ///< data type for communication
   ByteCount bucket{0};            ///< approximate size of the pieces in which gradients are reduced
   std::uint32_t threads = 0;      ///< intra-operation threads of one rank; 0: one per available core
   std::uint32_t num_workers = 0;  ///< decoder threads of one rank

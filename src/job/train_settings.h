@@ -3,13 +3,13 @@
 
 #include <span>
 
-#include "config/setting.h"
+#include "job/settings.h"
 
 namespace stoker::job {
 
 /// Model, data and duration.
-std::span<const config::Setting> train_task_settings();
+std::span<const JobSetting> train_task_settings();
 /// Precision, image transforms and communication.
-std::span<const config::Setting> train_computing_settings();
+std::span<const JobSetting> train_computing_settings();
 
 }  // namespace stoker::job

@@ -53,7 +53,7 @@ TEST(TrainOptions, all_of_them_load_back_from_the_effective_file) {
   ASSERT_TRUE(job.ok()) << job.status().to_string();
   EXPECT_EQ(job->train->optimizer.kind, OptimizerKind::lars);
   EXPECT_EQ(job->train->schedule.drop_at, (std::vector<double>{30, 60.5}));
-  EXPECT_EQ(job->train->gpt.stored, TokenType::u8);
+  EXPECT_EQ(job->train->gpt.stored, DType::u8);
   ASSERT_TRUE(write_file(box.folder / "again.yaml", to_yaml(*job)).ok());
   const auto again = load(box.folder / "again.yaml");
   ASSERT_TRUE(again.ok()) << again.status().to_string();
@@ -79,7 +79,7 @@ TEST(TrainOptions, an_order_by_windows_loads_back_with_its_window) {
   EXPECT_EQ(box.load_train("{model: resnet18, shuffle: by_chunk}")->train->window, 256u);
   const auto job = box.load_train("{model: resnet18, shuffle: by_chunk, window: 32, chunk_cache: 8MiB}");
   ASSERT_TRUE(job.ok()) << job.status().to_string();
-  EXPECT_EQ(job->train->shuffle, ShuffleKind::by_chunk);
+  EXPECT_EQ(job->train->shuffle, Shuffle::by_chunk);
   EXPECT_EQ(job->train->chunk_cache, 8_MiB);
   ASSERT_TRUE(write_file(box.folder / "again.yaml", to_yaml(*job)).ok());
   const auto again = load(box.folder / "again.yaml");

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/language/counted.h"
 #include "loader/engine.h"
 
 namespace stoker::loader {
@@ -15,7 +16,7 @@ constexpr std::uint64_t kLargestBatch = 16_GiB .value;
 
 Status check(const LoaderOptions& options) {
   if (options.threads < 1 || options.threads > kMaxThreads) {
-    return invalid("loader: {} threads are not between 1 and {}", options.threads, kMaxThreads);
+    return invalid("loader: the number of threads is {}, not between 1 and {}", options.threads, kMaxThreads);
   }
   if (options.prefetch < 1 || options.prefetch > kMaxPrefetch) {
     return invalid("loader: prefetch of {} batches is not between 1 and {}", options.prefetch, kMaxPrefetch);

@@ -215,8 +215,10 @@ Status NetworkCheck::connect() {
   const bool has_several = report_.has_several_hosts();
   const bool is_part = has_several && all.size() + report_.absent.size() < hosts;
   finish_step("connect", works == wanted && tried == wanted,
-              is_part
+              all.size() == 1 ? message("1 rank, no connections")
+              : is_part
                   ? message("{} of {} connections between {} nodes, of {}", works, wanted, all.size(), hosts)
+              // several of both
               : has_several ? message("{} of {} connections between {} nodes", works, wanted, all.size())
                             : message("{} of {} connections between {} ranks", works, wanted, all.size()));
   return {};
@@ -360,9 +362,8 @@ Status NetworkCheck::check_all_reduce() {
   const bool is_exact = report_.ring_problem.empty();
   if (is_exact && options_.measures_speed) STOKER_RETURN_IF_ERROR(time_operations());
   const bool is_fine = report_.ring_problem.empty();
-  finish_step(
-      "all-reduce", is_fine,
-      is_fine ? message("exact on {} ranks, over stoker's own TCP", size.value) : report_.ring_problem);
+  finish_step("all-reduce", is_fine,
+              is_fine ? message("exact over stoker's own TCP, ranks: {}", size.value) : report_.ring_problem);
   return {};
 }
 

@@ -32,7 +32,7 @@ TEST(Compression, samples_a_bounded_part_of_each_extension) {
   EXPECT_GT(advice->kinds[0].share, 0.99);
   EXPECT_LT(advice->kinds[0].ratio, 0.01);
   EXPECT_EQ(advice->verdict, "none");
-  EXPECT_THAT(advice->why, StartsWith("zstd 9 would leave 0.00 (by zstd 3: txt 0.00, csv "));
+  EXPECT_THAT(advice->why, StartsWith("zstd 9 would reach 0.00 (zstd 3: txt 0.00, csv "));
 }
 
 TEST(Compression, gives_no_advice_without_bytes) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/language/counted.h"
 #include "base/sanitizers.h"
 #include "base/thread.h"
 #include "dataset/hdf5_view.h"
@@ -415,8 +416,8 @@ Status check_single_images(const sources::PackSource& source) {
       for (std::uint32_t i = 0; i < sample.files; ++i)
         images += sources::is_image_extension(sources::extension_of(source.file(sample, i).name)) ? 1 : 0;
       if (images <= 1) continue;
-      return invalid("{}: sample '{}' has {} images, which would no longer match after resizing (--resize)",
-                     source.tree->display_path(""), printable(source.key(sample)), images);
+      return invalid("{}: sample '{}' has {}, which would no longer match after resizing (--resize)",
+                     source.tree->display_path(""), printable(source.key(sample)), counted(images, "image"));
     }
   }
   return {};

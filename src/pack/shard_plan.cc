@@ -6,6 +6,7 @@
 #include "archive/tar.h"
 #include "arrays/samples/writer.h"
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "pack/pack.h"
 #include "sources/order_hash.h"
 
@@ -26,10 +27,11 @@ std::uint64_t pieces(std::uint64_t bytes, std::uint64_t piece) {
 // The same number of shards for each reader, so that all read the same amount.
 Status round_to_readers(std::string_view subject, const TargetReaders& wanted, SplitSizing& sizing) {
   const std::uint64_t readers = wanted.readers();
-  const std::string whose = format("{} ranks x {} workers", wanted.ranks, wanted.workers);
+  const std::string whose =
+      format("{} x {}", counted(wanted.ranks, "rank"), counted(wanted.workers, "worker"));
   if (sizing.samples < readers) {
-    Status status = invalid("{}: {} samples are too few for {} readers (--for ranks={},workers={})", subject,
-                            sizing.samples, readers, wanted.ranks, wanted.workers);
+    Status status = invalid("{}: {} are too few for {} readers (--for ranks={},workers={})", subject,
+                            counted(sizing.samples, "sample"), readers, wanted.ranks, wanted.workers);
     const std::uint64_t workers = sizing.samples / wanted.ranks;
     if (workers == 0) return status;
     return std::move(status).cure("--for ranks={},workers={}", wanted.ranks, workers);
@@ -72,8 +74,8 @@ Result<SplitSizing> size_split(std::string_view subject, std::uint64_t samples, 
     sizing.shards = static_cast<std::uint64_t>(*wanted.shards);
     sizing.reason = "set by --shards";
     if (wanted.readers && sizing.shards < wanted.readers->readers()) {
-      return invalid("{}: {} shards are fewer than {} readers (--shards, --for ranks={},workers={})", subject,
-                     sizing.shards, wanted.readers->readers(), wanted.readers->ranks,
+      return invalid("{}: {} are fewer than {} readers (--shards, --for ranks={},workers={})", subject,
+                     counted(sizing.shards, "shard"), wanted.readers->readers(), wanted.readers->ranks,
                      wanted.readers->workers);
     }
   } else if (wanted.shard_size) {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/hash.h"
+#include "base/language/counted.h"
 #include "base/stopwatch.h"
 #include "base/thread.h"
 #include "codec/chunks/chunk_reader.h"
@@ -82,7 +83,7 @@ class ShardCheck {
   bool check_parts() {
     const Result<codec::ShardFile> file = codec::ShardFile::open(path_, parts());
     const Status status = file.ok() ? file->check_parts() : file.status();
-    if (!status.ok()) add("-", format("{} files", parts().size()), std::string(status.message()));
+    if (!status.ok()) add("-", counted(parts().size(), "file"), std::string(status.message()));
     return status.ok();
   }
 

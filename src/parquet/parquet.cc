@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/hashes/crc32.h"
+#include "base/language/counted.h"
 #include "codec/chunks/coders.h"
 #include "codec/filters/unpack.h"
 #include "codec/load.h"
@@ -150,7 +151,7 @@ Result<std::vector<std::string>> ParquetFile::read_texts(std::size_t leaf,
     }
   }
   if (texts.size() == rows()) return texts;
-  return corrupt("{}: has {} values, the file {} rows", subject, texts.size(), rows());
+  return corrupt("{}: has {} values, the file {}", subject, texts.size(), counted(rows(), "row"));
 }
 
 // Reliable statistics of row groups and pages, and reads that skip pages by them.
@@ -426,7 +427,7 @@ Result<std::vector<ParquetFile::ValueLocation>> ParquetFile::value_locations(
     STOKER_RETURN_IF_ERROR(reader.run(group.rows));
   }
   if (places.size() == rows()) return places;
-  return corrupt("{}: has {} values, the file {} rows", subject, places.size(), rows());
+  return corrupt("{}: has {} values, the file {}", subject, places.size(), counted(rows(), "row"));
 }
 
 // Value ranges of a compressed column in its concatenated decompressed pages. Values of a page with a
@@ -556,7 +557,8 @@ Result<ParquetFile::Packed> ParquetFile::packed(std::size_t leaf, const ParquetL
     STOKER_RETURN_IF_ERROR(packed.run(pages, group.rows));
   }
   if (found.value_locations.size() == rows()) return found;
-  return corrupt("{}: has {} values, the file {} rows", subject, found.value_locations.size(), rows());
+  return corrupt("{}: has {} values, the file {}", subject, found.value_locations.size(),
+                 counted(rows(), "row"));
 }
 
 }  // namespace stoker::parquet

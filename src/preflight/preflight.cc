@@ -101,9 +101,10 @@ class Checker {
       }
     }
     const Message split = source.split ? message(", split {}", *source.split) : "";
-    notes_.fact("data", message("{}: {} version {}{}, {} samples, dataset of {}", name,
-                                printable(source.source.string()), manifest->short_version(), split,
-                                grouped(samples), rounded(ByteCount{manifest->bytes()})));
+    const Message count = samples == 1 ? message("1 sample") : message("{} samples", grouped(samples));
+    notes_.fact("data",
+                message("{}: {} version {}{}, {}, dataset of {}", name, printable(source.source.string()),
+                        manifest->short_version(), split, count, rounded(ByteCount{manifest->bytes()})));
     return std::optional<Manifest>(std::move(*manifest));
   }
 
@@ -149,6 +150,7 @@ class Checker {
     const std::size_t classes = manifest.schema.classes.size();
     if (train.classes && *train.classes < classes) {
       notes_.found("too-few-classes", Level::job, "train.classes",
+                   // several classes, more than outputs
                    message("{} outputs for {} classes", *train.classes, classes),
                    message("omit train.classes"));
     }
@@ -158,6 +160,7 @@ class Checker {
     if (split.ok() && (*split)->samples < step) {
       notes_.found(
           "large-batch", Level::advice, "train.batch",
+          // several samples, more than there are
           message("one step needs {} samples, an epoch has {}", grouped(step), grouped((*split)->samples)));
     }
   }
@@ -177,6 +180,7 @@ class Checker {
           format("salloc --nodes {} --ntasks-per-node {}", resources.nodes, resources.ranks_per_node));
     } else if (host_.allocation && resources.nodes > host_.allocation->nodes.size()) {
       notes_.found("small-allocation", Level::job, "resources.nodes",
+                   // several, more than the allocation's
                    message("{} nodes, but allocation {} has {}", resources.nodes, host_.allocation->job_id,
                            host_.allocation->nodes.size()));
     } else if (!host_.allocation && asked > host_.cores) {

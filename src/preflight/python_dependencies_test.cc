@@ -54,8 +54,8 @@ TEST(PythonDependencies, missing_imports_are_reported_with_their_line) {
   EXPECT_THAT(
       project.missing("run: python3 train.py\n"),
       ElementsAre(
-          "no-import train.py:7: run: imports 'surely_not_there', which this environment does not have",
-          "no-import train.py:9: run: imports 'nor_this', which this environment does not have"));
+          "no-import train.py:7: run: imports 'surely_not_there', which is missing in this environment",
+          "no-import train.py:9: run: imports 'nor_this', which is missing in this environment"));
   EXPECT_THAT(project.missing("run: python3 -m train\n"), IsEmpty());
 }
 
@@ -82,12 +82,11 @@ TEST(PythonDependencies, all_requirements_without_a_wheel_are_reported) {
     project.add(std::string("wheels/") + wheel, "");
   EXPECT_THAT(
       project.missing("run: sleep 1\nenvironment: {venv: requirements.txt, wheelhouse: wheels}\n"),
-      ElementsAre(
-          "no-wheel requirements.txt:3: environment.wheelhouse: no wheel for 'old>=2.0' (there is "
-          "old-1.9.1-py3-none-any.whl)",
-          "no-wheel requirements.txt:4: environment.wheelhouse: no wheel for 'missing'",
-          "no-wheel requirements.txt:6: environment.wheelhouse: no wheel for 'other-python' (there is "
-          "other_python-1.0-cp27-cp27mu-linux_x86_64.whl)"));
+      ElementsAre("no-wheel requirements.txt:3: environment.wheelhouse: no wheel for 'old>=2.0' (found "
+                  "old-1.9.1-py3-none-any.whl)",
+                  "no-wheel requirements.txt:4: environment.wheelhouse: no wheel for 'missing'",
+                  "no-wheel requirements.txt:6: environment.wheelhouse: no wheel for 'other-python' (found "
+                  "other_python-1.0-cp27-cp27mu-linux_x86_64.whl)"));
 }
 
 TEST(PythonDependencies, packages_from_other_indexes_are_not_checked) {

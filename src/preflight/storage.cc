@@ -48,8 +48,12 @@ Message limit_text(const std::string& by) {
   return by == FreeSpace().bytes_limited_by ? message("on the disk") : message("of your quota");
 }
 
+Message files_count(std::uint64_t files) {
+  return files == 1 ? message("1 file") : message("{} files", grouped(files));
+}
+
 Message files_text(const FreeSpace& space) {
-  return space.files ? message(", {} files {}", grouped(*space.files), limit_text(space.files_limited_by))
+  return space.files ? message(", {} {}", files_count(*space.files), limit_text(space.files_limited_by))
                      : Message();
 }
 
@@ -75,7 +79,7 @@ void check_storage(const job::Job& job, const std::optional<record::RunFolder>& 
     }
     if (runs->files && *runs->files < files) {
       notes.found("few-inodes", Level::job, "record.directory",
-                  message("{} files left {}, and the run creates about {}", grouped(*runs->files),
+                  message("{} left {}, and the run creates about {}", files_count(*runs->files),
                           limit_text(runs->files_limited_by), grouped(files)),
                   message("record: {{directory: a different folder}}"));
     }

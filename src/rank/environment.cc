@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sched.h>
 
+#include "base/language/counted.h"
+
 namespace stoker::rank {
 
 void set_variable(Environment& environment, std::string_view name, std::string value) {
@@ -94,9 +96,9 @@ Result<std::string> shared_gpu(std::string_view visible, const RankPlacement& pl
   const std::vector<std::string_view> gpus = split(visible, ',');
   if (gpus.size() < needed) {
     return invalid(
-        "{} ranks of this node need {} GPUs, but there are {} (resources.ranks_per_gpu, "
+        "{} of this node need {}, but there are {} (resources.ranks_per_gpu, "
         "CUDA_VISIBLE_DEVICES)",
-        place.local_world_size, needed, gpus.size());
+        counted(place.local_world_size, "rank"), counted(needed, "GPU"), gpus.size());
   }
   return std::string(gpus[mine]);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/language/counted.h"
+
 namespace stoker::rank {
 
 namespace {
@@ -73,7 +75,7 @@ Result<Plan> make_plan(const job::Job& job, const LaunchContext& context) {
   plan.ranks_per_gpu = static_cast<int>(std::max(1u, job.resources.ranks_per_gpu));
   plan.cpus_per_rank = static_cast<int>(job.resources.cpus_per_rank.value_or(0));
   if (job.resources.world_size() < 1) {
-    return invalid("resources: {} nodes x {} ranks_per_node gives no ranks", plan.nodes,
+    return invalid("resources: {} x {} ranks_per_node gives no ranks", counted(plan.nodes, "node"),
                    job.resources.ranks_per_node);
   }
   // Inside salloc, the shell itself is a step with one task: only more than one means that srun started this

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/language/counted.h"
 #include "record/lines.h"
 
 namespace stoker::record {
@@ -69,7 +70,7 @@ Status parse_header(std::string_view name, std::string_view line, const MetricLi
                     MetricTable& table) {
   const std::vector<std::string_view> names = split(line, ',');
   if (names.size() > limits.columns) {
-    return corrupt("{}: {} columns in its first line, at most {} are read", name, names.size(),
+    return corrupt("{}: {} in its first line, at most {} are read", name, counted(names.size(), "column"),
                    limits.columns);
   }
   for (std::string_view column : names) {

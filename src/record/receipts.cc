@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/language/counted.h"
+
 namespace stoker::record {
 
 static_assert(std::endian::native == std::endian::little, "receipts are little-endian on disk");
@@ -46,8 +48,8 @@ Result<ReceiptLog> read_receipts(const Path& file) {
     if (log.torn) break;
     const std::uint32_t count = word_at(rest, 2);
     if (count > kMaxReceiptSamples) {
-      return corrupt("{}: {} samples in one step at byte {}, at most {} are possible",
-                     printable(file.string()), count, content.size() - rest.size(), kMaxReceiptSamples);
+      return corrupt("{}: {} in one step at byte {}, at most {} are possible", printable(file.string()),
+                     counted(count, "sample"), content.size() - rest.size(), kMaxReceiptSamples);
     }
     const std::size_t body = count * sizeof(std::uint64_t);
     log.torn = rest.size() - kHead < body;

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "base/file.h"
+#include "base/language/counted.h"
 #include "record/json.h"
 #include "record/run_events.h"
 #include "stoker/time.h"
@@ -247,7 +248,7 @@ Result<Attempt> RunFolder::start_attempt(std::string_view job_yaml) const {
     STOKER_RETURN_IF_ERROR(write_file(attempt.job(), job_yaml, Durability::synced));
     return attempt;
   }
-  return invalid("{}: {} attempts, the maximum of a run", printable(all.string()), kMaxAttempts);
+  return invalid("{}: {}, the maximum of a run", printable(all.string()), counted(kMaxAttempts, "attempt"));
 }
 
 Result<std::vector<Attempt>> RunFolder::attempts() const {

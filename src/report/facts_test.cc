@@ -133,9 +133,9 @@ TEST(RunFacts, damage_is_noted_and_never_fatal) {
       facts.notes,
       ElementsAre(
           folder + "/capsule/code.json: not a JSON object",
-          "attempts/1/events-*.jsonl: 1 damaged line left out",
+          "attempts/1/events-*.jsonl: 1 damaged line skipped",
           folder + "/attempts/1/metrics-0000.csv: '\\xff\\xfe' in its first line is not a column name",
-          "attempts/1/metrics-0001.csv: 2 damaged lines left out"));
+          "attempts/1/metrics-0001.csv: 2 damaged lines skipped"));
   EXPECT_EQ(facts.state.state, record::State::failed);
   const RunFacts all[] = {facts};
   EXPECT_THAT(to_html(all), HasSubstr("<h1>test: failed"));

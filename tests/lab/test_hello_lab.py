@@ -66,7 +66,7 @@ def test_inside_an_allocation_all_of_its_nodes_take_part(lab: Lab):
     log = job.read("log")
     assert f"hello from 4 ranks on 2 nodes of Slurm job {job.id}\n" in log
     assert "  connect     2 of 2 connections between 2 nodes\n" in log
-    assert "  all-reduce  exact on 4 ranks, over stoker's own TCP\n" in log
+    assert "  all-reduce  exact over stoker's own TCP, ranks: 4\n" in log
 
 
 def test_a_pair_that_is_cut_is_named(lab: Lab, firewall):

@@ -101,10 +101,9 @@ train::RendezvousOptions rendezvous_from_environment() {
   rendezvous.address = std::getenv("MASTER_ADDR");
   rendezvous.port = static_cast<std::uint16_t>(std::atoi(std::getenv("MASTER_PORT")));
   const char* transport = std::getenv("TRANSPORT");
-  if (transport != nullptr && std::string_view(transport) == "gloo")
-    rendezvous.transport = train::Transport::gloo;
+  if (transport != nullptr && std::string_view(transport) == "gloo") rendezvous.transport = Transport::gloo;
   if (transport != nullptr && std::string_view(transport) == "shm")
-    rendezvous.transport = train::Transport::shared_memory;
+    rendezvous.transport = Transport::shared_memory;
   if (const char* place = std::getenv("PLACE")) rendezvous.place = place;
   return rendezvous;
 }
@@ -171,8 +170,8 @@ struct Way {
       if (word == "bucketed") way.options.gradient_storage = train::GradientStorage::bucket_view;
       if (word == "search") way.options.unused_parameters = train::UnusedParameters::find;
       if (word == "fixed") way.options.graph = train::Graph::static_graph;
-      if (word == "float16") way.options.compression = train::Compression::float16;
-      if (word == "bfloat16") way.options.compression = train::Compression::bfloat16;
+      if (word == "float16") way.options.compression = Compression::float16;
+      if (word == "bfloat16") way.options.compression = Compression::bfloat16;
       if (word == "synchronized") way.options.batch_norm_sync = train::BatchNormSync::all_ranks;
       if (word == "accumulate") way.accumulates = true;
     }

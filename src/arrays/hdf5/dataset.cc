@@ -8,6 +8,7 @@
 #include "arrays/hdf5/dataset_internal.h"
 #include "arrays/hdf5/filters.h"
 #include "arrays/hdf5/heap.h"
+#include "base/language/counted.h"
 #include "codec/chunks/coders.h"
 #include "codec/filters/filters.h"
 #include "codec/load.h"
@@ -347,7 +348,8 @@ Status Hdf5Dataset::read_rows(std::uint64_t first, std::uint64_t count, std::spa
 Status Hdf5Dataset::read_elements(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
   const Impl& parts = *impl_;
   if (first > rows() || count > rows() - first) {
-    return invalid("{}: has {} rows, {} from row {} on were requested", parts.subject, rows(), count, first);
+    return invalid("{}: has {}, {} from row {} on were requested", parts.subject, counted(rows(), "row"),
+                   count, first);
   }
   STOKER_CHECK(out.size() == count * parts.row_bytes);
   if (out.empty()) return {};
@@ -371,7 +373,8 @@ Status Hdf5Dataset::read_rows(std::span<const std::uint64_t> wanted, std::span<s
   STOKER_RETURN_IF_ERROR(check_elements());
   if (wanted.empty()) return {};
   const std::uint64_t last = *std::max_element(wanted.begin(), wanted.end());
-  if (last >= rows()) return invalid("{}: has {} rows, row {} was requested", impl_->subject, rows(), last);
+  if (last >= rows())
+    return invalid("{}: has {}, row {} was requested", impl_->subject, counted(rows(), "row"), last);
   std::vector<std::size_t> order(wanted.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
@@ -581,8 +584,8 @@ Result<Hdf5Ragged> Hdf5Ragged::open(std::unique_ptr<Hdf5Dataset> values, const H
                      begin[i - 1]);
     }
     if (begin[i] > values->rows()) {
-      return corrupt("index '{}': number {} is {}, '{}' has {} rows", index.name(), i, begin[i],
-                     values->name(), values->rows());
+      return corrupt("index '{}': number {} is {}, '{}' has {}", index.name(), i, begin[i], values->name(),
+                     counted(values->rows(), "row"));
     }
   }
   return Hdf5Ragged(std::move(values), std::move(begin));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "arrays/hdf5/api.h"
+#include "base/language/counted.h"
 #include "base/thread.h"
 #include "codec/chunks/parallel.h"
 #include "codec/filters/filters.h"
@@ -356,8 +357,8 @@ Status write_hdf5_virtual(const Path& file, std::span<const Hdf5DatasetSpec> spe
   for (const Hdf5DatasetSpec& spec : specs) {
     STOKER_RETURN_IF_ERROR(check(spec));
     if (spec.shape[0] != rows) {
-      return invalid("dataset '{}': has {} rows, its parts have {}", printable(spec.path), spec.shape[0],
-                     rows);
+      return invalid("dataset '{}': has {}, its parts have {}", printable(spec.path),
+                     counted(spec.shape[0], "row"), rows);
     }
   }
   STOKER_ASSIGN_OR_RETURN(h5, hdf5::api());

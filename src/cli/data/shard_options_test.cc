@@ -31,7 +31,7 @@ TEST(ShardOptions, select_number_or_size_of_shards_but_not_both) {
   EXPECT_EQ(apply({"--shard-size", "64MB"}).value().sizing.shard_size->value, 64'000'000u);
   EXPECT_EQ(apply({"--shards", "0"}).error().message(), "data pack: --shards: 0 is not between 1 and 999999");
   EXPECT_EQ(apply({"--shards", "4", "--shard-size", "1MB"}).error().code(), Code::invalid);
-  EXPECT_EQ(apply({"--shard-size", "0"}).error().code(), Code::invalid);
+  EXPECT_EQ(apply({"--shard-size", "0MB"}).error().code(), Code::invalid);
 }
 
 TEST(ShardOptions, the_zarr_version_needs_the_zarr_format) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "dataset/container_kind.h"
 #include "dataset/hdf5_view.h"
 #include "inspect/export/energon.h"
@@ -89,8 +90,8 @@ Result<IndexFiles> export_index(const Path& folder, const dataset::Manifest& man
       if (progress.stop_requested())
         return cancelled("{}: interrupted before all shards were read", printable(folder.string()));
       if (scan.samples.size() != shard.samples) {
-        return corrupt("{}: has {} samples, the manifest has {}", printable((folder / shard.file).string()),
-                       scan.samples.size(), shard.samples);
+        return corrupt("{}: has {}, the manifest has {}", printable((folder / shard.file).string()),
+                       counted(scan.samples.size(), "sample"), shard.samples);
       }
       const std::string stem = shard.file.substr(0, shard.file.rfind('.'));
       files.written.push_back(energon ? shard.file + ".idx" : stem + ".idx");

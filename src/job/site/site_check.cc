@@ -187,6 +187,7 @@ class SiteChecker {
   void check_jobs() {
     if (!site_.limits.jobs || request_.jobs <= *site_.limits.jobs) return;
     add_finding("many-jobs", Level::job, name_.jobs,
+                // several, being over a limit
                 message("{}: {} jobs, but a user may have {} at a time (site {})", name_.jobs, request_.jobs,
                         *site_.limits.jobs, site_.name),
                 group_source("limits"));
@@ -240,12 +241,13 @@ class SiteChecker {
                           gpus, *most_gpus, site_.name),
                   from);
       const std::uint64_t all = gpus * request_.nodes.value_or(1);
-      cure(message("{} nodes with {} GPUs each", (all + *most_gpus - 1) / *most_gpus, *most_gpus));
+      cure(message("nodes: {}, GPUs on each: {}", (all + *most_gpus - 1) / *most_gpus, *most_gpus));
     }
     const std::uint64_t cpus = std::min<std::uint64_t>(request_.cpus_per_task.value_or(0), 100'000) *
                                std::min<std::uint64_t>(request_.tasks_per_node, 100'000);
     if (const auto cores = most(nodes, &SiteNode::cores); cores && cpus > *cores) {
       add_finding("many-cores", Level::job, name_.cpus,
+                  // several, being over a limit
                   message("{}: {} cores on each node, but no node has more than {} (site {})", name_.cpus,
                           cpus, *cores, site_.name),
                   from);

@@ -140,7 +140,7 @@ TEST(Site, reports_a_shape_that_no_node_has) {
       "  cpu: {cores: 64, memory: 250GB, from: page}\n");
   EXPECT_THAT(judged("resources: {ranks_per_node: 8, gpus_per_rank: 1}\n", site),
               ElementsAre("job: resources.gpus_per_rank: 8 on each node, but no node has more than 4 (site "
-                          "here) / 2 nodes with 4 GPUs each"));
+                          "here) / nodes: 2, GPUs on each: 4"));
   EXPECT_THAT(judged("resources: {ranks_per_node: 8, cpus_per_rank: 8}\n", site), IsEmpty());
   EXPECT_THAT(judged("resources: {ranks_per_node: 4, gpus_per_rank: 1, cpus_per_rank: 16}\n", site),
               ElementsAre("job: resources.cpus_per_rank: 64 cores on each node, but no node has more than 48 "

@@ -193,9 +193,8 @@ TEST(Array, capped_chains_wait_for_the_whole_previous_link) {
 TEST(Array, chains_with_too_many_jobs_are_refused) {
   ArrayBox box(4000, "", kChain);
   const Status refused = box.submit().status();
-  EXPECT_THAT(
-      std::string(refused.message()),
-      HasSubstr("4000 tasks in 3 links are 12000 jobs, and a queue holds 10000 of all users together"));
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("4 000 tasks in 3 links need 12 000 jobs, but the queue of all users holds 10000"));
   EXPECT_EQ(refused.cure(), "--set chain.links=2");
 }
 
@@ -245,7 +244,7 @@ TEST(Array, tasks_with_several_ranks_are_not_bundled) {
   ArrayBox box(4, "bundle: 2", "resources: {ranks_per_node: 2}\n");
   EXPECT_THAT(
       std::string(make_array(box.request).status().message()),
-      ::testing::MatchesRegex("array.bundle: 2, but tasks of `train` or of several ranks share no job "
+      ::testing::MatchesRegex("array.bundle: 2, but tasks of `train` or of several ranks cannot share a job "
                               "\\(.*job.yaml:3:30\\)"));
 }
 

@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "base/file.h"
+#include "base/language/counted.h"
 #include "launch/start/claim_attempt.h"
 #include "launch/start/new_run.h"
 #include "launch/state/array_state.h"
@@ -196,8 +197,8 @@ Status check_job_count(const TaskArrayFile& array, const std::string& table) {
         .cure("--set chain.links={}", std::max(1U, kMaxJobs / array.jobs()));
   }
   const std::size_t fitting = (array.chosen.size() + kMaxJobs - 1) / kMaxJobs;
-  return invalid("{}: {} tasks need {} jobs, but the queue of all users holds {} (MaxJobCount)", table,
-                 array.chosen.size(), array.jobs(), kMaxJobs)
+  return invalid("{}: {} need {}, but the queue of all users holds {} (MaxJobCount)", table,
+                 counted(array.chosen.size(), "task"), counted(array.jobs(), "job"), kMaxJobs)
       .cure("--set array.bundle={}", std::max<std::size_t>(fitting, 2) * 2);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/language/counted.h"
 #include "base/process.h"
 #include "launch/start/snapshot.h"
 #include "stage/listing.h"
@@ -65,8 +66,8 @@ std::vector<std::string> below(const CodeListing& listing, const std::vector<std
 
 Status check_amount(const FilesToSend& what, const std::string& folder) {
   if (what.files.size() <= kMaxFiles && what.bytes <= kMaxBytes.value) return {};
-  return invalid("{}: {} files, {}: too much to send with a job (at most {} files, {})", folder,
-                 grouped(what.files.size()), rounded(ByteCount{what.bytes}), grouped(kMaxFiles),
+  return invalid("{}: {}, {}: too much to send with a job (at most {} files, {})", folder,
+                 counted(what.files.size(), "file"), rounded(ByteCount{what.bytes}), grouped(kMaxFiles),
                  rounded(kMaxBytes))
       .cure("exclude data with .gitignore, and use its path on the host");
 }

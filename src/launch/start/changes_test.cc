@@ -42,7 +42,7 @@ TEST(JobFile, changed_value_is_listed_with_its_set_option) {
   EXPECT_THAT(describe_job_file_changes(run, own_job(run)),
               ElementsAre("params.lr is 0.5 in job.yaml now; the run keeps 0.1",
                           "environment.variables.A is \"x; \\\\ \\\"y\\\"\" in job.yaml now; the run keeps "
-                          "not set (--set 'environment.variables.A=x; \\ \"y\"' changes it)",
+                          "not set (to change it: --set 'environment.variables.A=x; \\ \"y\"')",
                           "resources.ranks_per_node is 1 in job.yaml now; the run keeps 2 (to change it: "
                           "--set resources.ranks_per_node=1)"));
 }

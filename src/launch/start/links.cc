@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/language/counted.h"
 #include "record/metrics.h"
 #include "slurm/script/batch_script.h"
 
@@ -89,7 +90,8 @@ Links count_links(const job::Job& job, const std::optional<EpochEstimate>& estim
     const int count = clamp_links(needed * 1.1 + 1);
     if (by_time && by_time->count < count) return *by_time;
     return {count,
-            format("{:.0f} epochs of {} as in run {}, plus one spare", estimate->epochs_left,
+            format("{} of {} as in run {}, plus one spare",
+                   counted(static_cast<std::uint64_t>(std::llround(estimate->epochs_left)), "epoch"),
                    rounded_duration(std::chrono::duration_cast<Duration>(Seconds(estimate->epoch_seconds))),
                    estimate->from)};
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/language/counted.h"
+
 namespace stoker::loader {
 namespace {
 
@@ -36,7 +38,7 @@ Result<Mixture> Mixture::create(const std::vector<MixturePart>& parts, std::uint
   double sum = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].samples == 0 || parts[i].samples >> 48)
-      return invalid("mixture: dataset {} has {} samples (1 to 2^48)", i, parts[i].samples);
+      return invalid("mixture: dataset {} has {} (1 to 2^48)", i, counted(parts[i].samples, "sample"));
     if (!(parts[i].weight > 0) || !std::isfinite(parts[i].weight))
       return invalid("mixture: weight {} of dataset {} is not positive", parts[i].weight, i);
     sum += parts[i].weight;
@@ -44,7 +46,7 @@ Result<Mixture> Mixture::create(const std::vector<MixturePart>& parts, std::uint
   std::vector<std::uint32_t> counts = apportion(parts, sum);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (counts[i] == 0)
-      return invalid("mixture: dataset {} has less than 1 in {} samples (weight {})", i, kBlock,
+      return invalid("mixture: dataset {} has less than 1 in {} (weight {})", i, counted(kBlock, "sample"),
                      parts[i].weight);
   }
   return Mixture(parts, std::move(counts), seed);

@@ -23,6 +23,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/language/counted.h"
 #include "base/sanitizers.h"
 #include "base/thread.h"
 #include "net/port.h"
@@ -334,7 +335,9 @@ Result<std::vector<std::pair<Fd, Fd>>> RegionServer::accept_ranks(GroupPosition 
 }
 
 Result<Region> RegionServer::create_region(GroupPosition position, Deadline deadline) && {
-  if (position.size.value > kMaxRanks) return invalid("shared memory: {} ranks on one host", position.size);
+  if (position.size.value > kMaxRanks)
+    return invalid("shared memory: {} on one host",
+                   counted(static_cast<std::uint64_t>(position.size.value), "rank"));
   STOKER_ASSIGN_OR_RETURN(members, accept_ranks(position, deadline));
   STOKER_ASSIGN_OR_RETURN(own, own_pidfd());
   members[0].second = std::move(own);

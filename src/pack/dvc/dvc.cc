@@ -9,6 +9,7 @@
 #include "base/encode.h"
 #include "base/hashes/file_hash.h"
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "base/thread.h"
 #include "pack/dvc/dvc_read.h"
 #include "stoker/text.h"
@@ -195,7 +196,7 @@ Result<std::string> folder_difference(const Path& data, const DvcFile& dvc, DvcD
   for (const DvcEntry& file : files) bytes += file.bytes;
   const bool has_counts = recorded.files > 0 || recorded.bytes > 0;
   if (has_counts && (files.size() != recorded.files || bytes != recorded.bytes)) {
-    return format("{} files of {} bytes, {} records {} of {}", grouped(files.size()), grouped(bytes),
+    return format("{} of {} bytes, {} records {} of {}", counted(files.size(), "file"), grouped(bytes),
                   recorded.file, grouped(recorded.files), grouped(recorded.bytes));
   }
   if (depth == DvcDepth::sizes) return std::string();

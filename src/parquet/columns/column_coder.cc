@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "codec/chunks/coders.h"
 #include "parquet/columns/elements.h"
 #include "parquet/columns/leaf_reader.h"
@@ -42,7 +43,7 @@ class ColumnCoder final : public codec::ChunkCoder {
     const std::size_t width = size_of(element_);
     const auto per_row = codec::product(row_, width);
     if (!per_row || (*per_row > 0 && rows > bytes / *per_row))
-      return corrupt("{}: has {} rows, which do not fit", subject, rows);
+      return corrupt("{}: has {}, which do not fit", subject, counted(rows, "row"));
     const std::uint64_t slots = rows * *per_row / width;
     const archive::ReadAt read = [stored](std::uint64_t at, std::span<std::byte> out) -> Status {
       if (!out.empty()) std::memcpy(out.data(), stored.data() + at, out.size());

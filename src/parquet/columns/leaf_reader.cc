@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/language/counted.h"
 #include "parquet/columns/convert.h"
 #include "parquet/columns/lists.h"
 #include "parquet/pages/values.h"
@@ -75,7 +76,8 @@ class LeafReader {
     lists_.finish();
     if (leaf_.column.lists == 0) values_.rows = values_.slots;
     if (values_.rows == rows && entries_left_ == 0) return {};
-    return corrupt("{}: has {} values, the row group {} rows", reading_.subject, values_.rows, rows);
+    return corrupt("{}: has {} values, the row group {}", reading_.subject, values_.rows,
+                   counted(rows, "row"));
   }
 
   Status run_selected(const PageSelection& selection) {

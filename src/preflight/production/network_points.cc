@@ -44,10 +44,11 @@ ProductionPoint all_reduced(const ProductionFacts& facts) {
   const Message met = hello.all_reduced ? message("all results correct") : message("no all-reduce");
   point.evidence.push_back(
       hello.is_ready
-          ? message("{} ranks, nodes: {}, {:.0f} days ago: {} ({})", hello.ranks, hello.hosts.size(),
+          ? message("ranks: {}, nodes: {}, {:.0f} days ago: {} ({})", hello.ranks, hello.hosts.size(),
                     std::max(0.0, days), met, file)
-          : message("{} ranks, nodes: {}, {:.0f} days ago: {}, and a finding would lose a job ({})",
+          : message("ranks: {}, nodes: {}, {:.0f} days ago: {}, and a finding would lose a job ({})",
                     hello.ranks, hello.hosts.size(), std::max(0.0, days), met, file));
+  // several, more than the check had
   if (!is_wide) point.evidence.push_back(message("the job has {} nodes (resources.nodes)", nodes));
   if (point.answer == PointAnswer::no) point.cure = "stoker hello JOB";
   return point;

@@ -169,15 +169,15 @@ ProductionPoint runs_tracked(const ProductionFacts& facts) {
   point.answer = PointAnswer::yes;
   point.evidence.push_back(message("parameters: {}", printable((run.folder.job()).string())));
   if (facts.steps) {
-    point.evidence.push_back(
-        message("metrics: {} steps in {}", grouped(facts.steps->rows()), file_in(run, "metrics-0000.csv")));
+    point.evidence.push_back(message("steps with metrics: {}, in {}", grouped(facts.steps->rows()),
+                                     file_in(run, "metrics-0000.csv")));
   } else {
     point.answer = PointAnswer::no;
     point.evidence.push_back(message("metrics: none in {}", file_in(run, "metrics-0000.csv")));
     point.cure = message("train: {{model: ...}} with record: {{metrics: true}}");
   }
   if (facts.checkpoints > 0 || !facts.job.stage.back.empty()) {
-    point.evidence.push_back(facts.checkpoints > 0 ? message("artifacts: {} checkpoints", facts.checkpoints)
+    point.evidence.push_back(facts.checkpoints > 0 ? message("artifacts: checkpoints ({})", facts.checkpoints)
                                                    : message("artifacts: stage.back"));
   } else {
     point.answer = PointAnswer::no;
@@ -226,7 +226,7 @@ ProductionPoint environment_frozen(const ProductionFacts& facts) {
   const std::size_t packages = run.capsule.environment ? count_lines(run.capsule.environment->packages) : 0;
   const bool is_own = environment.venv || environment.conda;
   point.answer = packages > 0 && is_own ? PointAnswer::yes : PointAnswer::no;
-  point.evidence.push_back(packages > 0 ? message("{} packages in {}", packages,
+  point.evidence.push_back(packages > 0 ? message("packages: {}, in {}", packages,
                                                   printable((run.folder.capsule() / "packages.txt").string()))
                                         : message("no packages were recorded"));
   if (!is_own)
@@ -253,7 +253,7 @@ ProductionPoint scaling_documented(const ProductionFacts& facts) {
   for (int size : sizes) list += format("{}{}", list.empty() ? "" : ", ", size);
   point.answer = sizes.size() >= 2 && !report.empty() ? PointAnswer::yes : PointAnswer::no;
   point.evidence.push_back(sizes.empty() ? message("no run with this name has succeeded")
-                                         : message("succeeded with {} ranks", list));
+                                         : message("succeeded with these numbers of ranks: {}", list));
   point.evidence.push_back(report.empty() ? message("no report exists") : message("graphs in {}", report));
   if (point.answer == PointAnswer::no) {
     point.cure = "stoker report RUN RUN";

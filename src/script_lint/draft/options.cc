@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/language/counted.h"
 #include "config/setting.h"
 #include "script_lint/rule.h"
 #include "slurm/script/batch_script.h"
@@ -107,7 +108,7 @@ class OptionConverter {
       job_file_.set("resources", "ranks_per_gpu", format("{}", per_node_ / gpus));
     } else if (!request_.gpus().empty()) {
       mark_unconverted(*request_.gpus().front().directive,
-                       format("cannot be divided evenly among {} ranks", per_node_));
+                       format("cannot be divided evenly among {}", counted(per_node_, "rank")));
     }
   }
 

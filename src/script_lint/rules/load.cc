@@ -15,6 +15,7 @@ void find_no_array_limit(const Script& script, FindingReport& report) {
   const std::uint64_t tasks = script.request.array_tasks();
   if (array == nullptr || tasks < kManyTasks || array->option.value.find('%') != std::string::npos) return;
   report.replace({array->value.end, array->value.end},
+                 // several, at least kManyTasks
                  message("{} tasks without a limit on concurrent tasks", tasks), "%20");
 }
 
@@ -24,6 +25,7 @@ void find_submission_flood(const Script& script, FindingReport& report) {
   if (tasks >= kManyTasks && time && *time <= kShortTask) {
     report
         .add(script.request.find("--array")->value,
+             // several, at least kManyTasks
              message("{} jobs of at most {}: starting each one costs Slurm more than the work", tasks,
                      duration_text(*time)))
         .fix = message("run several tasks per job: a loop over a part of the list, and a smaller --array");
@@ -47,6 +49,7 @@ void find_many_processes(const Script& script, FindingReport& report) {
       continue;
     report
         .add(call.span,
+             // several, at least kManyProcesses
              message("{} processes at once: they compete for memory and cores", call.context.repeats))
         .fix = message("xargs -P \"$SLURM_CPUS_ON_NODE\" …    (or an array)");
     return;

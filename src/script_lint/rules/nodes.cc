@@ -89,6 +89,7 @@ void find_first_node_only(const Script& script, FindingReport& report) {
                    script.request.nodes() == 2
                        ? message("{} runs on the first node only; the second node has nothing in {}", what,
                                  printable(where))
+                       // several others
                        : message("{} runs on the first node only; the other {} nodes have nothing in {}",
                                  what, script.request.nodes() - 1, printable(where)),
                    "srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 ");
@@ -156,6 +157,7 @@ void find_agent_on_first_node(const Script& script, FindingReport& report) {
         !context.function.empty() || context.is_substituted || nodes == "1" || nodes.starts_with("1:"))
       continue;
     report.replace({call.span.begin, call.span.begin},
+                   // several, at least two
                    message("{} starts on the first node only, and waits for {} nodes until it times out",
                            call.program, script.request.nodes()),
                    "srun --ntasks-per-node=1 --kill-on-bad-exit=1 ");

@@ -116,6 +116,7 @@ void find_agent_per_task(const Script& script, FindingReport& report) {
     const std::size_t at = launcher->program_word->span.end;
     report.replace(
         {at, at},
+        // several of both
         message("{} tasks on each node start one torchrun each, with {} ranks each: one per node is enough",
                 *tasks, printable(processes)),
         " --ntasks=$SLURM_NNODES --ntasks-per-node=1");
@@ -214,6 +215,7 @@ void find_tasks_and_gpus(const Script& script, FindingReport& report) {
              : *gpus == 1
                  ? message("{} tasks on each node share 1 GPU: a task that uses its number as GPU finds none",
                            *tasks)
+                 // several of both
                  : message(
                        "{} tasks on each node share {} GPUs: a task that uses its number as GPU finds none",
                        *tasks, *gpus))

@@ -105,6 +105,7 @@ void find_short_tasks(const Script& script, FindingReport& report) {
   if (tasks >= kFewTasks && tasks < kManyTasks && time && *time <= kShortTask) {
     report
         .add(script.request.find("--array")->value,
+             // several, at least kFewTasks
              message("{} jobs of at most {}: several of them in one job wait and start only once", tasks,
                      duration_text(*time)))
         .fix = message(

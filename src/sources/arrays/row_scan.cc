@@ -8,6 +8,7 @@
 #include "archive/decompress_file.h"
 #include "arrays/samples/rows.h"
 #include "base/encode.h"
+#include "base/language/counted.h"
 #include "codec/npy.h"
 #include "sources/arrays/value_rows.h"
 
@@ -105,7 +106,7 @@ std::vector<RowComponent> components_of(const RowArrays& arrays, const Label& la
 // With the reason if it is named like a label.
 std::string name_of_other(const RowArrays::IgnoredArray& other) {
   if (other.rows == 0 || !is_label_name(other.name)) return format("array '{}'", other.name);
-  return format("array '{}' as the label, because it has {} rows", other.name, grouped(other.rows));
+  return format("array '{}' as the label, because it has {}", other.name, counted(other.rows, "row"));
 }
 
 ShardScan begin_scan(const RowArrays& arrays, const std::string& stem) {
@@ -312,8 +313,8 @@ Result<UnpackedShard> unpack_rows(const RowSource& source, const Path& scratch, 
   std::uint64_t row_bytes = 0;
   for (const RowComponent& kind : kinds) row_bytes += kind.bytes();
   if (values.bytes() > free.value || row_bytes > (free.value - values.bytes()) / arrays.rows()) {
-    return no_space("{}: needs {} rows of {} bytes as files, but only {} are free", subject, arrays.rows(),
-                    row_bytes + values.bytes() / arrays.rows(), rounded(free));
+    return no_space("{}: needs {} of {} bytes as files, but only {} are free", subject,
+                    counted(arrays.rows(), "row"), row_bytes + values.bytes() / arrays.rows(), rounded(free));
   }
   const std::uint64_t at_once =
       std::clamp<std::uint64_t>(kPiece / std::max<std::uint64_t>(1, row_bytes), 1, kPiece);

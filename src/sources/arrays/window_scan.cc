@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/encode.h"
+#include "base/language/counted.h"
 #include "codec/npy.h"
 #include "sources/arrays/grid.h"
 
@@ -71,8 +72,8 @@ Result<const GridArray*> WindowScanner::find(const std::string& name) const {
     if (array.name == name) return &array;
     known.push_back(array.name);
   }
-  return invalid("{}: has no array '{}' of numbers with {} rows{}", subject_, printable(name),
-                 grid_.arrays()[0].shape[0], suggestion(name, known));
+  return invalid("{}: has no array '{}' of numbers with {}{}", subject_, printable(name),
+                 counted(grid_.arrays()[0].shape[0], "row"), suggestion(name, known));
 }
 
 Status WindowScanner::choose_variables() {

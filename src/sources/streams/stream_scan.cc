@@ -6,6 +6,7 @@
 #include "archive/streams/stream_rows.h"
 #include "archive/streams/unpack_table.h"
 #include "base/hashes/file_hash.h"
+#include "base/language/counted.h"
 #include "sources/streams/stream_row_converter.h"
 
 namespace stoker::sources {
@@ -221,7 +222,7 @@ Result<UnpackedShard> unpack_stream(const Path& folder, const StreamShard& shard
   STOKER_ASSIGN_OR_RETURN(found, samples_in(file, shard, scratch, progress, subject));
   const std::uint64_t samples = found.offsets.size() - 1;
   if (shard.columns && samples != shard.samples)
-    return corrupt("{}: has {} samples, index.json declares {}", subject, samples, shard.samples);
+    return corrupt("{}: has {}, index.json declares {}", subject, counted(samples, "sample"), shard.samples);
   STOKER_ASSIGN_OR_RETURN(columns, columns_of(file, shard, found, folder, subject));
   STOKER_ASSIGN_OR_RETURN(converted, archive::create_unnamed_file(scratch));
   STOKER_ASSIGN_OR_RETURN(scan,

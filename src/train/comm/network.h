@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "stoker/rendezvous_options.h"
+#include "stoker/process_group.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
 

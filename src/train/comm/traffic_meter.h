@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/thread.h"
-#include "stoker/rendezvous_options.h"
+#include "stoker/process_group.h"
 
 namespace stoker::train {
 

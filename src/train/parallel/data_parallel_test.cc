@@ -128,10 +128,9 @@ TEST(DataParallel, names_an_unused_parameter_and_the_ranks) {
         },
         transport);
     EXPECT_EQ(statuses[1].code(), Code::invalid);
-    EXPECT_EQ(
-        statuses[1].message(),
-        "rank 1: averaging gradients: no gradient for 'b' on rank 1 (of 3 ranks): each parameter must take "
-        "part in every step, or unused ones be searched for");
+    EXPECT_EQ(statuses[1].message(),
+              "rank 1: averaging gradients: no gradient for 'b' on rank 1 (of 3 ranks): every parameter must "
+              "be used in every step unless find_unused_parameters is on");
     if (transport == Transport::gloo) continue;  // peers cannot read it after rank 1 has left
     EXPECT_THAT(std::string(statuses[0].message()),
                 HasSubstr("rank 0: averaging gradients: no gradient for 'b' on rank 1"));

@@ -347,7 +347,7 @@ void Training::Loop::log_communication_advice() {
   if (!gathered.ok() || !is_rank0()) return;
   std::vector<CommunicationStats> ranks;
   for (const std::string& text : *gathered) ranks.push_back(parse_stats(text));
-  const bool is_compressed = train_.compress_gradients != job::GradientCompression::none;
+  const bool is_compressed = train_.compress_gradients != Compression::none;
   const std::string advice = communication_advice(ranks, {parts_->parallel->bucket_bytes(), is_compressed});
   if (!advice.empty()) log_.info(advice);
 }

@@ -115,9 +115,8 @@ TEST(RowFilter, reports_the_position_of_an_error) {
   EXPECT_EQ(table.rows("n = null"),
             "--where: character 5, 'null': no value equals null: write 'is null' or 'is not null'");
   EXPECT_EQ(table.rows("t = \"apple\""),
-            "--where: character 5, '\"apple\"': no such column (one of: n, f, t, b, d, l, m) (a text stands "
-            "in single "
-            "quotes)");
+            "--where: character 5, '\"apple\"': no such column (one of: n, f, t, b, d, l, m) (text needs "
+            "single quotes)");
   EXPECT_EQ(table.rows("n = 'x'"), "--where: character 5, ''x'': n is of type int64: a number is expected");
   EXPECT_EQ(table.rows("t > 3"),
             "--where: character 5, '3': t is of type text: a text in single quotes is expected");

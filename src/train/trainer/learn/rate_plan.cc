@@ -49,7 +49,7 @@ RatePlan::RatePlan(const job::TrainOptions& train, const TrainingLength& facts)
                 .warmup = schedule_.warmup,
                 .start_divisor = schedule_.start_divisor,
                 .end_divisor = schedule_.end_divisor,
-                .annealing = schedule_.anneal == job::Anneal::linear ? Annealing::linear : Annealing::cosine,
+                .annealing = schedule_.anneal,
                 .momentum_low = schedule_.momentum_low,
                 .momentum_high = schedule_.momentum_high};
   const WarmUp warm_up{

@@ -46,45 +46,13 @@ image::TransformOperation normalize(const job::ImageOptions& image) {
   return {"normalize", {{"mean", image.mean}, {"std", image.standard_deviation}}};
 }
 
-DType stored_type(job::TokenType type) {
-  switch (type) {
-    case job::TokenType::u8:
-      return DType::u8;
-    case job::TokenType::u16:
-      return DType::u16;
-    case job::TokenType::u32:
-      return DType::u32;
-    case job::TokenType::i32:
-      return DType::i32;
-    case job::TokenType::i64:
-      return DType::i64;
-  }
-  return DType::u16;
-}
-
-loader::Shuffle shuffle_of(job::ShuffleKind kind) {
-  switch (kind) {
-    case job::ShuffleKind::every_epoch:
-      return loader::Shuffle::every_epoch;
-    case job::ShuffleKind::full:
-      return loader::Shuffle::full;
-    case job::ShuffleKind::by_shard:
-      return loader::Shuffle::by_shard;
-    case job::ShuffleKind::by_chunk:
-      return loader::Shuffle::by_chunk;
-    case job::ShuffleKind::none:
-      return loader::Shuffle::none;
-  }
-  return loader::Shuffle::every_epoch;
-}
-
 // Content of a sample for each model; images also have transform operations.
 void set_content(loader::LoaderOptions& options, const job::TrainOptions& train) {
   if (train.model == job::ModelKind::gpt) {
     options.content = loader::Content::tokens;
     options.component = train.gpt.component;
     options.tokens.length = train.gpt.length;
-    options.tokens.stored = stored_type(train.gpt.stored);
+    options.tokens.stored = train.gpt.stored;
   } else if (train.model == job::ModelKind::mlp && train.mlp.columns.empty()) {
     options.content = loader::Content::arrays;
     options.component = train.mlp.component.value_or("");
@@ -115,7 +83,7 @@ Result<dataset::Dataset> open_dataset(const job::Job& job, const RankEnvironment
 loader::LoaderOptions training_loader(const job::TrainOptions& train, const RankEnvironment& environment) {
   loader::LoaderOptions options = common_loader(train, environment);
   options.batch = train.batch;
-  options.shuffle = shuffle_of(train.shuffle);
+  options.shuffle = train.shuffle;
   if (train.window) options.window = *train.window;
   options.rank.remainder = loader::Remainder::pad;
   options.last_batch = train.drop_last ? loader::LastBatch::drop : loader::LastBatch::keep;
@@ -130,7 +98,7 @@ loader::LoaderOptions training_loader(const job::TrainOptions& train, const Rank
 loader::LoaderOptions validation_loader(const job::TrainOptions& train, const RankEnvironment& environment) {
   loader::LoaderOptions options = common_loader(train, environment);
   options.batch = train.validation_batch;
-  options.shuffle = loader::Shuffle::none;
+  options.shuffle = Shuffle::none;
   options.rank.remainder = loader::Remainder::exact;
   set_content(options, train);
   if (options.content != loader::Content::images) return options;
@@ -210,7 +178,7 @@ Result<std::int64_t> column_count(const job::TrainOptions& train, const dataset:
   if (!train.mlp.columns.empty()) return static_cast<std::int64_t>(train.mlp.columns.size());
   STOKER_RETURN_IF_ERROR(check_arrays(train, dataset));
   loader::LoaderOptions options;
-  options.shuffle = loader::Shuffle::none;
+  options.shuffle = Shuffle::none;
   set_content(options, train);
   options.prefetch = 1;
   STOKER_ASSIGN_OR_RETURN(loader, loader::Loader::open(dataset.source(), options));

@@ -12,18 +12,6 @@ std::chrono::milliseconds in_ms(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration);
 }
 
-Transport transport_of(job::Backend backend) {
-  switch (backend) {
-    case job::Backend::shm:
-      return Transport::shared_memory;
-    case job::Backend::gloo:
-      return Transport::gloo;
-    case job::Backend::automatic:
-      break;
-  }
-  return Transport::automatic;
-}
-
 }  // namespace
 
 RendezvousOptions rendezvous_options(const RankEnvironment& environment, const job::Timeouts& timeouts) {
@@ -45,7 +33,7 @@ RendezvousOptions rendezvous_options(const RankEnvironment& environment, const j
 
 RendezvousOptions rendezvous_options(const RankEnvironment& environment, const job::Job& job) {
   RendezvousOptions rendezvous = rendezvous_options(environment, job.timeouts);
-  rendezvous.transport = transport_of(job.train->backend);
+  rendezvous.transport = job.train->backend;
   if (!job.record.metrics && job.record.trace == 0) rendezvous.flight.clear();
   return rendezvous;
 }

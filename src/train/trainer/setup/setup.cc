@@ -43,8 +43,7 @@ DataParallelOptions parallel_options(const job::TrainOptions& train, const Model
   if (train.find_unused_parameters || model.may_skip_parameters())
     options.unused_parameters = UnusedParameters::find;
   if (train.sync_batch_norm) options.batch_norm_sync = BatchNormSync::all_ranks;
-  if (train.compress_gradients == job::GradientCompression::fp16) options.compression = Compression::float16;
-  if (train.compress_gradients == job::GradientCompression::bf16) options.compression = Compression::bfloat16;
+  options.compression = train.compress_gradients;
   options.bucket = train.bucket;
   options.first_bucket = std::min(options.first_bucket, train.bucket);
   return options;
@@ -53,7 +52,7 @@ DataParallelOptions parallel_options(const job::TrainOptions& train, const Model
 // Options of `train` without effect here, one line each.
 std::vector<std::string> ineffective_settings(const job::TrainOptions& train, WorldSize world_size) {
   std::vector<std::string> lines;
-  const bool compresses = train.compress_gradients != job::GradientCompression::none;
+  const bool compresses = train.compress_gradients != Compression::none;
   if (world_size.value == 1 && compresses)
     lines.emplace_back("train.compress_gradients: no effect with one rank");
   if (world_size.value == 1 && train.sync_batch_norm)
