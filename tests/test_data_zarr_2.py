@@ -63,7 +63,7 @@ def test_convert_writes_and_reads_it(stoker, animals):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--format", "tar", "--zarr-version", "2"), "data pack: --zarr-version goes with --format zarr\n"),
+        (("--format", "tar", "--zarr-version", "2"), "data pack: --zarr-version requires --format zarr\n"),
         (("--format", "zarr", "--zarr-version", "4"), "data pack: --zarr-version: 4 is neither 2 nor 3\n"),
     ],
 )

@@ -276,7 +276,7 @@ def test_unsupported_features_are_rejected_by_name(tmp_path, make, what):
     ("dtype", "source_rows", "what"),
     [
         ("<f8", 10, "holds int32 for float64"),
-        ("<i4", 20, "has 10 of the 20 rows that are taken of it"),
+        ("<i4", 20, "has 10 of the 20 rows that are read from it"),
     ],
 )
 def test_a_virtual_dataset_that_differs_from_its_source_is_rejected(stoker, tmp_path, dtype, source_rows, what):

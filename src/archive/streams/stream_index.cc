@@ -124,7 +124,7 @@ StreamColumn mds_column(std::string name, std::string encoding) {
 Result<std::vector<StreamColumn>> mds_columns(const Json& json, const std::string& subject) {
   const auto lists = {"column_names", "column_encodings", "column_sizes"};
   for (const char* key : lists) {
-    if (!json.contains(key) || !json[key].is_array()) return corrupt("{}: {} is no list", subject, key);
+    if (!json.contains(key) || !json[key].is_array()) return corrupt("{}: {} is not a list", subject, key);
     if (json[key].size() > kMaxStreamColumns) return corrupt("{}: more than 4096 columns", subject);
     if (json[key].size() != json["column_names"].size())
       return corrupt("{}: {} names of columns, {} in {}", subject, json["column_names"].size(),

@@ -143,7 +143,7 @@ Status Hdf5Dataset::Impl::check_source(const hdf5::VirtualPart& part, const Hdf5
     return unsupported(format("has rows of {} bytes for {}", source.row_bytes(), row_bytes));
   if (part.source_row > source.rows() || part.rows > source.rows() - part.source_row)
     return unsupported(
-        format("has {} of the {} rows that are taken of it", source.rows(), part.source_row + part.rows));
+        format("has {} of the {} rows that are read from it", source.rows(), part.source_row + part.rows));
   return {};
 }
 

@@ -33,7 +33,7 @@ Status ShardOptions::apply(std::string_view command, pack::PackOptions& options)
   if (zarr_version_ && *zarr_version_ != 2 && *zarr_version_ != 3)
     return invalid("{}: --zarr-version: {} is neither 2 nor 3", command, *zarr_version_);
   if (zarr_version_ && options.format != pack::ShardFormat::zarr)
-    return invalid("{}: --zarr-version goes with --format zarr", command);
+    return invalid("{}: --zarr-version requires --format zarr", command);
   if (zarr_version_ == 2) options.format = pack::ShardFormat::zarr_2;
   options.labels = static_cast<pack::LabelMembers>(labels);
   options.sizing.shards = shards_;

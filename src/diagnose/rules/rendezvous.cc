@@ -19,7 +19,7 @@ constexpr FailureRule kRendezvousRules[] = {
      "-98, name: EADDRINUSE, message: address already in use",
      "pytorch/pytorch#126510"},
     {"gloo-no-interface", root, "Unable to find address for", R"(Unable to find address for: (\S+))",
-     "GLOO_SOCKET_IFNAME names {1}, which is no interface with an address here",
+     "GLOO_SOCKET_IFNAME names {1}, which is not an interface with an address here",
      "set GLOO_SOCKET_IFNAME to one name from `ip -br addr` (gloo does not support '^'), or unset it",
      "stoker hello",
      "RuntimeError: [enforce fail at ../third_party/gloo/gloo/transport/tcp/device.cc:83] ifa != nullptr. "

@@ -106,17 +106,16 @@ void find_bad_interpreter(const Script& script, FindingReport& report) {
     return;
   }
   if (base.empty()) {
-    report.add(at, message("#!{}: a folder is no interpreter", printable(program)));
+    report.add(at, message("#!{}: a folder is not an interpreter", printable(program)));
   } else if (argument.starts_with('#') && base != "env") {
     report.replace(at,
-                   message("#!: what stands behind the interpreter is the name of a file for it, not a "
-                           "comment, and the job ends at once"),
+                   message("#!: the interpreter takes the text after its name as a file, not as a comment, "
+                           "and the job ends at once"),
                    format("#!{}\n{}", program, argument));
   } else if (base == "env" && !argument.starts_with('-') &&
              argument.find_first_of(" \t") != std::string::npos) {
-    report.replace(
-        at, message("#!: env takes '{}' for the name of one program, and finds none", printable(argument)),
-        format("#!{} -S {}", program, argument));
+    report.replace(at, message("#!: env looks for a program named '{}', and finds none", printable(argument)),
+                   format("#!{} -S {}", program, argument));
   }
 }
 

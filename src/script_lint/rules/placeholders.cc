@@ -370,7 +370,7 @@ void find_placeholder(const Script& script, FindingReport& report) {
 }
 
 constexpr Rule kPlaceholderRules[] = {
-    {"placeholder", Level::job, "a placeholder from a guide is no account, path or count",
+    {"placeholder", Level::job, "a placeholder from a guide is not an account, path or count",
      "#!/bin/bash\n#SBATCH --qos=<qos_name>\n", "#!/bin/bash\n#SBATCH --qos=long\n",
      "courses' and users' notes", find_placeholder},
 };

@@ -180,7 +180,7 @@ void find_lists(const bash::List& list, const Script& script, FindingReport& rep
       if (command.kind == bash::CommandKind::for_ && command.words.size() == 1 &&
           is_range_elsewhere(script.at(command.words[0].span)))
         report
-            .add(command.words[0].span, message("{}: is no range in the shell, and the loop runs once",
+            .add(command.words[0].span, message("{}: is not a range in the shell, and the loop runs once",
                                                 printable(script.at(command.words[0].span))))
             .fix = "{1..10}";
       for (const bash::List& part : command.parts) find_lists(part, script, report);
