@@ -113,7 +113,7 @@ def test_invalid_lists_are_refused_with_their_line(stoker, photos, tmp_path):
     )
     assert error_of('photos/cat/0000.jpg,"cat\n') == "list.csv:1: a quote is never closed\n"
     assert error_of('photos/cat/0000.jpg,"cat"s\n') == "list.csv:1: text after a closing quote\n"
-    assert error_of('photos/cat/0000.jpg,c"at\n') == "list.csv:1: a quote inside an unquoted field\n"
+    assert error_of('photos/cat/0000.jpg,c"at\n') == "list.csv:1: a quote inside a field without quotes\n"
     assert error_of("photos/cat/0000.jpg,c\0at\n") == "list.csv:1: a NUL byte\n"
     assert error_of(",cat\n") == "list.csv:1: not a file path\n"
     assert error_of("photos/cat/0000.jpg,99999999999\n") == (

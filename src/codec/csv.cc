@@ -41,7 +41,7 @@ Result<std::string> CsvReader::field() {
     const std::size_t end = left_.find_first_of(std::string{separator_, '\n', '"', '\0'});
     std::string_view text = left_.substr(0, end);
     if (end != std::string_view::npos && left_[end] == '"')
-      return wrong("a quote inside a field that has none around it");
+      return wrong("a quote inside a field without quotes");
     if (end != std::string_view::npos && left_[end] == '\0') return wrong("a NUL byte");
     left_.remove_prefix(text.size());
     if (text.ends_with('\r') && !left_.starts_with(separator_)) text.remove_suffix(1);

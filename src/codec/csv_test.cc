@@ -43,7 +43,7 @@ TEST(Csv, counts_lines_inside_quotes) {
 TEST(Csv, stays_at_the_end_after_an_error) {
   CsvReader reader("a\nb\"c\nd\n", ',', "list.csv");
   ASSERT_TRUE(reader.next().ok());
-  EXPECT_EQ(reader.next().error().message(), "list.csv:2: a quote inside a field that has none around it");
+  EXPECT_EQ(reader.next().error().message(), "list.csv:2: a quote inside a field without quotes");
   const auto after = reader.next();
   ASSERT_TRUE(after.ok());
   EXPECT_FALSE(after->has_value());

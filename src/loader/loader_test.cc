@@ -220,7 +220,8 @@ TEST(LoaderOptions, invalid_options_are_rejected) {
     return Loader::open(dataset.source(), options, resume).status().to_string();
   };
   EXPECT_EQ(refusal([](auto& o) { o.batch = 0; }), "loader: batch of 0 samples");
-  EXPECT_EQ(refusal([](auto& o) { o.threads = 0; }), "loader: the number of threads is 0, not between 1 and 1024");
+  EXPECT_EQ(refusal([](auto& o) { o.threads = 0; }),
+            "loader: the number of threads is 0, not between 1 and 1024");
   EXPECT_EQ(refusal([](auto& o) { o.prefetch = 0; }),
             "loader: prefetch of 0 batches is not between 1 and 4096");
   EXPECT_EQ(refusal([](auto& o) {

@@ -55,8 +55,9 @@ TEST(Capsule, absent_parts_are_allowed_and_damaged_ones_are_reported) {
   EXPECT_FALSE(capsule.data.has_value());
   ASSERT_THAT(*capsule.execution, SizeIs(1));
   EXPECT_EQ(capsule.execution->front().cores, 0);
-  EXPECT_THAT(capsule.problems, ElementsAre((run.capsule() / "code.json").string() + ": not a JSON object",
-                                            (run.capsule() / "data.json").string() + ": list 'datasets' is missing"));
+  EXPECT_THAT(capsule.problems,
+              ElementsAre((run.capsule() / "code.json").string() + ": not a JSON object",
+                          (run.capsule() / "data.json").string() + ": list 'datasets' is missing"));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ def test_a_link_cut_between_two_ranks_is_named_within_ten_seconds(ring: Runs, fi
     found, took = since(
         ring,
         began,
-        r"^rank (\d) \((n\d)\) has been blocked for \d\.\d s: rank (\d) \((n\d)\) acknowledges no packet of it, "
+        r"^rank (\d) \((n\d)\) has been blocked for \d\.\d s: rank (\d) \((n\d)\) acknowledges none of its packets, "
         r"the link between them is cut or blocked\n"
         r"  try: stoker hello      \(in the same allocation: lists every broken link\)$",
     )

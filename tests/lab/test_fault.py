@@ -138,7 +138,7 @@ def test_a_drained_node_finishes_its_jobs_and_gets_no_more(lab, job):
 def test_a_step_over_its_memory_is_killed_with_the_reason_in_its_log(lab, job):
     output = fault(lab, "oom", job.id)
     assert output == (
-        f"{job.id}: step {job.id}.1 took 256M of its 64M and Slurm killed it;"
+        f"{job.id}: step {job.id}.1 used 256M instead of 64M and was killed;"
         " without cgroups only its log shows the reason (nothing to heal)"
     )
     assert in_force(lab) == []

@@ -107,7 +107,7 @@ def test_a_wrong_interface_and_a_taken_port_are_named(lab: Lab):
         port["what"],
     )
     assert re.fullmatch(
-        r"unset MASTER_PORT      (`stoker run` chooses a free port; or: MASTER_PORT=\d+\)", port["cure"]
+        r"unset MASTER_PORT      \(`stoker run` chooses a free port; or: MASTER_PORT=\d+\)", port["cure"]
     )
     assert interface["what"] == (
         "GLOO_SOCKET_IFNAME=nosuch does not name an interface that is up (n1, n2, n3; there are: lo, eth0)"
@@ -121,7 +121,7 @@ def test_a_slow_node_is_named_with_its_ways(lab: Lab):
     fault(lab, "slow", "n2", "--rate", "10mbit")
     output = hello(lab)
     (finding,) = [finding for finding in output["findings"] if finding["rule"].startswith("slow-")]
-    assert re.fullmatch(r"n2 is slow to or from all peers (other connections reach \S+ [MG]B/s)", finding["what"])
+    assert re.fullmatch(r"n2 is slow to or from all peers \(other connections reach \S+ [MG]B/s\)", finding["what"])
     assert len(finding["evidence"]) == 4
     assert finding["cure"] == 'slurm: {extra: ["--exclude=n2"]}      (sbatch --exclude=n2)'
 

@@ -124,7 +124,7 @@ def test_an_interface_that_is_not_there_is_named_with_its_variable(runs: Runs):
     assert time.monotonic() - began < 30
     assert re.search(
         r"rank [01] \(n[12]\)?.*: GLOO_SOCKET_IFNAME=nosuch does not name an interface that is up \(there are [^;]*\blo\b[^;]*; "
-        r"left out, it is chosen for you\)",
+        r"unset it to choose automatically\)",
         output,
     ), output
     assert runs.processes("sleep") == []

@@ -64,7 +64,7 @@ def test_what_is_typed_in_an_allocation_becomes_a_job(runs: Runs):
     shell.type("srun --ntasks-per-node=1 --overlap true; echo srun gave $?")
     shell.wait_for("srun gave 0\r\n")
     shell.type("exit 3")
-    shell.wait_for("lines that worked")
+    shell.wait_for("successful commands")
     assert shell.end() == 3
     text = (runs.folder / "worked.yaml").read_text()
     assert "tee printed" in text

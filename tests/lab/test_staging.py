@@ -158,6 +158,6 @@ def test_a_node_whose_disk_has_no_inodes_left_is_named_with_a_cure(runs: Runs, o
         (at,) = (
             number
             for number, line in enumerate(output)
-            if re.fullmatch(rf"n2: .*{what}: takes 4\d inodes, 2\d are free in {small}/\S+", line)
+            if re.fullmatch(rf"n2: .*{what}: needs 4\d inodes, but only 2\d are free in {small}/\S+", line)
         )
         assert output[at + 1] == "  try: stage: {directory: DIR}, a folder on a disk with enough space on every node"

@@ -351,7 +351,7 @@ def test_run_in_an_allocation_starts_the_ranks_on_all_its_nodes(runs: Runs):
     ]
     failing = runs.job("exit $((RANK * 3))", "nodes: 2")
     done = runs.lab.run("salloc", "-w", "n[1-2]", "stoker", "run", failing, cwd=runs.folder, code=None)
-    assert done.err.count("rank 1 (n2) left") == 1
+    assert done.err.count("rank 1 (n2) exited after") == 1
 
 
 def controller_of(lab: Lab) -> int:

@@ -147,6 +147,8 @@ def test_steps_of_large_models_on_two_ranks_match_python(tmp_path, python, model
     expect_same_training(ours, theirs, steps)
 
 
+CLASSIFIER = "fc"  # the last layer of CIFAR ResNets
+
 WAYS = [
     (["shm"], []),
     (["gloo"], []),
@@ -180,12 +182,13 @@ def test_five_steps_on_two_ranks_match_python(tmp_path, references, way):
     expect_same_training(ours, theirs, 5)
 
 
-def farthest(ours: Path, theirs: Path, section: str) -> float:
-    """Largest difference of two values of a section, relative to the largest value of their tensor."""
+def farthest(ours: Path, theirs: Path, section: str, part: str = "") -> float:
+    """Largest difference of two values of a section, relative to the largest value of their tensor. `part`: only of tensors
+    whose name begins so."""
     mine, reference = read_tensors(ours), read_tensors(theirs)
     worst = 0.0
     for key in reference:
-        if key[0] == section:
+        if key[0] == section and key[1].startswith(part):
             a, b = (array("f", tensors[key]) for tensors in (mine, reference))
             worst = max(worst, max(map(abs, map(sub, a, b))) / max(1e-30, max(map(abs, b))))
     return worst
@@ -194,8 +197,8 @@ def farthest(ours: Path, theirs: Path, section: str) -> float:
 @pytest.mark.parametrize("hosts", ["a", "aaa", "aaaa", "aba", "aabb"])
 def test_steps_on_more_ranks_match_python_up_to_summation_order(tmp_path, python, hosts):
     """Sums over more than two ranks depend on the order: ours is by rank within a host, then by host; gloo's differs. A sum is
-    off by at most (world - 1) roundings of its terms. Later steps follow from it, except for an activation that close to
-    zero: there ReLU passes a gradient in one implementation and not in the other."""
+    off by at most (world - 1) roundings of its terms. Later steps follow from it in the classifier. Below it an activation
+    that close to zero may pass ReLU in one implementation only; which ones are depends on the processor's instructions."""
     world = len(hosts)
     batches = [write_batches(tmp_path / f"batches-{rank}", 100 + rank, 8, 32, steps=3) for rank in range(world)]
     ours = [tmp_path / f"ours-{rank}" for rank in range(world)]
@@ -210,10 +213,8 @@ def test_steps_on_more_ranks_match_python_up_to_summation_order(tmp_path, python
         other = read_tensors(ours[rank])
         assert [key for key in first if first[key] != other[key] and "running_" not in key[1]] == []
     assert farthest(ours[0], theirs[0], "0") < world * 2**-22
-    if hosts == "aabb":
-        return  # such an activation occurs in the second step: later steps cannot be compared
-    assert farthest(ours[0], theirs[0], "1") < 1e-4
-    assert farthest(ours[0], theirs[0], "2") < 0.05
+    assert farthest(ours[0], theirs[0], "1", CLASSIFIER) < 1e-4
+    assert farthest(ours[0], theirs[0], "2", CLASSIFIER) < 0.05
 
 
 def test_synchronized_batch_norm_matches_one_process_with_the_whole_batch(tmp_path, python):
@@ -230,9 +231,10 @@ def test_synchronized_batch_norm_matches_one_process_with_the_whole_batch(tmp_pa
     ours = [tmp_path / f"ours-{rank}" for rank in range(3)]
     run_ranks(parts, ours, "cifar-resnet20", ["synchronized"])
     python.run_ranks([whole], [tmp_path / "theirs"], "cifar-resnet20", [])
-    assert farthest(ours[0], tmp_path / "theirs", "0") < 1e-4
+    # Its input depends on the statistics of all layers, and its gradient on no ReLU above it.
+    assert farthest(ours[0], tmp_path / "theirs", "0", CLASSIFIER) < 1e-4
     run_ranks(parts, ours, "cifar-resnet20", [])
-    assert farthest(ours[0], tmp_path / "theirs", "0") > 1e-2, "without it the gradients are others"
+    assert farthest(ours[0], tmp_path / "theirs", "0", CLASSIFIER) > 1e-2, "without it the gradients are others"
 
 
 @pytest.mark.parametrize("extra", [[], ["bf16"], ["variants"]], ids=["fp32", "bf16", "heads-and-dropped-blocks"])

@@ -180,10 +180,9 @@ TEST(Site, a_qos_overrides_the_limits_of_its_partition) {
               IsEmpty());
   EXPECT_THAT(
       judged("resources: {time: 101h, nodes: 2}\nslurm: {partition: gpu, qos: long}\n", site),
-      ElementsAre(
-          "job: resources.time: 4d5h is over the limit of QoS 'long' (4d4h, site here) / "
-          "chain: {until: done, time_per_link: 4d4h}",
-          "job: resources.nodes: 2 requested, but QoS 'long' allows at most 1 per job (site here)"));
+      ElementsAre("job: resources.time: 4d5h is over the limit of QoS 'long' (4d4h, site here) / "
+                  "chain: {until: done, time_per_link: 4d4h}",
+                  "job: resources.nodes: 2 requested, but QoS 'long' allows at most 1 per job (site here)"));
   EXPECT_THAT(judged("resources: {time: 2h, nodes: 9}\nslurm: {partition: gpu, qos: large}\n", site),
               IsEmpty());
   // An unknown QoS is not judged.
@@ -210,11 +209,12 @@ TEST(Site, findings_include_the_script_line_and_the_source_of_the_limit) {
   request.jobs = 101;
   request.where = {{"--time", "train.sh:3"}, {"--nodes", "--sbatch"}, {"--array", "train.sh:4"}};
   const std::vector<Finding> found = check_against_site(request, site);
-  EXPECT_THAT(texts(found),
-              ElementsAre("job: --time: 1d6h is over the limit of partition 'small' (20h, site here) / "
-                          "#SBATCH --time=20:00:00",
-                          "job: --nodes: 5 requested, but partition 'gpu' allows at most 4 per job (site here)",
-                          "job: --array: 101 jobs, but a user may have 100 at a time (site here)"));
+  EXPECT_THAT(
+      texts(found),
+      ElementsAre("job: --time: 1d6h is over the limit of partition 'small' (20h, site here) / "
+                  "#SBATCH --time=20:00:00",
+                  "job: --nodes: 5 requested, but partition 'gpu' allows at most 4 per job (site here)",
+                  "job: --array: 101 jobs, but a user may have 100 at a time (site here)"));
   EXPECT_EQ(found[0].evidence[0].where, "train.sh:3");
   EXPECT_EQ(found[0].evidence[1].where, "https://example.org");
   EXPECT_EQ(found[0].evidence[1].text, "2026-04-18");
