@@ -44,9 +44,7 @@ def test_a_killed_plain_script_is_restarted_and_finishes(stoker, example):
     code, err = finish(process)
     assert code == 137
     # The message of the surviving rank may come before or after it.
-    assert re.search(r"^rank 1 \(\S+\) exited after .+: killed by signal 9 \(SIGKILL\)$", "\n".join(err), re.M), (
-        err
-    )
+    assert re.search(r"^rank 1 \(\S+\) exited after .+: killed by signal 9 \(SIGKILL\)$", "\n".join(err), re.M), err
 
     resumed = stoker("resume", "last", code=0, env=python)
     run = trained.the_run(example)
