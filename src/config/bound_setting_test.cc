@@ -132,7 +132,7 @@ TEST(BoundSetting, values_are_written_in_order_with_one_name_together) {
     lines.push_back(key + "=" + yaml_text(value));
   EXPECT_THAT(lines,
               ElementsAre("name=night", "mode=fast", "fallback_mode=fast", "limits.rate=3.5",
-                          "limits.hosts=[a, b]", "volumes.first.count=6", "volumes.first.path=/folder/y",
+                          "limits.hosts=a b", "volumes.first.count=6", "volumes.first.path=/folder/y",
                           "volumes.second.count=6", "volumes.second.path=/here/data", "labels.no=\"7\""));
 }
 

@@ -265,6 +265,7 @@ constexpr std::array kRun = {
     checkpoint<&CheckpointOptions::every>(
         {.key = "checkpoint.every",
          .fallback = "1 epoch",
+         .choices = "auto|steps|epochs",
          .at_least = 1,
          .help = "How often `train` saves (your own command decides for itself). `auto` chooses by Daly's "
                  "formula from the cost of a checkpoint and `mtbf`."}),

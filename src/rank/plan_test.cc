@@ -94,7 +94,7 @@ TEST(Plan, more_nodes_than_there_are_and_no_rank_at_all_are_refused) {
             "resources.nodes: 3 requested, 2 available (Slurm job 4711)\n  try: stoker run --set "
             "resources.nodes=2");
   EXPECT_EQ(error(job_of(1, 0), {.host = "laptop", .allocation = {}, .task = {}}),
-            "resources: 1 nodes x 0 ranks_per_node gives no ranks");
+            "resources: 1 node x 0 ranks_per_node gives no ranks");
 }
 
 TEST(Plan, a_shell_that_is_itself_a_step_may_run_a_job) {

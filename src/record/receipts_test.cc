@@ -50,7 +50,7 @@ TEST(Receipts, reports_an_impossible_count) {
   const std::string file = (box / "receipts-0000.bin").string();
   ASSERT_TRUE(write_file(file, std::string(12, '\xff')).ok());
   EXPECT_EQ(read_receipts(file).status().message(),
-            file + ": 4294967295 samples in one step at byte 0, at most 16777216 are possible");
+            file + ": 4 294 967 295 samples in one step at byte 0, at most 16777216 are possible");
 }
 
 TEST(Receipts, nothing_is_written_after_a_failed_receipt) {

@@ -133,8 +133,8 @@ constexpr FailureRule kRendezvousRules[] = {
      "remote server "
      "shutdown or crash?",
      "source of PyTorch, TCPStoreLibUvBackend.cpp"},
+    // several, more than the backlog
     {"somaxconn", slow, "somaxconn is", R"(Starting store with (\d+) workers but somaxconn is (\d+))",
-     // several, more than the backlog
      "{1} ranks may not all connect to the store at once: the host's listen backlog is {2}",
      "sysctl net.core.somaxconn, on the nodes", "",
      "Starting store with 100000 workers but somaxconn is 4096. This might cause instability during "

@@ -194,7 +194,7 @@ TEST(Array, chains_with_too_many_jobs_are_refused) {
   ArrayBox box(4000, "", kChain);
   const Status refused = box.submit().status();
   EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("4 000 tasks in 3 links need 12 000 jobs, but the queue of all users holds 10000"));
+              HasSubstr("4000 tasks in 3 links need 12000 jobs, but the queue of all users holds 10000"));
   EXPECT_EQ(refused.cure(), "--set chain.links=2");
 }
 
@@ -252,7 +252,7 @@ TEST(Array, too_many_jobs_are_refused_with_limit_and_option) {
   ArrayBox box(10'001);
   const Status refused = make_array(box.request).status();
   EXPECT_EQ(refused.message(),
-            "t.csv: 10001 tasks need 10001 jobs, but the queue of all users holds 10000 (MaxJobCount)");
+            "t.csv: 10 001 tasks need 10 001 jobs, but the queue of all users holds 10000 (MaxJobCount)");
   EXPECT_EQ(refused.cure(), "--set array.bundle=4");
 }
 

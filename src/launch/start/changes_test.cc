@@ -41,10 +41,10 @@ TEST(JobFile, changed_value_is_listed_with_its_set_option) {
   (void)box.request("params: {lr: 0.5}\nenvironment: {variables: {A: 'x; \\ \"y\"'}}\n");
   EXPECT_THAT(describe_job_file_changes(run, own_job(run)),
               ElementsAre("params.lr is 0.5 in job.yaml now; the run keeps 0.1",
-                          "environment.variables.A is \"x; \\\\ \\\"y\\\"\" in job.yaml now; the run keeps "
-                          "not set (to change it: --set 'environment.variables.A=x; \\ \"y\"')",
                           "resources.ranks_per_node is 1 in job.yaml now; the run keeps 2 (to change it: "
-                          "--set resources.ranks_per_node=1)"));
+                          "--set resources.ranks_per_node=1)",
+                          "environment.variables.A is \"x; \\\\ \\\"y\\\"\" in job.yaml now; the run keeps "
+                          "not set (to change it: --set 'environment.variables.A=x; \\ \"y\"')"));
 }
 
 TEST(JobFile, applied_and_overridden_values_are_not_listed) {

@@ -373,7 +373,7 @@ TEST(Mixture, rejects_invalid_parts) {
   EXPECT_EQ(Mixture::create({{5, 0}}, 0).status().to_string(),
             "mixture: weight 0 of dataset 0 is not positive");
   EXPECT_EQ(Mixture::create({{5, 1}, {5, 1e-6}}, 0).status().to_string(),
-            "mixture: dataset 1 has less than 1 in 1024 samples (weight 1e-06)");
+            "mixture: dataset 1 has less than 1 in 1 024 samples (weight 1e-06)");
 }
 
 }  // namespace
