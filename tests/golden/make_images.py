@@ -10,6 +10,8 @@ import numpy
 import PIL
 from PIL import Image, ImageEnhance, ImageOps
 
+FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
+
 
 def picture(width, height, channels):
     """Smooth waves with a sharp edge, so that subsampling, filters and rounding all show."""
@@ -64,9 +66,37 @@ def resized():
         ((0, 0, 37, 23), (5, 40)),
         ((7, 1, 36, 22), (3, 3)),
     ]:
-        for name in ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"):
+        for name in FILTERS:
             image = source.crop(box).resize(size, Image.Resampling[name.upper()])
             yield {"box": box, "size": size, "filter": name, "sha256": digest(image)}
+
+
+def pattern(width, height):
+    """Noise that the test computes itself; its bytes are not stored."""
+    y, x, c = numpy.ogrid[0:height, 0:width, 0:3]
+    bits = (x * 2654435761 + y * 40503 * (c + 1) + x * y * 977 + c * 7919) % 2**32
+    return Image.fromarray((bits // 2**9 % 256).astype(numpy.uint8))
+
+
+def resized_patterns():
+    """Shapes for which Pillow resizes vertically first, or just not, and shapes with ties for nearest."""
+    for source, box, size in [
+        ((300, 400), (0, 0, 300, 400), (224, 224)),
+        ((31, 200), (0, 0, 31, 200), (77, 120)),
+        ((40, 90), (0, 0, 40, 90), (40, 20)),
+        ((1, 97), (0, 0, 1, 97), (3, 5)),
+        ((2, 500), (0, 0, 2, 500), (2, 7)),
+        ((60, 200), (5, 20, 55, 180), (24, 107)),
+        ((60, 200), (5, 20, 55, 180), (24, 108)),
+        ((60, 200), (5, 20, 55, 180), (24, 109)),
+        ((20, 30), (0, 0, 20, 30), (45, 29)),
+        ((20, 30), (0, 0, 20, 30), (45, 31)),
+        ((376, 190), (0, 0, 376, 190), (282, 285)),
+        ((45, 35), (0, 0, 45, 35), (30, 70)),
+    ]:
+        for name in FILTERS:
+            image = pattern(*source).crop(box).resize(size, Image.Resampling[name.upper()])
+            yield {"source": source, "box": box, "size": size, "filter": name, "sha256": digest(image)}
 
 
 def coloured():
@@ -136,6 +166,7 @@ def main(path):
         "animation": base64.b64encode(animation).decode(),
         "resize_source": base64.b64encode(source.tobytes()).decode(),
         "resized": list(resized()),
+        "resized_patterns": list(resized_patterns()),
         "random_source": base64.b64encode(
             numpy.random.default_rng(1).integers(0, 256, (64, 64, 3), dtype=numpy.uint8).tobytes()
         ).decode(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace stoker::image {
 namespace {
@@ -41,7 +42,7 @@ double hamming(double x) {
   if (x == 0) return 1;
   if (x >= 1) return 0;
   x *= 3.14159265358979323846;
-  return std::sin(x) / x * (0.54 + 0.46 * std::cos(x));
+  return std::sin(x) / x * (0.54f + 0.46f * std::cos(x));  // Pillow's constants are floats
 }
 
 double weight_at(ResizeFilter filter, double x) {
@@ -65,6 +66,11 @@ std::int32_t fixed(double weight) {
   return static_cast<std::int32_t>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kWeightBits));
 }
 
+// Pillow's rule: when more than twice as many rows as columns are dropped, dropping rows first saves work.
+bool should_drop_rows_first(std::int64_t columns_dropped, std::int64_t rows_dropped) {
+  return rows_dropped > 0 && rows_dropped > 2 * columns_dropped;
+}
+
 // Stores a weight in half `which` of a pair; the upper halves are in *pair, the lower ones `apart` further
 // on.
 void put_weight(std::int32_t* pair, std::size_t apart, std::uint32_t which, std::int32_t weight) {
@@ -80,20 +86,28 @@ void put_weight(std::int32_t* pair, std::size_t apart, std::uint32_t which, std:
 
 }  // namespace
 
+// The centres are sums of steps, as in Pillow: a product would choose the other of two equally near pixels.
+void Resizer::make_nearest_taps(const AxisMap& side, Taps& taps) {
+  const double step = side.from / side.to;
+  double centre = side.offset + step * 0.5;
+  for (std::uint32_t i = 0; i < side.begin; ++i) centre += step;
+  for (Tap& tap : taps.taps) {
+    tap = {std::min(side.limit - 1, static_cast<std::uint32_t>(centre)), 1, taps.weights.size()};
+    taps.weights.push_back(1 << kWeightBits);
+    centre += step;
+  }
+}
+
 void Resizer::make_taps(ResizeFilter filter, const AxisMap& side, Taps& taps) {
   taps.taps.resize(side.count);
   taps.weights.clear();
+  if (filter == ResizeFilter::nearest) return make_nearest_taps(side, taps);
   const double scale = side.from / side.to;
   const double stretch = std::max(scale, 1.0);
   const double support = support_of(filter) * stretch;
   const double shrink = 1.0 / stretch;
   for (std::uint32_t i = 0; i < side.count; ++i) {
     const double centre = side.offset + (side.begin + i + 0.5) * scale;
-    if (filter == ResizeFilter::nearest) {
-      taps.taps[i] = {std::min(side.limit - 1, static_cast<std::uint32_t>(centre)), 1, taps.weights.size()};
-      taps.weights.push_back(1 << kWeightBits);
-      continue;
-    }
     const auto first = static_cast<std::uint32_t>(std::max(0.0, centre - support + 0.5));
     const auto last = std::min(side.limit, static_cast<std::uint32_t>(centre + support + 0.5));
     taps.taps[i] = {first, last - first, taps.weights.size()};
@@ -133,11 +147,25 @@ void Resizer::start(const ResizeTask& task) {
              horizontal_.end() - horizontal_.first(), vertical_.end() - vertical_.first()};
   plan_horizontal();
   plan_vertical();
-  row_bytes_ = std::size_t{3} * window.width;
-  stride_ = (row_bytes_ + kRowPadding) / kRowPadding * kRowPadding + kRowPadding;
+  plan_rows(should_drop_rows_first(std::int64_t{horizontal.limit} - task.width,
+                                   std::int64_t{vertical.limit} - task.height));
+}
+
+void Resizer::plan_rows(bool is_vertical_first) {
+  const auto padded = [](std::size_t bytes) {
+    return (bytes + kRowPadding) / kRowPadding * kRowPadding + kRowPadding;
+  };
+  is_vertical_first_ = is_vertical_first;
+  row_bytes_ = std::size_t{3} * task_.window.width;
+  stride_ = padded(row_bytes_);
   row_.resize(stride_);
-  rows_.resize(stride_ * (needed_.height + 1));  // the last one is scratch
+  rows_.resize(stride_ *
+               ((is_vertical_first ? kRowsAtOnce : needed_.height) + 1));  // the last one is scratch
   rows_done_ = 0;
+  block_ = task_.window.height;
+  if (!is_vertical_first) return;
+  tall_stride_ = padded(std::max(reach_, std::size_t{3} * needed_.width));
+  tall_rows_.resize(tall_stride_ * kRowsAtOnce);
 }
 
 void Resizer::plan_horizontal() {
@@ -172,7 +200,32 @@ void Resizer::plan_vertical() {
   }
 }
 
-void Resizer::set_source(const PartialImage& pixels) { pixels_ = pixels; }
+void Resizer::set_source(const PartialImage& pixels) {
+  pixels_ = pixels;
+  if (is_vertical_first_) copy_last_rows();
+}
+
+// The vertical kernel reads up to kRowPadding bytes after the end of a row.
+void Resizer::copy_last_rows() {
+  const std::span<const std::uint8_t> all = pixels_.image.pixels;
+  const std::size_t row = std::size_t{3} * pixels_.image.width;
+  const std::size_t used = std::size_t{3} * needed_.width;
+  const std::size_t first = (needed_.y - pixels_.y) * row + std::size_t{3} * (needed_.x - pixels_.x);
+  std::uint32_t count = 0;
+  while (count < needed_.height &&
+         first + (needed_.height - 1 - count) * row + used + kRowPadding > all.size())
+    ++count;
+  last_rows_.assign(count * (used + kRowPadding), 0);
+  source_rows_.resize(needed_.height);
+  std::uint8_t* copy = last_rows_.data();
+  for (std::uint32_t y = 0; y < needed_.height; ++y) {
+    source_rows_[y] = all.data() + first + y * row;
+    if (y < needed_.height - count) continue;
+    std::copy_n(source_rows_[y], used, copy);
+    source_rows_[y] = copy;
+    copy += used + kRowPadding;
+  }
+}
 
 // The needed part of row `y` of the image; copied if the kernel would read beyond the end of the pixels.
 const std::uint8_t* Resizer::row_to_read(std::uint32_t y, std::vector<std::uint8_t>& copy) const {
@@ -203,15 +256,45 @@ void Resizer::resize_rows_until(std::uint32_t end) {
   }
 }
 
+void Resizer::sum_rows(std::uint32_t y, std::size_t bytes, std::uint8_t* out) {
+  const Tap& tap = vertical_.taps[y];
+  if (tap.count % 2) vertical_rows_.push_back(vertical_rows_.back());  // its weight is 0
+  kernels_.vertical({vertical_rows_.data(), pairs_.data() + tap.weights, vertical_rows_.size() / 2}, bytes,
+                    out);
+}
+
+// Vertically first: the rows of the window from `begin` on.
+void Resizer::resize_block(std::uint32_t begin) {
+  SourceRows from{};
+  TargetRows to{};
+  from.fill(tall_rows_.data());
+  to.fill(rows_.data() + kRowsAtOnce * stride_);
+  const std::uint32_t count = std::min<std::uint32_t>(kRowsAtOnce, task_.window.height - begin);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Tap& tap = vertical_.taps[begin + i];
+    const auto rows = std::span(source_rows_).subspan(tap.first, tap.count);
+    vertical_rows_.assign(rows.begin(), rows.end());
+    std::uint8_t* tall = tall_rows_.data() + i * tall_stride_;
+    sum_rows(begin + i, std::size_t{3} * needed_.width, tall);
+    from[i] = tall;
+    to[i] = rows_.data() + i * stride_;
+  }
+  kernels_.horizontal(horizontal_plan_, from, to);
+  block_ = begin;
+}
+
 const std::uint8_t* Resizer::row(std::uint32_t y) {
+  if (is_vertical_first_) {
+    const auto begin = static_cast<std::uint32_t>(y / kRowsAtOnce * kRowsAtOnce);
+    if (begin != block_) resize_block(begin);
+    return rows_.data() + (y - begin) * stride_;
+  }
   const Tap& tap = vertical_.taps[y];
   resize_rows_until(tap.first + tap.count);
   vertical_rows_.clear();
   for (std::uint32_t j = 0; j < tap.count; ++j)
     vertical_rows_.push_back(rows_.data() + (tap.first + j) * stride_);
-  if (tap.count % 2) vertical_rows_.push_back(vertical_rows_.back());  // its weight is 0
-  kernels_.vertical({vertical_rows_.data(), pairs_.data() + tap.weights, vertical_rows_.size() / 2},
-                    row_bytes_, row_.data());
+  sum_rows(y, row_bytes_, row_.data());
   return row_.data();
 }
 

@@ -1,7 +1,7 @@
-// Resizes like Pillow's Image.resize, bit for bit: a filter as wide as the reduction, 22-bit fixed point,
-// first horizontally, then vertically, each rounded to a byte. Rows are computed one by one, so that the
-// caller can write them to the batch while they are in the cache. Used by Canvas. Thread-compatible: scratch
-// memory is kept.
+// Resizes like Image.resize of Pillow 13, bit for bit: a filter as wide as the reduction, 22-bit fixed point,
+// first horizontally, then vertically (images that lose much more height than width: first vertically), each
+// rounded to a byte. Rows are computed one by one, so that the caller can write them to the batch while they
+// are in the cache. Used by Canvas. Thread-compatible: scratch memory is kept.
 #pragma once
 
 #include <array>
@@ -79,11 +79,17 @@ class Resizer {
   // Maps a part from `first` on, `size` wide; sets `base` to the first available pixel.
   static AxisMap axis_map(std::uint32_t first, std::uint32_t size, std::uint32_t reduction,
                           std::uint32_t& base);
+  static void make_nearest_taps(const AxisMap& side, Taps& taps);
   static void make_taps(ResizeFilter filter, const AxisMap& side, Taps& taps);
   void plan_horizontal();
   void plan_vertical();
+  void plan_rows(bool is_vertical_first);
   const std::uint8_t* row_to_read(std::uint32_t y, std::vector<std::uint8_t>& copy) const;
   void resize_rows_until(std::uint32_t end);
+  // Row `y` of the window from vertical_rows_, its source rows.
+  void sum_rows(std::uint32_t y, std::size_t bytes, std::uint8_t* out);
+  void resize_block(std::uint32_t begin);
+  void copy_last_rows();
 
   const Kernels& kernels_;
   ResizeTask task_;
@@ -99,8 +105,17 @@ class Resizer {
   std::array<std::vector<std::uint8_t>, kRowsAtOnce> copies_;
   std::size_t row_bytes_ = 0;
   std::size_t stride_ = 0;
-  std::vector<std::uint8_t> rows_;  // resized horizontally only
-  std::uint32_t rows_done_ = 0;     // from needed_.y
+  // Horizontally first: the rows that are resized horizontally only, rows_done_ of them, from needed_.y on.
+  // Vertically first: kRowsAtOnce rows of the window from block_ on, both ways.
+  std::vector<std::uint8_t> rows_;
+  std::uint32_t rows_done_ = 0;
+  // Vertically first only.
+  bool is_vertical_first_ = false;
+  std::uint32_t block_ = 0;  // window.height: none yet
+  std::size_t tall_stride_ = 0;
+  std::vector<std::uint8_t> tall_rows_;           // kRowsAtOnce rows that are resized vertically only
+  std::vector<const std::uint8_t*> source_rows_;  // from needed_.y on
+  std::vector<std::uint8_t> last_rows_;           // copies of the rows that end near the end of the pixels
   std::vector<const std::uint8_t*> vertical_rows_;
   std::vector<std::uint8_t> row_;
   std::vector<std::uint8_t> all_;
