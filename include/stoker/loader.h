@@ -58,8 +58,10 @@ enum class Check { crc, none };
 struct TokenOptions {
   std::uint32_t length = 1024;  ///< tokens by which the next sequence is shifted: 1 to 2^24
   std::uint32_t ahead = 1;      ///< further tokens, shared with the next sequence: the prediction targets
-  DType stored = DType::u16;    ///< u8, u16, u32, i32 or i64, little-endian
-  DType element = DType::i64;   ///< in the batch: i32 or i64
+  /// u8, u16, u32, i32 or i64, little-endian. None: the type in the header of .npy files, else u16. Another
+  /// type than the header's is an error.
+  std::optional<DType> stored = {};
+  DType element = DType::i64;  ///< in the batch: i32 or i64
 
   bool operator==(const TokenOptions&) const = default;
 };
@@ -80,8 +82,8 @@ struct LoaderOptions {
   /// With Content::images: each batch is mixed in one of these ways, chosen at random. A function of (seed,
   /// epoch, position of the batch's first sample).
   std::vector<image::MixOptions> mixing = {};
-  /// The file to use of each sample, "npy" or "seg.png". Empty: `npy` for arrays if it exists, the first
-  /// image for images, else the first file.
+  /// The file to use of each sample, "npy" or "seg.png". Empty: `npy` for arrays and `input_ids.npy` for
+  /// tokens if it exists, the first image for images, else the first file.
   std::string component = {};
   std::optional<ArrayForm> array = {};      ///< none: from the header of the first sample's .npy
   TokenOptions tokens = {};                 ///< a dataset of tokens has sequences instead of samples

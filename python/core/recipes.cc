@@ -73,9 +73,11 @@ void read_content(nb::handle value, loader::LoaderOptions& options) {
         loader::ArrayForm{number_type(nb::cast<std::string>(array[0])), nb::cast<Shape>(array[1])};
   }
   if (const nb::object tokens = given["tokens"]; !tokens.is_none()) {
-    options.tokens = {nb::cast<std::uint32_t>(tokens["length"]), nb::cast<std::uint32_t>(tokens["ahead"]),
-                      number_type(nb::cast<std::string>(tokens["stored"])),
-                      number_type(nb::cast<std::string>(tokens["dtype"]))};
+    options.tokens = {.length = nb::cast<std::uint32_t>(tokens["length"]),
+                      .ahead = nb::cast<std::uint32_t>(tokens["ahead"]),
+                      .element = number_type(nb::cast<std::string>(tokens["dtype"]))};
+    if (const nb::object stored = tokens["stored"]; !stored.is_none())
+      options.tokens.stored = number_type(nb::cast<std::string>(stored));
   }
   for (const nb::handle column : nb::cast<nb::list>(given["columns"])) {
     const auto type = nb::cast<std::string>(column[2]);

@@ -19,7 +19,7 @@ _NEEDS = {
     "array": "array=",
     "tokens": "tokens=",
 }
-_TOKENS = {"length": 1024, "ahead": 1, "stored": "uint16", "dtype": "int64"}
+_TOKENS = {"length": 1024, "ahead": 1, "stored": None, "dtype": "int64"}
 _RENAMED = "\n  try: another name: columns={'my_name': ('json', 'name in the file', float)}"
 _TYPES = {float: "float", int: "int", str: "str"}
 
@@ -42,7 +42,11 @@ def _tokens(given: Any) -> dict[str, Any]:
     counts = {
         name: arguments.integer(f"tokens: {name}", chosen[name], least, arguments.MAX_UINT32) for name, least in lengths
     }
-    return counts | {name: arguments.dtype_name(chosen[name]) for name in ("stored", "dtype")}
+    stored = chosen["stored"]
+    return counts | {
+        "stored": None if stored is None else arguments.dtype_name(stored),
+        "dtype": arguments.dtype_name(chosen["dtype"]),
+    }
 
 
 def _array(given: Any) -> tuple[str, list[int]] | None:

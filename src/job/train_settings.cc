@@ -194,13 +194,15 @@ constexpr std::array kComputing = {
          .at_least = 1,
          .at_most = 65536,
          .help = "Number of tokens in a sequence; each sample of a batch is one sequence."}),
-    gpt<&GptOptions::component>({.key = "train.gpt.component",
-                                 .fallback = "bin",
-                                 .help = "File extension of the samples' files that hold tokens."}),
-    gpt<&GptOptions::stored>({.key = "train.gpt.stored",
-                              .fallback = "u16",
-                              .choices = "u8|u16|u32|i32|i64",
-                              .help = "Data type of the stored tokens, little-endian."}),
+    gpt<&GptOptions::component>(
+        {.key = "train.gpt.component",
+         .fallback = "bin",
+         .help = "File extension of the samples' files that hold tokens: numbers only, or .npy arrays."}),
+    gpt<&GptOptions::stored>(
+        {.key = "train.gpt.stored",
+         .fallback = "u16",
+         .choices = "u8|u16|u32|i32|i64",
+         .help = "Data type of the stored tokens, little-endian; .npy files have their own."}),
 
     mlp<&MlpOptions::hidden>({.key = "train.mlp.hidden",
                               .unset = "[256, 256]",

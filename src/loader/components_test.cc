@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "codec/npy.h"
 #include "dataset/shard_source.h"
 #include "dataset/test_dataset.h"
 #include "loader/test_pictures.h"
@@ -312,6 +313,113 @@ TEST(LoaderTokens, damage_names_the_document_and_what_is_too_large_is_an_error) 
   source = dataset::LocalShardSource::open(folder.path(), "").value();
   EXPECT_EQ(Loader::open(*source, options).status().to_string(),
             "tokens: sample 'a': 5 bytes are not a whole number of I64 tokens");
+}
+
+std::string npy_tokens(DType type, const std::string& tokens) {
+  return codec::npy_header(type, {static_cast<std::int64_t>(tokens.size() / size_of(type))}) + tokens;
+}
+
+// A split of one shard with these files, named `component`.
+struct Documents {
+  Documents(const std::string& component, const std::vector<std::string>& files) {
+    std::vector<TestSample> samples;
+    for (const std::string& file : files)
+      samples.push_back({format("d{:02}", samples.size()), 0, {{component, file}}});
+    dataset::write_test_dataset(folder.path(), {samples});
+    source = dataset::LocalShardSource::open(folder.path(), "").value();
+  }
+  TempDirectory folder;
+  std::unique_ptr<dataset::LocalShardSource> source;
+};
+
+LoaderOptions two_tokens(std::optional<DType> stored = {}) {
+  LoaderOptions options = options_for(Content::tokens, 100);
+  options.shuffle = Shuffle::none;
+  options.tokens = {.length = 2, .ahead = 0, .stored = stored};
+  return options;
+}
+
+std::string refusal_of(const Documents& documents, std::optional<DType> stored = {}) {
+  return Loader::open(*documents.source, two_tokens(stored)).status().to_string();
+}
+
+// All tokens, in order.
+std::vector<std::int64_t> tokens_of(const Documents& documents, std::optional<DType> stored = {}) {
+  std::vector<std::int64_t> tokens;
+  auto loader = Loader::open(*documents.source, two_tokens(stored)).value();
+  while (auto batch = loader->next(soon()).value()) {
+    const std::span<std::byte> data = batch->image().data;
+    const std::size_t before = tokens.size();
+    tokens.resize(before + data.size() / sizeof(std::int64_t));
+    std::memcpy(tokens.data() + before, data.data(), data.size());
+  }
+  return tokens;
+}
+
+TEST(LoaderTokens, npy_files_are_read_without_their_header) {
+  const std::vector<std::int32_t> all{5, 6, 7, 8, 9, 10};
+  const std::string first = bytes_of(std::vector<std::int32_t>{5, 6, 7});
+  const std::string second = bytes_of(std::vector<std::int32_t>{8, 9, 10});
+  const std::vector<std::int64_t> expected(all.begin(), all.end());
+  for (const char* name : {"npy", "input_ids.npy"}) {
+    const Documents documents(
+        name, {npy_tokens(DType::i32, first), npy_tokens(DType::i32, ""), npy_tokens(DType::i32, second)});
+    EXPECT_EQ(tokens_of(documents), expected);
+    EXPECT_EQ(tokens_of(documents, DType::i32), expected);
+  }
+  EXPECT_EQ(tokens_of(Documents("npy", {npy_tokens(DType::u8, "\5\6"), npy_tokens(DType::u8, "\7\10")})),
+            (std::vector<std::int64_t>{5, 6, 7, 8}));
+}
+
+TEST(LoaderTokens, long_npy_documents_are_read_in_parts) {
+  std::vector<std::int64_t> all(100'000);
+  std::iota(all.begin(), all.end(), 0);
+  const Documents documents("npy", {npy_tokens(DType::i64, bytes_of(all))});
+  EXPECT_EQ(tokens_of(documents), all);
+}
+
+TEST(LoaderTokens, npy_files_with_a_wrong_type_or_shape_are_refused) {
+  const std::string eight(16, '\1');
+  EXPECT_EQ(refusal_of(Documents("npy", {npy_tokens(DType::i32, eight)}), DType::u16),
+            "tokens: sample 'd00': 'npy' is an array of I32, not of U16 (stored)\n"
+            "  try: leave out `stored`: .npy files name their type");
+  EXPECT_EQ(refusal_of(Documents("mask.npy", {npy_tokens(DType::f32, eight)})),
+            "tokens: sample 'd00': 'mask.npy' is an array of F32, not of tokens (U8, U16, U32, I32 or I64, "
+            "little-endian)");
+  std::string big = npy_tokens(DType::i32, eight);
+  big[big.find('<')] = '>';
+  EXPECT_EQ(refusal_of(Documents("npy", {big})),
+            "tokens: sample 'd00': 'npy' is an array of big-endian I32, not of tokens (U8, U16, U32, I32 or "
+            "I64, little-endian)");
+  EXPECT_EQ(refusal_of(Documents("npy", {codec::npy_header(DType::i32, {2, 2}) + eight})),
+            "tokens: sample 'd00': 'npy' is an array of 2 x 2, tokens have one dimension");
+  EXPECT_EQ(refusal_of(Documents("npy", {eight})),
+            "tokens: sample 'd00': NPY: does not begin with the NPY magic");
+}
+
+TEST(LoaderTokens, an_npy_file_unlike_the_first_is_damage) {
+  const std::string first = npy_tokens(DType::i32, std::string(16, '\1'));
+  for (const std::size_t size : {std::size_t{16}, std::size_t{400'000}}) {
+    const Documents documents("npy", {first, npy_tokens(DType::i64, std::string(size, '\0'))});
+    auto loader = Loader::open(*documents.source, two_tokens());
+    const Status status = loader.ok() ? (*loader)->next(soon()).status() : loader.status();
+    const std::string expected = format(
+        "tokens: a .npy file of I64 ({}) is not like the first one of the split: {} I32 after 128 bytes",
+        size / 8, size / 4);
+    EXPECT_TRUE(status.message().starts_with("sample 'd01'")) << status.message();
+    EXPECT_TRUE(status.message().ends_with(expected)) << status.message();
+  }
+  EXPECT_EQ(refusal_of(Documents("npy", {first, "short"})),
+            "tokens: sample 'd01': 5 bytes are not a whole number of I32 tokens after a header of 128 bytes");
+}
+
+TEST(LoaderTokens, files_of_a_known_format_are_not_tokens) {
+  EXPECT_EQ(refusal_of(Documents("bin", {npy_tokens(DType::u16, std::string(16, '\1'))})),
+            "tokens: 'bin' of the first document is a .npy array, not tokens (component)\n"
+            "  try: files named .npy are read as arrays of tokens");
+  EXPECT_EQ(refusal_of(Documents("jpg", {"\xFF\xD8\xFF\xE0" + std::string(60, '\1')})),
+            "tokens: 'jpg' of the first document is a JPEG image, not tokens (component)\n"
+            "  try: name the files that hold tokens");
 }
 
 // A source that counts the calls of read().

@@ -8,8 +8,6 @@
 namespace stoker::loader {
 namespace {
 
-// A longer document is read in parts, without its CRC, which covers the whole document.
-constexpr std::uint64_t kWholeDocument = 256u << 10;
 constexpr std::uint64_t kLargestRow = 1u << 30;
 
 std::string_view component_format(std::string_view component) {
@@ -30,6 +28,12 @@ std::string name_of(const dataset::ShardSource& source, std::uint64_t sample) {
   const std::string_view key = table.key(sample);
   if (key.empty()) return format("sample {} (in shard '{}')", sample, shard);
   return format("sample '{}' (in shard '{}')", printable(key), shard);
+}
+
+std::string shape_text(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text.empty() ? "one number" : text;
 }
 
 Result<Contents> Contents::create(const dataset::ShardSource& source, const LoaderOptions& options) {
@@ -125,8 +129,10 @@ Status Contents::set_up_array() {
 }
 
 Status Contents::set_up_tokens() {
-  STOKER_RETURN_IF_ERROR(select_component(source_->samples().components()[0].name));
-  STOKER_ASSIGN_OR_RETURN(table, TokenTable::create(source_->samples(), *component_, options_.tokens));
+  // What Hugging Face's tokenizers call the tokens; attention_mask comes before it.
+  STOKER_RETURN_IF_ERROR(select_component("input_ids.npy"));
+  if (!component_) component_ = 0;
+  STOKER_ASSIGN_OR_RETURN(table, TokenTable::create(*source_, *component_, options_.tokens));
   tokens_ = std::move(table);
   element_ = options_.tokens.element;
   shape_ = {std::int64_t{options_.tokens.length} + options_.tokens.ahead};
@@ -206,10 +212,11 @@ Status Contents::add_parts(std::uint64_t unit, std::uint32_t place, std::vector<
   }
   std::vector<TokenSpan> spans;
   tokens_->spans(unit, spans);
-  const std::size_t size = size_of(options_.tokens.stored);
+  const TokenFile& layout = tokens_->file();
+  const std::size_t size = size_of(layout.stored);
   for (const TokenSpan& span : spans) {
     Part part{.purpose = Part::Purpose::tokens, .place = place, .sample = span.sample, .file = span.file};
-    part.skip = span.from * size;
+    part.skip = layout.header + span.from * size;
     part.count = span.count * size;
     part.to = span.to;
     part.is_whole = span.file.length <= kWholeDocument;

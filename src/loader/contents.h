@@ -21,6 +21,9 @@ namespace stoker::loader {
 /// "sample 'cat/0042' (in shard 'train-000001.tar')".
 std::string name_of(const dataset::ShardSource& source, std::uint64_t sample);
 
+/// "2 x 3"; "one number" for no dimensions.
+std::string shape_text(const Shape& shape);
+
 /// Larger files are refused before memory is allocated for them.
 inline constexpr std::uint64_t kLargestFile = 1u << 30;
 
@@ -57,6 +60,8 @@ class Contents {
   /// With Content::images.
   const image::Transform* transform() const { return transform_ ? &*transform_ : nullptr; }
   const TokenOptions& token_options() const { return options_.tokens; }
+  /// REQUIRES: Content::tokens.
+  const TokenFile& token_file() const { return tokens_->file(); }
   /// The fields of one component each; the second member is the index of the first of them among all fields.
   using FieldGroup = std::pair<std::vector<ComponentField>, std::size_t>;
   const std::vector<FieldGroup>& field_groups() const { return field_groups_; }

@@ -21,12 +21,6 @@ bool has_fault(const PieceResult& result, std::size_t place) {
                      [&](const UnitFault& fault) { return fault.place == place; });
 }
 
-std::string shape_text(const Shape& shape) {
-  std::string text;
-  for (const std::int64_t size : shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text.empty() ? "one number" : text;
-}
-
 }  // namespace
 
 image::SampleKey SampleReader::sample_key(const PieceJob& job, std::uint64_t sample) const {
@@ -247,8 +241,10 @@ Status SampleReader::load_array(const Part& part, std::span<const std::byte> fil
 Status SampleReader::load_tokens(const Part& part, std::span<const std::byte> file,
                                  std::span<std::byte> out) {
   const TokenOptions& options = context_.contents.token_options();
+  const TokenFile& layout = context_.contents.token_file();
+  if (layout.is_npy && part.is_whole) STOKER_RETURN_IF_ERROR(check_npy_tokens(file, file.size(), layout));
   std::byte* to = out.data() + part.to * size_of(options.element);
-  if (widen_tokens(options.stored, options.element, file.subspan(part.skip, part.count), to)) return Status();
+  if (widen_tokens(layout.stored, options.element, file.subspan(part.skip, part.count), to)) return Status();
   return corrupt("tokens: a token is negative or does not fit {}", to_text(options.element));
 }
 

@@ -1,10 +1,15 @@
 #include "loader/tokens.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <type_traits>
+#include <utility>
 
+#include "codec/npy.h"
+#include "loader/contents.h"
 #include "stoker/text.h"
 
 namespace stoker::loader {
@@ -12,8 +17,41 @@ namespace {
 
 constexpr std::uint32_t kLongest = 1u << 24;
 
-bool is_one_of(DType type, std::initializer_list<DType> types) {
+constexpr std::array kStoredTypes{DType::u8, DType::u16, DType::u32, DType::i32, DType::i64};
+
+bool is_one_of(DType type, std::span<const DType> types) {
   return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+Status check_options(const TokenOptions& options) {
+  if (options.stored && !is_one_of(*options.stored, kStoredTypes))
+    return invalid("tokens: stored as {} (U8, U16, U32, I32 or I64)", to_text(*options.stored));
+  constexpr std::array kElements{DType::i32, DType::i64};
+  if (!is_one_of(options.element, kElements))
+    return invalid("tokens: element type {} (I32 or I64)", to_text(options.element));
+  if (options.length < 1 || options.length > kLongest)
+    return invalid("tokens: sequence length {} is not between 1 and {}", options.length, kLongest);
+  if (options.ahead > options.length)
+    return invalid("tokens: ahead is {}, more than the sequence length {}", options.ahead, options.length);
+  return Status();
+}
+
+// Whole numbers have no signature; files of a known format are not tokens.
+Status check_raw(std::span<const std::byte> beginning, std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kSignatures[] = {
+      {"\x93NUMPY", "a .npy array"},
+      {"\xFF\xD8\xFF\xE0", "a JPEG image"},
+      {"\xFF\xD8\xFF\xE1", "a JPEG image"},
+      {"\x89PNG\r\n\x1A\n", "a PNG image"},
+      {"PK\x03\x04", "a zip archive"}};
+  const std::string_view text(reinterpret_cast<const char*>(beginning.data()), beginning.size());
+  for (const auto& [signature, what] : kSignatures) {
+    if (!text.starts_with(signature)) continue;
+    return invalid("tokens: '{}' of the first document is {}, not tokens (component)", name, what)
+        .cure("{}", signature.ends_with("NUMPY") ? "files named .npy are read as arrays of tokens"
+                                                 : "name the files that hold tokens");
+  }
+  return Status();
 }
 
 template <typename From, typename To>
@@ -66,28 +104,86 @@ bool widen_tokens(DType stored, DType element, std::span<const std::byte> tokens
                                : widen_to<std::int64_t>(stored, tokens, out);
 }
 
-Result<TokenTable> TokenTable::create(const dataset::SampleTable& samples, std::uint16_t component,
+bool is_npy_name(std::string_view component) { return component == "npy" || component.ends_with(".npy"); }
+
+Status check_npy_tokens(std::span<const std::byte> beginning, std::uint64_t file_bytes,
+                        const TokenFile& layout) {
+  const Result<codec::NpyInfo> info = codec::read_npy_header(beginning, file_bytes);
+  if (!info.ok()) return corrupt("tokens: {}", info.status().message());
+  const std::uint64_t tokens = (file_bytes - layout.header) / size_of(layout.stored);
+  if (info->shape.size() == 1 && info->element == layout.stored && !info->is_big_endian &&
+      info->data_offset == layout.header && static_cast<std::uint64_t>(info->shape[0]) == tokens)
+    return Status();
+  return corrupt(
+      "tokens: a .npy file of {} ({}) is not like the first one of the split: {} {} after {} bytes",
+      to_text(info->element), shape_text(info->shape), tokens, to_text(layout.stored), layout.header);
+}
+
+// Of the first document that has a file.
+Status TokenTable::find_layout() {
+  const dataset::SampleTable& samples = source_->samples();
+  file_ = {.stored = options_.stored.value_or(DType::u16)};
+  const std::string& name = samples.components()[component_].name;
+  file_.is_npy = is_npy_name(name);
+  std::optional<dataset::Locator> first;
+  std::uint64_t sample = 0;
+  for (; sample < samples.size() && !first; ++sample) first = find_component(samples, sample, component_);
+  if (!first) return Status();
+  std::vector<std::byte> beginning(std::min<std::uint64_t>(first->length, codec::kMaxNpyHeaderBytes));
+  STOKER_RETURN_IF_ERROR(source_->read(first->shard, first->offset, beginning));
+  if (!file_.is_npy) return check_raw(beginning, name);
+  const auto named = [&](Status status) {
+    return std::move(status).with_context(format("tokens: sample '{}'", printable(samples.key(sample - 1))));
+  };
+  const Result<codec::NpyInfo> info = codec::read_npy_header(beginning, first->length);
+  if (!info.ok()) return named(info.status());
+  const std::string type = (info->is_big_endian ? "big-endian " : "") + std::string(to_text(info->element));
+  if (info->is_big_endian || !is_one_of(info->element, kStoredTypes)) {
+    return named(invalid("'{}' is an array of {}, not of tokens (U8, U16, U32, I32 or I64, little-endian)",
+                         name, type));
+  }
+  if (info->shape.size() != 1)
+    return named(invalid("'{}' is an array of {}, tokens have one dimension", name, shape_text(info->shape)));
+  if (options_.stored && *options_.stored != info->element) {
+    return named(invalid("'{}' is an array of {}, not of {} (stored)", name, type, to_text(*options_.stored)))
+        .cure("leave out `stored`: .npy files name their type");
+  }
+  file_.stored = info->element;
+  file_.header = info->data_offset;
+  return Status();
+}
+
+Result<std::uint64_t> TokenTable::count_tokens(std::uint64_t sample, const dataset::Locator& file) const {
+  const std::string_view key = source_->samples().key(sample);
+  if (file_.is_npy && file.length > kWholeDocument) {
+    std::vector<std::byte> header(file_.header);
+    STOKER_RETURN_IF_ERROR(source_->read(file.shard, file.offset, header));
+    Status status = check_npy_tokens(header, file.length, file_);
+    if (!status.ok()) return std::move(status).with_context(format("sample '{}'", printable(key)));
+  }
+  const std::size_t size = size_of(file_.stored);
+  if (file.length < file_.header || (file.length - file_.header) % size != 0) {
+    const std::string after = file_.is_npy ? format(" after a header of {} bytes", file_.header) : "";
+    return corrupt("tokens: sample '{}': {} bytes are not a whole number of {} tokens{}", printable(key),
+                   file.length, to_text(file_.stored), after);
+  }
+  return (file.length - file_.header) / size;
+}
+
+Result<TokenTable> TokenTable::create(const dataset::ShardSource& source, std::uint16_t component,
                                       const TokenOptions& options) {
-  if (!is_one_of(options.stored, {DType::u8, DType::u16, DType::u32, DType::i32, DType::i64}))
-    return invalid("tokens: stored as {} (U8, U16, U32, I32 or I64)", to_text(options.stored));
-  if (!is_one_of(options.element, {DType::i32, DType::i64}))
-    return invalid("tokens: element type {} (I32 or I64)", to_text(options.element));
-  if (options.length < 1 || options.length > kLongest)
-    return invalid("tokens: sequence length {} is not between 1 and {}", options.length, kLongest);
-  if (options.ahead > options.length)
-    return invalid("tokens: ahead is {}, more than the sequence length {}", options.ahead, options.length);
-  TokenTable table(samples, component, options);
-  const std::size_t size = size_of(options.stored);
+  STOKER_RETURN_IF_ERROR(check_options(options));
+  const dataset::SampleTable& samples = source.samples();
+  TokenTable table(source, component, options);
+  STOKER_RETURN_IF_ERROR(table.find_layout());
   std::uint64_t sum = 0;
   table.ends_.reserve(samples.size());
   for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
-    const auto file = find_component(samples, sample, component);
-    const std::uint64_t length = file ? file->length : 0;
-    if (length % size != 0) {
-      return corrupt("tokens: sample '{}': {} bytes are not a whole number of {} tokens",
-                     printable(samples.key(sample)), length, to_text(options.stored));
+    if (const auto file = find_component(samples, sample, component)) {
+      STOKER_ASSIGN_OR_RETURN(tokens, table.count_tokens(sample, *file));
+      sum += tokens;
     }
-    table.ends_.push_back(sum += length / size);
+    table.ends_.push_back(sum);
   }
   table.sequences_ = sum > options.ahead ? (sum - options.ahead) / options.length : 0;
   if (table.sequences_ == 0) {
@@ -111,8 +207,8 @@ void TokenTable::spans(std::uint64_t sequence, std::vector<TokenSpan>& out) cons
     const std::uint64_t document = sample > 0 ? ends_[sample - 1] : 0;
     const std::uint64_t until = std::min(end, ends_[sample]);
     if (until == at) continue;  // an empty document
-    out.push_back(
-        {sample, *find_component(*samples_, sample, component_), at - document, until - at, at - begin});
+    out.push_back({sample, *find_component(source_->samples(), sample, component_), at - document, until - at,
+                   at - begin});
     at = until;
   }
 }

@@ -1,10 +1,12 @@
 // Cuts token files of any length into sequences of one length: the documents of a split, concatenated in
-// packed order. Used by the loader. Immutable, thread-safe.
+// packed order. A file is tokens only, or a .npy array of one dimension. Used by the loader. Immutable,
+// thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "dataset/shard_source.h"
@@ -23,13 +25,26 @@ struct TokenSpan {
   std::uint64_t to = 0;  ///< destination in the sequence
 };
 
+/// The layout of the documents' files.
+struct TokenFile {
+  DType stored = DType::u16;
+  std::uint64_t header = 0;  ///< bytes before the tokens: the same in all files of a split
+  bool is_npy = false;
+};
+
+/// Whether files of this component are .npy by their name.
+bool is_npy_name(std::string_view component);
+
 class TokenTable {
  public:
-  /// `component` names the documents' files. `samples` must outlive the table. Fails with Invalid for
-  /// invalid options or too few tokens for one sequence, with Corrupt naming a sample whose file is missing
-  /// or not a whole number of tokens.
-  static Result<TokenTable> create(const dataset::SampleTable& samples, std::uint16_t component,
+  /// `component` names the documents' files. `source` must outlive the table. Reads the beginning of the
+  /// first document, and of .npy files that are not read whole later. Fails with Invalid for invalid options,
+  /// too few tokens for one sequence, or files that hold no tokens; with Corrupt naming a sample whose file
+  /// is not a whole number of tokens or has another header.
+  static Result<TokenTable> create(const dataset::ShardSource& source, std::uint16_t component,
                                    const TokenOptions& options);
+
+  const TokenFile& file() const { return file_; }
 
   /// The tokens left over at the end of the split are in no sequence.
   std::uint64_t sequences() const { return sequences_; }
@@ -40,11 +55,14 @@ class TokenTable {
   void spans(std::uint64_t sequence, std::vector<TokenSpan>& out) const;
 
  private:
-  TokenTable(const dataset::SampleTable& samples, std::uint16_t component, const TokenOptions& options)
-      : samples_(&samples), options_(options), component_(component) {}
+  TokenTable(const dataset::ShardSource& source, std::uint16_t component, const TokenOptions& options)
+      : source_(&source), options_(options), component_(component) {}
+  Status find_layout();
+  Result<std::uint64_t> count_tokens(std::uint64_t sample, const dataset::Locator& file) const;
 
-  const dataset::SampleTable* samples_;
+  const dataset::ShardSource* source_;
   TokenOptions options_;
+  TokenFile file_;
   std::uint16_t component_ = 0;
   std::vector<std::uint64_t> ends_;  // tokens up to the end of each document
   std::uint64_t sequences_ = 0;
@@ -53,6 +71,13 @@ class TokenTable {
 /// The sample's file of that component, or nothing.
 std::optional<dataset::Locator> find_component(const dataset::SampleTable& samples, std::uint64_t sample,
                                                std::uint16_t component);
+
+/// A longer document is read in parts, without its CRC, which covers the whole document.
+inline constexpr std::uint64_t kWholeDocument = 256u << 10;
+
+/// Corrupt when the .npy file of `file_bytes` that begins with `beginning` has another layout.
+Status check_npy_tokens(std::span<const std::byte> beginning, std::uint64_t file_bytes,
+                        const TokenFile& layout);
 
 /// Widens tokens to the element type at `out`. False when one does not fit it.
 bool widen_tokens(DType stored, DType element, std::span<const std::byte> tokens, std::byte* out);

@@ -5,9 +5,13 @@ import json
 
 import numpy
 import packing
+import pyarrow
+import pyarrow.parquet
 import pytest
 import stoker as stoker_module
 from PIL import Image
+
+TYPES = {"int32": "I32", "uint16": "U16"}
 
 
 def npy(array):
@@ -88,6 +92,38 @@ def test_tokens_are_split_into_sequences_with_lookahead(stoker, tmp_path):
     with loader(dataset, tokens={"length": 100, "ahead": 0, "dtype": "int32"}, component="bin") as it:
         rows = numpy.concatenate([batch["tokens"] for batch in it])
     assert sorted(rows[:, 0]) == list(range(0, 1000, 100)) and rows.dtype == numpy.int32
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint16"])
+def test_tokenized_datasets_of_hugging_face_are_sequences_of_tokens(stoker, tmp_path, dtype):
+    documents = [list(range(100 * i, 100 * i + 20 + i)) for i in range(8)]
+    kind = pyarrow.list_(pyarrow.type_for_alias(dtype))
+    columns = {
+        "input_ids": pyarrow.array(documents, kind),
+        "attention_mask": pyarrow.array([[1] * len(each) for each in documents], pyarrow.list_(pyarrow.int64())),
+    }
+    (tmp_path / "set/data").mkdir(parents=True)
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "set/data/train-00000-of-00001.parquet")
+    stoker("data", "convert", "set", "tokens", "--format", "tar", code=0)
+    expected = [token for each in documents for token in each]
+    for options in ({}, {"component": "input_ids.npy"}):
+        with loader(tmp_path / "tokens", tokens={"length": 7, "ahead": 0}, shuffle=False, **options) as it:
+            rows = numpy.concatenate([batch["tokens"] for batch in it])
+        assert rows.ravel().tolist() == expected[: len(expected) // 7 * 7]
+    other = "uint16" if dtype == "int32" else "int32"
+    with pytest.raises(stoker_module.InvalidError, match=rf"^tokens: sample .*, not of {TYPES[other]} \(stored\)"):
+        loader(tmp_path / "tokens", tokens={"length": 7, "stored": other})
+
+
+def test_lists_of_one_length_are_tokens_in_place(stoker, tmp_path):
+    documents = numpy.arange(60, dtype=numpy.int64).reshape(10, 6)
+    ids = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(documents.ravel()), 6)
+    (tmp_path / "set").mkdir()
+    pyarrow.parquet.write_table(pyarrow.table({"input_ids": ids}), tmp_path / "set/train.parquet")
+    stoker("data", "index", "set", code=0)
+    with loader(tmp_path / "set", tokens={"length": 4, "ahead": 0}, shuffle=False) as it:
+        rows = numpy.concatenate([batch["tokens"] for batch in it])
+    assert rows.ravel().tolist() == list(range(60))
 
 
 @pytest.mark.parametrize("shuffle", ["full", "by_shard"])

@@ -6,6 +6,7 @@ import math
 import re
 import struct
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy
@@ -137,14 +138,17 @@ def test_other_precisions_and_layouts_approximate_the_default(stoker, dataset, s
         assert first > 0
 
 
-def test_a_language_model_learns(stoker):
+@pytest.mark.parametrize("component", ["bin", "input_ids.npy"])
+def test_a_language_model_learns(stoker, component):
     text = array("H", [(7 * i) % 50 for i in range(20_000)])
-    documents = [(f"d{i}.bin", text[i * 5000 : (i + 1) * 5000].tobytes()) for i in range(4)]
+    parts = [text[i * 5000 : (i + 1) * 5000] for i in range(4)]
+    contents = [part.tobytes() if component == "bin" else npy(part, "<i4", "i") for part in parts]
+    documents = [(f"d{i}.{component}", content) for i, content in enumerate(contents)]
     job = write_job(
         stoker.folder,
         packing.indexed_files(stoker, stoker.folder, documents),
         "{model: gpt, classes: 50, epochs: 2, batch: 8, optimizer: {kind: adamw, lr: 0.01, exclude_bias_and_norm: true}, "
-        "schedule: {kind: constant}, gpt: {layers: 1, heads: 2, width: 32, length: 64}}",
+        f"schedule: {{kind: constant}}, gpt: {{layers: 1, heads: 2, width: 32, length: 64, component: {component}}}}}",
     )
     _, steps = train(stoker, job)
     assert steps[0]["loss"] == pytest.approx(math.log(50), rel=0.1)
@@ -265,10 +269,10 @@ def test_an_mlp_on_several_arrays_requires_a_component(stoker):
     assert "'agee.npy'; did you mean 'age.npy'?" in outcome(stoker, job, "train.mlp.component=agee.npy")[1]
 
 
-def npy(numbers: list[float]) -> bytes:
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(numbers)},), }}"
+def npy(numbers: Sequence[float], descr: str = "<f4", code: str = "f") -> bytes:
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({len(numbers)},), }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + array("f", numbers).tobytes()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + array(code, numbers).tobytes()
 
 
 def test_drop_last_drops_the_last_batch(stoker, dataset):

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dataset/shard_source.h"
+#include "loader/tokens.h"
 #include "stoker/text.h"
 
 namespace stoker::train {
@@ -52,7 +53,7 @@ void set_content(loader::LoaderOptions& options, const job::TrainOptions& train)
     options.content = loader::Content::tokens;
     options.component = train.gpt.component;
     options.tokens.length = train.gpt.length;
-    options.tokens.stored = train.gpt.stored;
+    if (!loader::is_npy_name(train.gpt.component)) options.tokens.stored = train.gpt.stored;
   } else if (train.model == job::ModelKind::mlp && train.mlp.columns.empty()) {
     options.content = loader::Content::arrays;
     options.component = train.mlp.component.value_or("");
