@@ -1,8 +1,9 @@
 // Pack's image check on any bytes: an image whose header its library reads the same way, or a reason. The
-// quick check accepts every decodable image.
+// quick check accepts every decodable image. Any file has an orientation.
 #include <cstdint>
 #include <span>
 
+#include "image/decode/exif.h"
 #include "pack/images/image_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -10,6 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace stoker::image;
   using namespace stoker::pack;
   const auto bytes = std::as_bytes(std::span(data, size));
+  const unsigned orientation = exif_orientation(bytes);
+  STOKER_CHECK(orientation >= 1 && orientation <= 8);
   const ImageVerdict quick = scan_image(bytes);
   STOKER_CHECK(quick.is_good == quick.reason.empty());
   if (quick.is_good) {

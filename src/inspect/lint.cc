@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/language/counted.h"
 #include "base/thread.h"
+#include "image/decode/exif.h"
 #include "inspect/evidence_list.h"
 #include "inspect/lint_items.h"
 #include "pack/images/image_check.h"
@@ -20,6 +21,8 @@ namespace stoker::inspect {
 namespace {
 
 constexpr std::uint64_t kSmallFile = 1'000'000;
+constexpr std::uint64_t kLargePixels = 16'000'000;
+constexpr std::uint64_t kLargeImageBytes = 20'000'000;
 constexpr std::uint64_t kManyFiles = 10'000;
 constexpr std::uint64_t kFullPercent = 90;     // of the inodes
 constexpr std::uint64_t kShardsAddOneIn = 10;  // bytes: headers, padding, the index
@@ -28,6 +31,7 @@ constexpr std::uint64_t kShardsAddOneIn = 10;  // bytes: headers, padding, the i
 struct ItemInspection {
   std::uint64_t content = 0;  // the first 8 bytes of its SHA-256
   image::ImageInfo info;
+  unsigned orientation = 1;  // of its EXIF
   bool is_good = true;
   std::string reason;
   std::string detail;
@@ -46,6 +50,7 @@ class Linter {
     STOKER_RETURN_IF_ERROR(inspect_all());
     take_census();
     check_images();
+    check_photographs();
     check_left_out();
     check_contents();
     check_labels();
@@ -102,6 +107,7 @@ class Linter {
         options_.decodes ? pack::decode_check(content.bytes()) : pack::scan_image(content.bytes());
     inspection.is_good = verdict.is_good;
     inspection.info = verdict.info;
+    inspection.orientation = image::exif_orientation(content.bytes());
     inspection.reason = std::move(verdict.reason);
     inspection.detail = std::move(verdict.detail);
   }
@@ -196,6 +202,32 @@ class Linter {
     if (tiny.count() > 0)
       add_finding("tiny-image", Level::advice, images(tiny.count()) + " under 8 pixels wide or high",
                   tiny.evidence(), "remove them if they are not meant to be samples");
+  }
+
+  // As cameras write them.
+  void check_photographs() {
+    EvidenceList rotated, large;
+    for (std::size_t i = 0; i < inspections_.size(); ++i) {
+      const LintItem& item = items_.items()[i];
+      const ItemInspection& inspection = inspections_[i];
+      if (!inspection.is_good || !item.is_image) continue;
+      const std::uint32_t width = inspection.info.width;
+      const std::uint32_t height = inspection.info.height;
+      if (inspection.orientation != 1)
+        rotated.add(items_.name(item), format("orientation {}", inspection.orientation));
+      if (std::uint64_t{width} * height > kLargePixels || item.bytes > kLargeImageBytes)
+        large.add(items_.name(item), format("{}x{}, {}", width, height, rounded({item.bytes})));
+    }
+    if (rotated.count() > 0)
+      add_finding(
+          "exif-rotation", Level::advice,
+          images(rotated.count()) + " rotated by EXIF only, which the loader ignores, as torchvision does",
+          rotated.evidence(), "rotate the pixels once, for example: mogrify -auto-orient FILE");
+    if (large.count() > 0)
+      add_finding("large-image", Level::time,
+                  images(large.count()) + " over 16 megapixels or 20 MB: slow to read and decode",
+                  large.evidence(),
+                  "stoker data pack --resize 512 (lossy), or reducing_gap in the transform");
   }
 
   static bool has_matching_extension(std::string_view extension, image::ImageKind kind) {
