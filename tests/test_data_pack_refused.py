@@ -74,8 +74,39 @@ def test_too_many_left_out_files_are_an_error(stoker, photos):
         "photos: 7 of 207 files are broken or not images, more than 1 % (--max-left-out)\n"
         "    cat/bad0.jpg: empty\n    cat/bad1.jpg: empty\n    cat/bad2.jpg: empty\n    cat/bad3.jpg: empty\n"
         "    cat/bad4.jpg: empty\n    and 2 more\n"
+        "  try: --max-left-out 4% packs the other files; all are listed in out.left-out.csv\n"
     )
     assert not (stoker.folder / "out").exists()
+    listed = (stoker.folder / "out.left-out.csv").read_text().splitlines()
+    assert listed == ["path,reason,detail", *(f"cat/bad{i}.jpg,empty," for i in range(7))]
+    stoker("data", "pack", "photos", "out", "--max-left-out", "4%", code=0)
+
+
+def test_parts_with_too_many_left_out_files_name_the_list_when_merged(stoker, photos):
+    for i in range(7):
+        (photos / f"cat/bad{i}.jpg").write_bytes(b"")
+    stoker("data", "pack", "photos", "out/", "--part", "1/1", code=0)
+    done = stoker("data", "merge", "out/", code=1)
+    assert done.err.endswith("; all are listed in out.left-out.csv\n")
+    assert len((stoker.folder / "out.left-out.csv").read_text().splitlines()) == 8
+
+
+def test_a_source_without_any_good_file_has_no_share_to_allow(stoker, tmp_path):
+    (tmp_path / "photos/cat").mkdir(parents=True)
+    (tmp_path / "photos/cat/a.jpg").write_bytes(b"")
+    done = stoker("data", "pack", "photos", "out", code=1)
+    assert done.err == (
+        "photos: 1 of 1 files is broken or not an image, more than 1 % (--max-left-out)\n    cat/a.jpg: empty\n"
+    )
+    assert not (stoker.folder / "out.left-out.csv").exists()
+
+
+@pytest.mark.parametrize("words", [("pack", "photos", "-"), ("convert", "out", "-", "--format", "tfrecord")])
+def test_standard_output_is_no_folder(stoker, photos, words):
+    stoker("data", "pack", "photos", "out", code=0)
+    done = stoker("data", *words, code=2)
+    assert done.err == ("-: a dataset is a folder, not standard output (OUT)\n  try: ./- for a folder of that name\n")
+    assert not (stoker.folder / "-").exists()
 
 
 def test_strict_refuses_the_first_bad_file(stoker, photos):
@@ -83,8 +114,9 @@ def test_strict_refuses_the_first_bad_file(stoker, photos):
     (photos / "cat/cut.jpg").write_bytes(good[: len(good) // 2])
     done = stoker("data", "pack", "photos", "out", "--strict", code=1)
     assert done.err == (
-        "photos: 1 of 201 files are broken or not images (--strict)\n"
+        "photos: 1 of 201 files is broken or not an image (--strict)\n"
         "    cat/cut.jpg: truncated (JPEG without its end marker)\n"
+        "  try: without --strict the other files are packed\n"
     )
     assert not (stoker.folder / "out").exists()
 

@@ -56,6 +56,13 @@ def test_resize_fits_the_shorter_side_and_reports_the_loss(stoker, pictures):
     stoker("data", "verify", "out", "--full", code=0)
 
 
+def test_a_loss_of_one_image_is_reported_in_the_singular(stoker, tmp_path):
+    (tmp_path / "photos/cat").mkdir(parents=True)
+    picture(tmp_path / "photos/cat", "a.png", (300, 200))
+    done = stoker("data", "pack", "photos", "out", "--resize", "100", code=0)
+    assert "  lossy: 1 of 1 image was re-encoded; the original pixels are only in the source\n" in done.out
+
+
 def test_resized_pixels_match_pillow(stoker, pictures):
     stoker("data", "pack", "photos", "out", "--resize", "128", "--quality", "100", code=0)
     expected = Image.open(pictures / "cat/high.png").resize((128, 218), Image.Resampling.BILINEAR)

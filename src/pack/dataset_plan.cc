@@ -1,6 +1,7 @@
 #include "pack/dataset_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/hash.h"
 #include "base/json/json.h"
@@ -123,9 +124,9 @@ std::string to_csv(const std::vector<sources::LeftOut>& left_out) {
   return text;
 }
 
-// Fails if too many files were left out, or any with --strict.
+// Fails if too many files were left out, or any with --strict. Sets `unlisted` as assemble() does.
 Status check_left_out(const DatasetPlan& dataset_plan, const std::vector<sources::LeftOut>& left_out,
-                      std::uint64_t counted) {
+                      std::uint64_t counted, std::string* unlisted) {
   const double percent = 100.0 * static_cast<double>(counted) /
                          static_cast<double>(std::max<std::uint64_t>(1, dataset_plan.files));
   const bool too_many = percent > dataset_plan.max_left_out_percent;
@@ -138,12 +139,19 @@ Status check_left_out(const DatasetPlan& dataset_plan, const std::vector<sources
     some += format("\n    {}: {}{}", printable(file.path), file.reason,
                    file.detail.empty() ? "" : " (" + printable(file.detail) + ")");
   }
-  if (shown > kShown) some += format("\n    and {} more", grouped(shown - kShown));
-  const std::string what =
-      format("{}: {} of {} files are broken or not images", printable(dataset_plan.source), grouped(counted),
-             grouped(dataset_plan.files));
-  if (!too_many) return corrupt("{} (--strict){}", what, some);
-  return corrupt("{}, more than {} % (--max-left-out){}", what, dataset_plan.max_left_out_percent, some);
+  if (shown > kShown) {
+    some += format("\n    and {} more", grouped(shown - kShown));
+    *unlisted = to_csv(left_out);
+  }
+  const std::string what = format("{}: {} of {} files {}", printable(dataset_plan.source), grouped(counted),
+                                  grouped(dataset_plan.files),
+                                  counted == 1 ? "is broken or not an image" : "are broken or not images");
+  if (!too_many)
+    return corrupt("{} (--strict){}", what, some).cure("without --strict the other files are packed");
+  Status status =
+      corrupt("{}, more than {} % (--max-left-out){}", what, dataset_plan.max_left_out_percent, some);
+  if (counted >= dataset_plan.files) return status;
+  return std::move(status).cure("--max-left-out {}% packs the other files", std::ceil(percent));
 }
 
 // The manifest without the fields about the index.
@@ -211,10 +219,10 @@ Status check_classes(const DatasetPlan& dataset_plan, const dataset::Manifest& m
 // The manifest, if the packed data is valid as a dataset.
 Result<dataset::Manifest> judge(const DatasetPlan& dataset_plan,
                                 const std::vector<sources::LeftOut>& left_out,
-                                const std::vector<ShardFacts>& facts) {
+                                const std::vector<ShardFacts>& facts, std::string* unlisted) {
   std::map<std::string, std::uint64_t> counts;
   for (const sources::LeftOut& file : left_out) ++counts[file.reason];
-  STOKER_RETURN_IF_ERROR(check_left_out(dataset_plan, left_out, count_left_out(counts)));
+  STOKER_RETURN_IF_ERROR(check_left_out(dataset_plan, left_out, count_left_out(counts), unlisted));
   STOKER_ASSIGN_OR_RETURN(manifest, describe(dataset_plan, facts));
   STOKER_RETURN_IF_ERROR(check_classes(dataset_plan, manifest));
   manifest.left_out = std::move(counts);
@@ -224,10 +232,11 @@ Result<dataset::Manifest> judge(const DatasetPlan& dataset_plan,
 
 }  // namespace
 
-Result<Assembly> assemble(const DatasetPlan& dataset_plan, std::vector<ShardFacts>& facts) {
+Result<Assembly> assemble(const DatasetPlan& dataset_plan, std::vector<ShardFacts>& facts,
+                          std::string* unlisted) {
   Assembly whole;
   const std::vector<sources::LeftOut> left_out = collect_left_out(dataset_plan, facts);
-  STOKER_ASSIGN_OR_RETURN(manifest, judge(dataset_plan, left_out, facts));
+  STOKER_ASSIGN_OR_RETURN(manifest, judge(dataset_plan, left_out, facts, unlisted));
   std::vector<std::string> sections;
   for (ShardFacts& shard : facts) sections.push_back(std::move(shard.section));
   whole.index = dataset::encode_index(sections);

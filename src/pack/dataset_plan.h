@@ -53,8 +53,10 @@ struct Assembly {
 };
 
 /// Combines the results of all shards. Fails if too many files were left out, or if a split or a class has no
-/// sample. Consumes `facts`.
-Result<Assembly> assemble(const DatasetPlan& dataset_plan, std::vector<ShardFacts>& facts);
+/// sample. Consumes `facts`. Sets `unlisted` to the list of left-out files (CSV) if it fails because of more
+/// files than its message names.
+Result<Assembly> assemble(const DatasetPlan& dataset_plan, std::vector<ShardFacts>& facts,
+                          std::string* unlisted);
 
 /// Number of left-out files, without kHidden.
 std::uint64_t count_left_out(const std::map<std::string, std::uint64_t>& left_out);

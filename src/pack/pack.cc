@@ -238,6 +238,17 @@ Status write_views(const Path& out, const dataset::Manifest& manifest) {
   return write_hdf5_views(out, dataset::ViewedSplits::several_shards).status();
 }
 
+// A packing that fails leaves no dataset, so the list of left-out files goes beside it.
+Status with_list(Status status, const Path& out, const std::string& unlisted) {
+  if (unlisted.empty()) return status;
+  std::string list = out.string();
+  while (list.ends_with('/')) list.pop_back();
+  list += ".left-out.csv";
+  if (!write_file(list, unlisted).ok()) return status;  // the message names the first ones
+  const std::string cure(status.cure());
+  return std::move(status).cure("{}{}all are listed in {}", cure, cure.empty() ? "" : "; ", printable(list));
+}
+
 }  // namespace
 
 Result<PackSummary> run_pack(const PackPlan& plan, Progress& progress) {
@@ -260,10 +271,11 @@ Result<PackSummary> run_pack(const PackPlan& plan, Progress& progress) {
   summary.shards_kept = workers.kept();
   summary.shards_done = workers.shards();
   if (plan.options.part) return summary;
-  Result<Assembly> whole = assemble(plan.dataset_plan, workers.facts());
+  std::string unlisted;
+  Result<Assembly> whole = assemble(plan.dataset_plan, workers.facts(), &unlisted);
   if (!whole.ok()) {
     space.discard();  // the source must change first, which makes these shards useless
-    return whole.status();
+    return with_list(whole.status(), plan.options.out, unlisted);
   }
   STOKER_RETURN_IF_ERROR(space.publish(whole->manifest, whole->index, whole->left_out_csv));
   STOKER_RETURN_IF_ERROR(write_views(plan.options.out, whole->manifest));
@@ -303,12 +315,14 @@ Result<PackSummary> merge_parts(const Path& out) {
                      missing.size(), dataset_plan.shards.size(), missing[0])
         .cure("stoker data pack ... --part {}", join(numbers, ", --part "));
   }
-  STOKER_ASSIGN_OR_RETURN(whole, assemble(dataset_plan, facts));
-  STOKER_RETURN_IF_ERROR(space.publish(whole.manifest, whole.index, whole.left_out_csv));
-  STOKER_RETURN_IF_ERROR(write_views(out, whole.manifest));
-  summary.left_out = whole.left_out;
+  std::string unlisted;
+  Result<Assembly> whole = assemble(dataset_plan, facts, &unlisted);
+  if (!whole.ok()) return with_list(whole.status(), out, unlisted);
+  STOKER_RETURN_IF_ERROR(space.publish(whole->manifest, whole->index, whole->left_out_csv));
+  STOKER_RETURN_IF_ERROR(write_views(out, whole->manifest));
+  summary.left_out = whole->left_out;
   summary.shards_done = dataset_plan.shards.size();
-  summary.manifest = std::move(whole.manifest);
+  summary.manifest = std::move(whole->manifest);
   return summary;
 }
 

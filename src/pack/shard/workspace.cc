@@ -45,6 +45,9 @@ Path Workspace::pending(std::string_view name) const { return out_ / dataset::kP
 Path Workspace::final_path(std::string_view name) const { return out_ / name; }
 
 Status Workspace::check_output(const Path& out) {
+  if (out == "-")
+    return invalid("-: a dataset is a folder, not standard output (OUT)")
+        .cure("./- for a folder of that name");
   if (!path_exists(out)) return {};
   if (!folder_exists(out)) return exists("{}: is not a folder", shown(out));
   STOKER_ASSIGN_OR_RETURN(names, list_directory(out));

@@ -131,8 +131,9 @@ void print_summary(const pack::PackPlan& plan, const pack::PackSummary& summary,
              pack::left_out_text(manifest.left_out), name);
   }
   if (manifest.images.reencoded > 0) {
-    out.line("  lossy: {} of {} images were re-encoded; the original pixels are only in the source",
-             grouped(manifest.images.reencoded), grouped(manifest.images.images));
+    out.line("  lossy: {} of {} {} re-encoded; the original pixels are only in the source",
+             grouped(manifest.images.reencoded), counted(manifest.images.images, "image"),
+             manifest.images.reencoded == 1 ? "was" : "were");
   }
   if (manifest.images.progressive > 0) {
     out.line("  progressive JPEGs: {}, decoded about 3x slower", grouped(manifest.images.progressive));
