@@ -1,4 +1,5 @@
 // `stoker init [FILE]`: docs/commands/init.md
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
@@ -9,28 +10,81 @@
 #include "job/starter.h"
 #include "script_lint/draft/draft.h"
 #include "script_lint/lint.h"
+#include "sources/source.h"
 
 namespace stoker::cli {
 namespace {
 
-// The first dataset in the folder or one level below it, by name.
-std::optional<job::FoundDataset> find_dataset(const Path& folder) {
-  std::vector<Path> candidates;
+// Names of the folders inside `folder`, in order; hidden ones are skipped.
+std::vector<std::string> folders_in(const Path& folder) {
+  std::vector<std::string> folders;
   const Result<std::vector<std::string>> names = list_directory(folder);
-  if (!names.ok()) return std::nullopt;
+  if (!names.ok()) return folders;
   for (const std::string& name : *names) {
-    if (name.starts_with('.') || !folder_exists(folder / name)) continue;
-    candidates.push_back(name);
+    if (!name.starts_with('.') && folder_exists(folder / name)) folders.push_back(name);
   }
-  for (const Path& candidate : candidates) {
-    const Result<dataset::Manifest> manifest = dataset::read_manifest(folder / candidate);
+  return folders;
+}
+
+// The datasets one level below the folder, by name.
+std::vector<job::FoundDataset> find_datasets(const Path& folder) {
+  std::vector<job::FoundDataset> datasets;
+  for (const std::string& name : folders_in(folder)) {
+    const Result<dataset::Manifest> manifest = dataset::read_manifest(folder / name);
     if (!manifest.ok()) continue;
-    job::FoundDataset found{.path = candidate.string(), .width_max = manifest->images.width_max};
+    job::FoundDataset found{.path = name, .width_max = manifest->images.width_max};
     for (const dataset::SplitInfo& split : manifest->splits) found.splits.push_back(split.name);
     found.is_trainable = manifest->schema.has_labels && manifest->images.images > 0;
-    return found;
+    datasets.push_back(std::move(found));
   }
-  return std::nullopt;
+  return datasets;
+}
+
+bool contains_images(const Path& folder) {
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  return names.ok() && std::count_if(names->begin(), names->end(), [](const std::string& name) {
+                         return sources::is_image_extension(sources::extension_of(name));
+                       }) >= 2;  // one is a logo or a figure
+}
+
+// Whether several folders inside `folder` contain images, as class folders do.
+bool contains_classes(const Path& folder) {
+  constexpr std::size_t kEnough = 20;  // of many empty or unrelated folders
+  std::vector<std::string> names = folders_in(folder);
+  names.resize(std::min(names.size(), kEnough));
+  return std::count_if(names.begin(), names.end(),
+                       [&](const std::string& name) { return contains_images(folder / name); }) >= 2;
+}
+
+// `folder` as an image folder: DIR/x.jpg, DIR/class/x.jpg or DIR/split/class/x.jpg.
+std::optional<job::FoundImages> inspect_images(const Path& folder) {
+  job::FoundImages found;
+  for (const std::string& name : folders_in(folder)) {
+    if (contains_classes(folder / name)) found.splits.push_back(name);
+  }
+  found.is_labelled = !found.splits.empty() || contains_classes(folder);
+  if (!found.is_labelled && !contains_images(folder)) return std::nullopt;
+  return found;
+}
+
+// The image folder to pack: the first one inside `folder`, or `folder` itself if it has class folders.
+std::optional<job::FoundImages> find_images(const Path& folder) {
+  std::optional<job::FoundImages> found;
+  for (const std::string& name : folders_in(folder)) {
+    found = inspect_images(folder / name);
+    if (!found) continue;
+    found->path = name;
+    found->packed = name + "-packed";
+    break;
+  }
+  const std::vector<std::string> folders = folders_in(folder);
+  const bool is_all_images =
+      folders.size() > 1 && std::all_of(folders.begin(), folders.end(), [&](const std::string& name) {
+        return contains_images(folder / name);
+      });
+  if (!found || found->is_labelled || !is_all_images) return found;
+  const std::string name = folder.filename().string();
+  return job::FoundImages{.path = ".", .packed = "../" + name + "-packed", .splits = {}, .is_labelled = true};
 }
 
 // Creates a file with this content, or leaves no file.
@@ -46,7 +100,11 @@ std::vector<std::string> found_items(const job::FolderInfo& facts) {
   std::vector<std::string> found;
   if (facts.script) found.push_back(*facts.script);
   if (facts.venv) found.push_back(*facts.venv + "/");
-  if (facts.dataset) found.push_back(printable(facts.dataset->path) + "/");
+  for (const job::FoundDataset& dataset : facts.datasets) found.push_back(printable(dataset.path) + "/");
+  if (facts.images) {
+    const bool is_here = facts.images->path == ".";
+    found.push_back(is_here ? "images in class folders" : printable(facts.images->path) + "/ with images");
+  }
   return found;
 }
 
@@ -98,6 +156,19 @@ int init_from(const std::string& file, const std::string& script, Output& out) {
   return exit_code::kOk;
 }
 
+void print_next(const std::string& file, const job::FolderInfo& facts, Output& out) {
+  if (facts.images) {
+    out.line("  next: stoker data pack {} {}", shell_quote(facts.images->path),
+             shell_quote(facts.images->packed));
+    if (!facts.images->is_labelled)
+      out.line("  the built-in trainer needs labels (class folders or a list): fill in the command in {}",
+               printable(file));
+    out.line("  then: stoker check {}", shell_quote(file));
+  } else {
+    out.line("  next: stoker check {}", shell_quote(file));
+  }
+}
+
 }  // namespace
 
 int init(std::span<const std::string> words, Output& out) {
@@ -110,13 +181,16 @@ int init(std::span<const std::string> words, Output& out) {
   arguments.example("stoker init");
   arguments.example("stoker init --from train.sbatch");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (file == "-")
+    return out.fail(invalid("-: a job file is a file, not standard output (FILE)").cure("./- for that name"));
   if (!script.empty()) return init_from(file, script, out);
 
   std::error_code error;
   const Path path = std::filesystem::absolute(file, error).lexically_normal();
   if (error) return out.fail(posix_error(printable(file), error.value()));
   job::FolderInfo facts = job::inspect_folder(path.parent_path());
-  facts.dataset = find_dataset(path.parent_path());
+  facts.datasets = find_datasets(path.parent_path());
+  if (!facts.script && facts.datasets.empty()) facts.images = find_images(path.parent_path());
   if (Status status = create_with(path, job::starter_text(facts)); !status.ok()) {
     if (status.code() != Code::exists) return out.fail(status);
     return out.fail(exists("{}: already exists", printable(file)).cure("stoker init another.yaml"));
@@ -125,8 +199,13 @@ int init(std::span<const std::string> words, Output& out) {
   out.line(
       "wrote {} for this folder ({})", printable(file),
       found.empty() ? "found no script and no dataset: fill in the command" : "found " + join(found, ", "));
-  out.line("  next: stoker check {}", shell_quote(file));
-  const nlohmann::ordered_json json = {{"job", printable(file)}, {"found", found}};
+  std::vector<std::string> unused;
+  for (const job::FoundDataset* dataset : job::assign_roles(facts.datasets).unused)
+    unused.push_back(printable(dataset->path) + "/");
+  if (!unused.empty())
+    out.line("  not used: {} (add what you need to data: in the file)", join(unused, ", "));
+  print_next(file, facts, out);
+  const nlohmann::ordered_json json = {{"job", printable(file)}, {"found", found}, {"unused", unused}};
   out.json(json_text(json));
   return exit_code::kOk;
 }

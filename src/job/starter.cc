@@ -35,37 +35,61 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string data_lines(const FoundDataset& dataset) {
-  const std::string path = config::yaml_scalar(dataset.path);
-  std::string training;
-  std::string validation;
-  if (has(dataset.splits, "train")) training = "train";
-  for (std::string_view name : {"val", "validation", "test"}) {
-    if (validation.empty() && has(dataset.splits, name)) validation = name;
+// The first of these splits that the dataset has; empty for none.
+std::string_view split_among(const std::vector<std::string>& splits,
+                             std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (has(splits, name)) return name;
   }
-  if (training.empty() && dataset.splits.size() > 1) training = dataset.splits.front();
-  const auto entry = [&](std::string_view name, std::string_view split) {
-    if (split.empty()) return format("  {}: {{source: {}}}\n", name, path);
-    return format("  {}: {{source: {}, split: {}}}\n", name, path, config::yaml_scalar(split));
-  };
-  std::string text =
-      "data:                   # each rank finds it as STOKER_DATA_<NAME>\n" + entry("train", training);
-  if (!validation.empty()) text += entry("validation", validation);
+  return "";
+}
+
+std::string_view training_split(const std::vector<std::string>& splits) {
+  const std::string_view named = split_among(splits, {"train"});
+  return named.empty() && splits.size() > 1 ? std::string_view(splits.front()) : named;
+}
+
+std::string_view validation_split(const std::vector<std::string>& splits) {
+  return split_among(splits, {"val", "validation", "test"});
+}
+
+std::string source_line(std::string_view name, const std::string& path, std::string_view split) {
+  const std::string source = config::yaml_scalar(path);
+  if (split.empty()) return format("  {}: {{source: {}}}\n", name, source);
+  return format("  {}: {{source: {}, split: {}}}\n", name, source, config::yaml_scalar(split));
+}
+
+std::string data_lines(const std::string& path, const std::vector<std::string>& splits,
+                       const DatasetRoles& roles) {
+  std::string text = "data:                   # each rank finds it as STOKER_DATA_<NAME>\n" +
+                     source_line("train", path, training_split(splits));
+  if (const std::string_view split = validation_split(splits); !split.empty())
+    text += source_line("validation", path, split);
+  if (roles.validation != nullptr) {
+    const std::vector<std::string>& other = roles.validation->splits;
+    const std::string_view named = validation_split(other);
+    text += source_line("validation", roles.validation->path,
+                        named.empty() && other.size() > 1 ? std::string_view(other.front()) : named);
+  }
+  for (const FoundDataset* dataset : roles.unused)
+    text += format("  # {}: not used\n", config::yaml_scalar(dataset->path));
   return text;
 }
 
-std::string run_section(const FolderInfo& facts) {
-  if (!facts.script && facts.dataset && facts.dataset->is_trainable) {
-    const bool is_small = facts.dataset->width_max > 0 && facts.dataset->width_max <= kSmallImage;
-    std::string text =
-        "# The built-in trainer; to run your own command, write run: COMMAND instead.\ntrain:\n";
-    text += format("{:<24}# {}\n", format("  model: {}", is_small ? "cifar-resnet20" : "resnet50"),
-                   meaning("train.model"));
-    text += setting_line("  ", "train.epochs");
-    text += setting_line("  ", "train.batch");
-    text += "  optimizer:\n";
-    return text + setting_line("    ", "train.optimizer.lr");
-  }
+std::string trainer_section(bool is_small) {
+  std::string text = "# The built-in trainer; to run your own command, write run: COMMAND instead.\ntrain:\n";
+  text += format("{:<24}# {}\n", format("  model: {}", is_small ? "cifar-resnet20" : "resnet50"),
+                 meaning("train.model"));
+  text += setting_line("  ", "train.epochs");
+  text += setting_line("  ", "train.batch");
+  text += "  optimizer:\n";
+  return text + setting_line("    ", "train.optimizer.lr");
+}
+
+std::string run_section(const FolderInfo& facts, const DatasetRoles& roles) {
+  if (!facts.script && roles.training != nullptr && roles.training->is_trainable)
+    return trainer_section(roles.training->width_max > 0 && roles.training->width_max <= kSmallImage);
+  if (!facts.script && facts.images && facts.images->is_labelled) return trainer_section(false);
   const std::string script = facts.script.value_or("train.py");
   return format(
       "# Command of every rank, split by shell quoting, with RANK, WORLD_SIZE, MASTER_ADDR ... set.\n"
@@ -73,6 +97,11 @@ std::string run_section(const FolderInfo& facts) {
       "train: {{model: resnet50}}.\n"
       "run: {} {}\n",
       facts.venv ? "python" : "python3", config::yaml_scalar(shell_quote(script)));
+}
+
+bool name_contains(const FoundDataset& dataset, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return dataset.path.find(word) != std::string::npos; });
 }
 
 }  // namespace
@@ -91,12 +120,39 @@ FolderInfo inspect_folder(const Path& folder) {
   return facts;
 }
 
+DatasetRoles assign_roles(const std::vector<FoundDataset>& datasets) {
+  DatasetRoles roles;
+  if (datasets.empty()) return roles;
+  auto training = std::find_if(datasets.begin(), datasets.end(),
+                               [](const FoundDataset& each) { return has(each.splits, "train"); });
+  if (training == datasets.end())
+    training = std::find_if(datasets.begin(), datasets.end(),
+                            [](const FoundDataset& each) { return name_contains(each, {"train"}); });
+  if (training == datasets.end()) training = datasets.begin();
+  roles.training = &*training;
+  const bool has_validation = !validation_split(training->splits).empty();
+  for (const FoundDataset& each : datasets) {
+    if (&each == roles.training) continue;
+    if (!has_validation && roles.validation == nullptr && name_contains(each, {"val", "test"})) {
+      roles.validation = &each;
+    } else {
+      roles.unused.push_back(&each);
+    }
+  }
+  return roles;
+}
+
 std::string starter_text(const FolderInfo& facts) {
+  const DatasetRoles roles = assign_roles(facts.datasets);
   std::string text = "# A stoker job. List of all keys: stoker check --keys\n";
   text += format("name: {}\n\n", config::yaml_scalar(facts.name));
-  text += run_section(facts);
-  if (facts.dataset) {
-    text += "\n" + data_lines(*facts.dataset);
+  text += run_section(facts, roles);
+  if (roles.training != nullptr) {
+    text += "\n" + data_lines(roles.training->path, roles.training->splits, roles);
+  } else if (facts.images) {
+    text += format("\n# Created by: stoker data pack {} {}\n", shell_quote(facts.images->path),
+                   shell_quote(facts.images->packed));
+    text += data_lines(facts.images->packed, facts.images->splits, roles);
   } else {
     text +=
         "\n# data:                 # a dataset: stoker data pack FOLDER packed\n#   train: {source: packed, "
