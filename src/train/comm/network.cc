@@ -1,6 +1,7 @@
 #include "train/comm/network.h"
 
 #include <arpa/inet.h>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <ifaddrs.h>
@@ -41,6 +42,14 @@ Result<AddressInfo> look_up(const RendezvousOptions& rendezvous) {
   return AddressInfo(found, &freeaddrinfo);
 }
 
+bool is_loopback(const std::string& address) {
+  in_addr v4{};
+  in6_addr v6{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (::inet_pton(AF_INET6, address.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return address == "localhost";
+}
+
 bool same_host(const sockaddr* a, const sockaddr* b) {
   if (a == nullptr || a->sa_family != b->sa_family) return false;
   if (a->sa_family == AF_INET) {
@@ -74,6 +83,22 @@ Result<std::string> interface_to_rank0(const RendezvousOptions& rendezvous) {
 }
 
 Status check_address(const RendezvousOptions& rendezvous) { return look_up(rendezvous).status(); }
+
+Result<Fd> listen_on_loopback(const RendezvousOptions& rendezvous) {
+  if (!is_loopback(rendezvous.address)) return Fd();
+  STOKER_ASSIGN_OR_RETURN(here, look_up(rendezvous));
+  Fd fd(::socket(here->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;  // the port is reserved by a bound socket, see net::PortReservation
+  if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(fd.get(), here->ai_addr, here->ai_addrlen) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
+    if (errno == EADDRINUSE) {
+      return unavailable("another process listens on {}:{} (EADDRINUSE, MASTER_PORT)", rendezvous.address,
+                         rendezvous.port);
+    }
+    return posix_error(format("listen on {}:{}", rendezvous.address, rendezvous.port), errno);
+  }
+  return fd;
+}
 
 // c10d's own retry sleeps up to a second between attempts, which would dominate the start of a short job.
 // Polling every few milliseconds avoids that.

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/file.h"
 #include "stoker/process_group.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
@@ -16,6 +17,10 @@ Result<std::string> interface_to_rank0(const RendezvousOptions& rendezvous);
 
 /// Fails if the host name of rank 0 cannot be resolved.
 Status check_address(const RendezvousOptions& rendezvous);
+
+/// If `address` is a loopback address or "localhost": a socket that listens there, and is reachable from this
+/// host only. Otherwise none: the name may have a loopback address on this host only. Used by rank 0.
+Result<Fd> listen_on_loopback(const RendezvousOptions& rendezvous);
 
 /// Returns when rank 0 accepts connections. A Timeout contains the error of the last attempt.
 Status wait_for_rank0(const RendezvousOptions& rendezvous, Deadline deadline);

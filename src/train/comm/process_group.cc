@@ -45,12 +45,17 @@ class TcpKeyValueStore final : public KeyValueStore {
 // How long rank 0 waits for peers to read the reason of a failure.
 constexpr Duration kFailureExchangeTimeout = std::chrono::seconds(5);
 
-c10::intrusive_ptr<c10d::TCPStore> open_store(const RendezvousOptions& rendezvous) {
+Result<c10::intrusive_ptr<c10d::TCPStore>> open_store(const RendezvousOptions& rendezvous) {
   c10d::TCPStoreOptions options;
   options.port = rendezvous.port;
   options.isServer = rendezvous.rank.value == 0;
   options.waitWorkers = false;
   options.timeout = rendezvous.connect_within;
+  // The store itself would listen on all interfaces. It closes the socket.
+  if (options.isServer) {
+    STOKER_ASSIGN_OR_RETURN(socket, listen_on_loopback(rendezvous));
+    if (socket) options.masterListenFd = socket.release();
+  }
   return c10::make_intrusive<c10d::TCPStore>(rendezvous.address, options);
 }
 
@@ -194,7 +199,8 @@ Status join(ProcessGroup::Objects& objects) {
   }
   STOKER_RETURN_IF_ERROR(rendezvous.rank.value == 0 ? check_address(rendezvous)
                                                     : wait_for_rank0(rendezvous, deadline));
-  objects.store = open_store(rendezvous);
+  STOKER_ASSIGN_OR_RETURN(store, open_store(rendezvous));
+  objects.store = std::move(store);
   objects.key_values = std::make_unique<TcpKeyValueStore>(objects.store);
   STOKER_RETURN_IF_ERROR(wait_for_all_ranks(*objects.key_values, rendezvous, deadline));
 

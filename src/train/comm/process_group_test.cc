@@ -1,10 +1,14 @@
 #include "stoker/process_group.h"
 
 #include <atomic>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <ATen/ops/full.h>
 #include <gmock/gmock.h>
@@ -13,12 +17,15 @@
 #include "base/file.h"
 #include "record/trace/flight.h"
 #include "stoker/exceptions.h"
+#include "train/comm/network.h"
 #include "train/comm/test_ranks.h"
 
 namespace stoker::train {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
@@ -307,6 +314,54 @@ TEST(ProcessGroup, with_one_rank_needs_no_port) {
   EXPECT_TRUE((*group)->all_reduce_sum(value).ok());
   EXPECT_EQ(value[0], 3);
   EXPECT_TRUE((*group)->barrier().ok());
+}
+
+// Local addresses of listening sockets with that port, as in /proc/net/tcp.
+std::vector<std::string> listening_addresses(std::uint16_t port) {
+  std::vector<std::string> found;
+  char wanted[8];
+  std::snprintf(wanted, sizeof wanted, "%04X", port);
+  for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string number, local, remote, state, line;
+    for (std::getline(lines, line); lines >> number >> local >> remote >> state; std::getline(lines, line)) {
+      const std::size_t colon = local.find(':');
+      if (state == "0A" && local.substr(colon + 1) == wanted) found.push_back(local.substr(0, colon));
+    }
+  }
+  return found;
+}
+
+TEST(ProcessGroup, listens_on_loopback_only_if_that_is_the_address_of_rank_0) {
+  const auto listening = [](const std::string& address) {
+    const std::uint16_t port = free_port();
+    std::vector<std::string> found;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        RendezvousOptions here = rendezvous(rank, 2, port);
+        here.address = address;
+        auto group = ProcessGroup::connect(here);
+        ASSERT_TRUE(group.ok()) << group.status().to_string();
+        if (rank == 0) found = listening_addresses(port);
+        EXPECT_TRUE((*group)->barrier().ok());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return found;
+  };
+  EXPECT_THAT(listening("127.0.0.1"), ElementsAre("0100007F"));
+  EXPECT_THAT(listening("127.0.0.2"), ElementsAre("0200007F"));
+  EXPECT_THAT(listening("localhost"),
+              AnyOf(ElementsAre("0100007F"), ElementsAre("00000000000000000000000001000000")));
+}
+
+TEST(ProcessGroup, a_port_in_use_is_named) {
+  const std::uint16_t port = free_port();
+  const auto other = listen_on_loopback(rendezvous(0, 2, port));
+  ASSERT_TRUE(other.ok() && *other);
+  EXPECT_EQ(ProcessGroup::connect(rendezvous(0, 2, port)).status().message(),
+            format("rank 0: another process listens on 127.0.0.1:{} (EADDRINUSE, MASTER_PORT)", port));
 }
 
 TEST(ProcessGroup, names_the_rank_that_does_not_join) {

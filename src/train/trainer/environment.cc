@@ -60,6 +60,9 @@ Result<RankEnvironment> read_environment(const Variables& variables) {
   if (const std::string address = value_of(variables, "MASTER_ADDR"); !address.empty()) {
     environment.address = address;
   }
+  // All ranks share a host: nothing has to be reachable from the network.
+  STOKER_ASSIGN_OR_RETURN(local_world, read_integer(variables, {.name = "LOCAL_WORLD_SIZE"}));
+  if (local_world == world) environment.address = "127.0.0.1";
   if (world > 1 && port == 0) {
     return invalid("MASTER_PORT: not set, but WORLD_SIZE is {}", world).cure("stoker run JOB sets it");
   }

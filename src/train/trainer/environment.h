@@ -22,7 +22,7 @@ struct RankEnvironment {
   Rank rank{0};
   WorldSize world_size{1};
   bool is_local_rank0 = true;         ///< LOCAL_RANK is 0
-  std::string address = "127.0.0.1";  ///< MASTER_ADDR
+  std::string address = "127.0.0.1";  ///< MASTER_ADDR; 127.0.0.1 if all ranks share a host
   std::uint16_t port = 0;             ///< MASTER_PORT; required with more than one rank
   std::string run_id;                 ///< empty outside a run
   Path attempt;                       ///< STOKER_ATTEMPT_DIR; empty: nothing is recorded

@@ -37,6 +37,21 @@ TEST(RankEnvironment, reads_all_variables) {
   EXPECT_EQ(dataset_folder(*environment, "val", "/elsewhere"), "/elsewhere");
 }
 
+TEST(RankEnvironment, ranks_of_one_host_rendezvous_on_loopback) {
+  const auto address = [](const std::string& local, const std::string& world) {
+    return read_environment({{"WORLD_SIZE", world},
+                             {"LOCAL_WORLD_SIZE", local},
+                             {"MASTER_ADDR", "node3"},
+                             {"MASTER_PORT", "29500"}})
+        ->address;
+  };
+  EXPECT_EQ(address("4", "4"), "127.0.0.1");
+  EXPECT_EQ(address("2", "4"), "node3");
+  EXPECT_EQ(address("", "4"), "node3");
+  EXPECT_EQ(error_of({{"LOCAL_WORLD_SIZE", "all"}}),
+            "LOCAL_WORLD_SIZE: 'all' is not a number from 0 to 2147483647");
+}
+
 TEST(RankEnvironment, errors_name_the_variable) {
   EXPECT_EQ(error_of({{"RANK", "one"}}), "RANK: 'one' is not a number from 0 to 2147483647");
   EXPECT_EQ(error_of({{"WORLD_SIZE", "0"}}), "WORLD_SIZE: '0' is not a number from 1 to 2147483647");
