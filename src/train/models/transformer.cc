@@ -43,14 +43,25 @@ struct Attention {
     out.bias.zero_();
   }
 
+  // The operations of PyTorch's multi_head_attention_forward, in its memory layouts: other layouts, which
+  // save copies, have other roundings.
   at::Tensor operator()(const at::Tensor& x) const {
     const std::int64_t samples = x.size(0), length = x.size(1), width = x.size(2);
-    const at::Tensor projected = at::linear(x, in_weight, in_bias)
-                                     .view({samples, length, 3, heads, width / heads})
-                                     .permute({2, 0, 3, 1, 4});
-    const at::Tensor attended = at::scaled_dot_product_attention(projected[0], projected[1], projected[2], {},
-                                                                 0, mask == AttentionMask::causal);
-    return out(attended.transpose(1, 2).reshape({samples, length, width}));
+    const at::Tensor projected = at::linear(x.transpose(0, 1), in_weight, in_bias)
+                                     .view({1, length, samples, 3, width})
+                                     .transpose(0, 3)
+                                     .squeeze(3)
+                                     .contiguous();
+    const auto split_heads = [&](const at::Tensor& one) {
+      return one.view({length, samples * heads, width / heads})
+          .transpose(0, 1)
+          .view({samples, heads, length, width / heads});
+    };
+    const at::Tensor attended =
+        at::scaled_dot_product_attention(split_heads(projected[0]), split_heads(projected[1]),
+                                         split_heads(projected[2]), {}, 0, mask == AttentionMask::causal);
+    const at::Tensor merged = attended.permute({2, 0, 1, 3}).contiguous().view({length * samples, width});
+    return out(merged).view({length, samples, width}).transpose(0, 1);
   }
 
   void add_to(ModelState& state, const std::string& prefix) {
