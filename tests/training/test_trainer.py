@@ -288,6 +288,13 @@ def test_a_last_step_with_one_image_for_batch_norm_is_rejected(stoker, dataset):
         "train.batch: 29 leaves one image for the last step of an epoch (320 of 320 samples per rank), which batch norm "
         "cannot learn from\n  try: train.batch: 28\n"
     )
+    # The last step of the epoch is the 12th, or with two batches a step the 6th.
+    for accumulate, reached in ((1, 12), (2, 6)):
+        for steps in (reached, reached - 1):
+            more = [f"train.accumulate={accumulate}", f"train.steps={steps}", "train.validate_every=0"]
+            words = [word for text in sets + more for word in ("--set", text)]
+            code, out, err = train_alone(stoker, "--job", job, *words)
+            assert code == (2 if steps == reached else 0), out + err
 
 
 def freeze(dataset: Path, split: str) -> None:

@@ -35,11 +35,12 @@ std::string setting_for(const CommunicationSettings& settings) {
         "earlier",
         size_of(bytes), bytes / kPieces >> 10);
   }
+  if (bytes < kTiny) return "";
   if (count >= kMany && bytes / static_cast<std::int64_t>(count) < kTiny) {
     return format("{} of gradients are exchanged in {} small buckets: train.bucket: {}KiB makes fewer",
                   size_of(bytes), count, bytes / kPieces >> 10);
   }
-  if (!settings.is_compressed)
+  if (!settings.is_compressed && bytes >= kWorthSplitting)
     return format("train.compress_gradients: bf16 halves the {} exchanged per step", size_of(bytes));
   return "";
 }

@@ -131,6 +131,7 @@ TEST(DataParallel, names_an_unused_parameter_and_the_ranks) {
     EXPECT_EQ(statuses[1].message(),
               "rank 1: averaging gradients: no gradient for 'b' on rank 1 (of 3 ranks): every parameter must "
               "be used in every step unless find_unused_parameters is on");
+    EXPECT_EQ(statuses[1].cure(), "train: {find_unused_parameters: true} (in C++: UnusedParameters::find)");
     if (transport == Transport::gloo) continue;  // peers cannot read it after rank 1 has left
     EXPECT_THAT(std::string(statuses[0].message()),
                 HasSubstr("rank 0: averaging gradients: no gradient for 'b' on rank 1"));

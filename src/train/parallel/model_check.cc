@@ -105,8 +105,10 @@ Status missing_gradient_error(ProcessGroup& group, const std::vector<std::string
         format("no gradient for {} on rank{} {}", names, ranks.size() > 1 ? "s" : "", join(ranks, ", ")));
   }
   return invalid(
-      "{} (of {} ranks): every parameter must be used in every step unless find_unused_parameters is on",
-      join(parts, "; "), words.size());
+             "{} (of {} ranks): every parameter must be used in every step unless find_unused_parameters is "
+             "on",
+             join(parts, "; "), words.size())
+      .cure("train: {{find_unused_parameters: true}} (in C++: UnusedParameters::find)");
 }
 
 }  // namespace stoker::train

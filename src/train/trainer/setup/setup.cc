@@ -37,6 +37,14 @@ ModelSpec model_spec(const job::TrainOptions& train, std::int64_t classes, std::
   return spec;
 }
 
+// Whether the training reaches the end of an epoch, and the last batch there has one sample.
+bool reaches_a_batch_of_one(const job::TrainOptions& train, std::uint64_t samples_per_rank) {
+  if (train.drop_last || samples_per_rank % train.batch != 1) return false;
+  const std::uint64_t batches = samples_per_rank / train.batch + 1;
+  const std::uint64_t steps = (batches + train.accumulate - 1) / train.accumulate;
+  return !train.steps || *train.steps >= steps;
+}
+
 // Options of the gradient exchange for this model.
 DataParallelOptions parallel_options(const job::TrainOptions& train, const Model& model) {
   DataParallelOptions options{.gradient_storage = GradientStorage::bucket_view};
@@ -130,7 +138,7 @@ Status Setup::build_model() {
   STOKER_ASSIGN_OR_RETURN(model, make_model(model_spec(train_, classes, columns)));
   const std::uint64_t world = static_cast<std::uint64_t>(environment_.world_size.value);
   const std::uint64_t share = (parts_->training_data->samples() + world - 1) / world;
-  if (!train_.drop_last && share % train_.batch == 1 && model->last_stage_size(train_.image.size) == 1) {
+  if (reaches_a_batch_of_one(train_, share) && model->last_stage_size(train_.image.size) == 1) {
     return invalid(
                "train.batch: {} leaves one image for the last step of an epoch ({} of {} samples per rank), "
                "which "
