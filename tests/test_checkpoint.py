@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,19 @@ def test_prune_never_removes_the_last_valid_step(stoker, checkpoints):
     (checkpoints / "step-100/manifest.json").unlink()
     refused = stoker("checkpoint", "prune", "ckpt", "--keep", "1", code=2)
     assert refused.err == ("ckpt: no intact checkpoint, so nothing is removed\n  try: stoker checkpoint verify ckpt\n")
+    assert sorted(os.listdir(checkpoints)) == ["step-100", "step-200"]
+
+
+def test_prune_removes_leftovers_of_ended_saves(stoker, checkpoints):
+    old = time.time() - 7200
+    for name in (".step-300.x.0", ".step-100.abc.removed"):
+        (checkpoints / name).mkdir()
+    (checkpoints / ".step-300.x.0/lease.json").touch()
+    os.utime(checkpoints / ".step-300.x.0", (old, old))
+    stoker("checkpoint", "prune", "ckpt", "--keep", "2", "--dry-run", code=0)
+    assert len(os.listdir(checkpoints)) == 4
+    done = stoker("checkpoint", "prune", "ckpt", "--keep", "2", code=0)
+    assert done.out.splitlines()[-1] == "removed 2 leftover folders of ended saves"
     assert sorted(os.listdir(checkpoints)) == ["step-100", "step-200"]
 
 

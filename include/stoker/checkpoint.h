@@ -78,8 +78,8 @@ struct SaverOptions {
   /// and a step counts as saved once it is there. Belongs to one run; empty: write directly to `directory`.
   Path local;
   Path protected_step;  ///< step folder that pruning must not remove (STOKER_RESUME); may be empty
-  /// Before the commit, compare samples of the tensors shared by all ranks: a tensor that differs between
-  /// ranks would be saved as a mix. For contents from user code.
+  /// Before the commit, compare the tensors shared by all ranks: a tensor that differs between ranks would be
+  /// saved as a mix. save() then reads all of them, not only this rank's share. For contents from user code.
   bool compares_ranks = false;
   /// Time limit of one save over all ranks, from the call to the commit. A missing rank is then reported.
   Duration limit = std::chrono::minutes(10);
@@ -117,6 +117,10 @@ class Saver {
   /// accepted anyway. The tensors are not read after the return.
   Status save(const StepContents& contents);
 
+  /// Instead of save(), on a rank that cannot save `step`: the save fails on all ranks with this reason at
+  /// once, and not when the other ranks have waited for the time limit.
+  void abandon(Step step, const Status& why);
+
   /// Blocks until every step is published or has failed. Returns the first unreported error.
   Status wait(Deadline deadline);
   /// wait(), then ends the writer thread. A step still in flight at the deadline is aborted. Call it before
@@ -146,10 +150,12 @@ struct RowTarget {
   bool is_optimizer = false;  ///< part `optimizer`, otherwise `model`
   MutableTensorView rows;     ///< type and shape as in the checkpoint, except for the number of rows
   std::int64_t first_row = 0;
+  bool is_scratch = false;  ///< may be overwritten before everything is verified: read once
 };
 
-/// Loads parts of the step in `folder`. Reads only the required blocks and verifies each. Errors as load();
-/// invalid if a target is missing in the step or has a different type or shape. `progress` can cancel.
+/// Loads parts of the step in `folder`. Reads only the required blocks, twice: targets without `is_scratch`
+/// are unchanged until all blocks are verified. Errors as load(); invalid if a target is missing in the step
+/// or has a different type or shape. `progress` can cancel.
 Status read_rows(const Path& folder, const std::vector<RowTarget>& targets, Progress& progress);
 
 /// Destination of a load. Its tensor names must match the checkpoint.
@@ -187,9 +193,10 @@ struct LoadingRank {
   WorldSize world_size{1};
 };
 
-/// Loads the step in `folder` into `targets` and verifies every byte against its CRC-32C. On an error the
-/// targets may be partly overwritten. Errors: not_found, corrupt (with file and damage), invalid with the
-/// list of differences if names, types or shapes do not match.
+/// Loads the step in `folder` into `targets` and verifies every byte against its CRC-32C. The targets are
+/// unchanged until everything is verified; a second pass then fills them. Errors: not_found, corrupt (with
+/// file and damage), invalid with the list of differences if names, types or shapes do not match. "changed
+/// while it was loaded" is the only error after which the targets are partly overwritten.
 Result<Loaded> load(const Path& folder, const LoadingRank& loader, const Targets& targets);
 
 /// Loads the newest valid step in `directory` and lists invalid ones in `skipped`. not_found if there is

@@ -1,5 +1,7 @@
 #include "stoker/checkpoint.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -236,7 +238,6 @@ TEST(Checkpoint, a_rank_with_different_tensors_is_named) {
 // Only rank 1 is out of memory, or gets contents that cannot be saved.
 TEST(Checkpoint, an_early_failure_on_one_rank_affects_only_that_step) {
   Sandbox box;
-  box.limit = 2s;
   auto first = *Saver::create(box.options(0, 2));
   auto second = *Saver::create(box.options(1, 2));
   const auto save = [&](const StepContents& one, const StepContents& other) {
@@ -249,7 +250,7 @@ TEST(Checkpoint, an_early_failure_on_one_rank_affects_only_that_step) {
   StepContents twice = old.contents(Step{20});
   twice.parameters.push_back(twice.parameters[0]);
   const auto [missing, refused] = save(old.contents(Step{20}), twice);
-  EXPECT_EQ(text_of(missing), "checkpoint step 20: rank 1 did not write its share within 2.0 s");
+  EXPECT_EQ(text_of(missing), "checkpoint step 20: rank 1: checkpoint: tensor 'conv.weight' appears twice");
   EXPECT_EQ(text_of(refused), "checkpoint: tensor 'conv.weight' appears twice");
   // Saved again and resumed: nothing of the first save is in either.
   for (const auto& [model, step] : {std::pair{&twenty, Step{20}}, {&thirty, Step{30}}}) {
@@ -262,6 +263,60 @@ TEST(Checkpoint, an_early_failure_on_one_rank_affects_only_that_step) {
   EXPECT_TRUE(box.loads_exactly(20));
   EXPECT_TRUE(box.loads_exactly(30));
   EXPECT_EQ(list_directory(box.directory())->size(), 2u);
+}
+
+// The contents of one rank cannot even be described.
+TEST(Checkpoint, an_abandoned_save_fails_on_all_ranks_at_once) {
+  for (const int abandoning : {0, 1}) {
+    Sandbox box;
+    const ToyModel model(1);
+    std::array<std::unique_ptr<Saver>, 2> savers = {*Saver::create(box.options(0, 2)),
+                                                    *Saver::create(box.options(1, 2))};
+    Saver& leaving = *savers[static_cast<std::size_t>(abandoning)];
+    Saver& other = *savers[static_cast<std::size_t>(1 - abandoning)];
+    leaving.abandon(Step{10}, invalid("no memory"));
+    ASSERT_TRUE(other.save(model.contents(Step{10})).ok());
+    EXPECT_EQ(text_of(other.wait(Deadline::after(30s))),
+              format("checkpoint step 10: rank {}: no memory", abandoning));
+    // The same step is saved in a new folder, and the old one is removed.
+    for (const auto& saver : savers) ASSERT_TRUE(saver->save(model.contents(Step{10})).ok());
+    for (const auto& saver : savers) EXPECT_EQ(text_of(saver->finish(Deadline::after(30s))), "ok");
+    EXPECT_EQ(read_manifest(box.step(10))->save, "run-a/1/10.1");
+    EXPECT_EQ(list_directory(box.directory())->size(), 1u);
+  }
+}
+
+// Rank 0 may be publishing the step: a peer that stops to wait must not remove its files.
+TEST(Checkpoint, a_rank_that_stops_to_wait_leaves_its_files) {
+  Sandbox box;
+  std::vector<Status> statuses(2);
+  std::thread other([&] {
+    SaverOptions impatient = box.options(1, 2);
+    impatient.limit = 200ms;
+    statuses[1] = Sandbox::save_rank(impatient, {10});
+  });
+  SaverOptions slow = box.options(0, 2);
+  slow.observe = [&](CommitPoint point) {
+    if (point == CommitPoint::all_ready) std::this_thread::sleep_for(600ms);
+  };
+  statuses[0] = Sandbox::save_rank(slow, {10});
+  other.join();
+  EXPECT_EQ(text_of(statuses[0]), "ok");
+  EXPECT_EQ(text_of(statuses[1]), "checkpoint step 10: rank 0 did not commit the step within 200 ms");
+  EXPECT_EQ(box.list(Depth::bytes), "10 valid");
+  EXPECT_TRUE(box.loads_exactly(10, 0, 2));
+}
+
+TEST(Checkpoint, a_removed_directory_is_created_again) {
+  Sandbox box;
+  auto saver = *Saver::create(box.options(0, 1));
+  const ToyModel model(1);
+  for (const std::int64_t step : {10, 20}) {
+    ASSERT_TRUE(saver->save(model.contents(Step{step})).ok());
+    EXPECT_EQ(text_of(saver->wait(Deadline::after(30s))), "ok");
+    EXPECT_EQ(box.list(), format("{} valid", step));
+    ASSERT_TRUE(remove_tree(box.directory()).ok());
+  }
 }
 
 TEST(Checkpoint, errors_are_returned_by_the_next_save_which_still_works) {

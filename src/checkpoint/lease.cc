@@ -14,6 +14,8 @@ namespace stoker::checkpoint {
 namespace {
 
 constexpr std::chrono::hours kWithoutLease(1);
+// A lease is written in a moment: an empty one belongs to a writer that died, or to a full disk.
+constexpr std::chrono::minutes kUnreadableLease(2);
 // Clocks of two machines differ, and a writer detects its deadline slightly late.
 constexpr std::chrono::minutes kSlack(2);
 
@@ -36,6 +38,14 @@ std::uint64_t start_of(std::int64_t pid) {
   if (fields.size() < 20 || fields[0] == "Z" || fields[0] == "X") return 0;
   std::uint64_t started = 0;
   return parse_number(fields[19], &started) ? started : 0;
+}
+
+// A forked child continues the work of its parent; a started program has its own command line.
+bool is_fork_of(std::int64_t pid) {
+  if (pid != ::getppid()) return false;
+  const auto own = read_pseudo_file("/proc/self/cmdline");
+  const auto parent = read_pseudo_file(format("/proc/{}/cmdline", pid));
+  return own.ok() && parent.ok() && *own == *parent;
 }
 
 }  // namespace
@@ -80,6 +90,12 @@ bool is_alive(const Lease& lease, WallTime now) {
   return lease.started != 0 && start_of(lease.pid) == lease.started;
 }
 
+WriterState writer_state(const Lease& lease) {
+  if (lease.boot != this_boot()) return WriterState::elsewhere;
+  if (lease.started == 0 || start_of(lease.pid) != lease.started) return WriterState::ended;
+  return lease.pid == ::getpid() || is_fork_of(lease.pid) ? WriterState::self : WriterState::running;
+}
+
 Result<Lease> find_lease(const Path& folder) {
   for (const std::string_view name : {kLeaseName, kMakerLeaseName}) {
     const auto text = read_file(folder / name, 64_KiB);
@@ -95,7 +111,8 @@ bool is_pending_alive(const Path& folder, WallTime now) {
   struct stat info{};
   if (::stat(folder.c_str(), &info) != 0) return false;
   const double idle = unix_seconds(now) - static_cast<double>(info.st_mtim.tv_sec);
-  return idle < Seconds(kWithoutLease).count();
+  const bool has_lease = path_exists(folder / kLeaseName) || path_exists(folder / kMakerLeaseName);
+  return idle < (has_lease ? Seconds(kUnreadableLease) : Seconds(kWithoutLease)).count();
 }
 
 }  // namespace stoker::checkpoint

@@ -1,5 +1,6 @@
 // Distinguishes a step folder being written from one whose writer died. Rank 0 writes a lease to the pending
-// folder; a later reader checks whether that process can still be alive. Used by Saver, list and prune.
+// folder; a later reader checks whether that process can still be alive. In a published step it names the
+// process that saved it. Used by Saver, list and prune.
 #pragma once
 
 #include "stoker/status.h"
@@ -31,12 +32,22 @@ Result<Lease> parse_lease(std::string_view subject, std::string_view text);
 /// alive until the lease expires.
 bool is_alive(const Lease& lease, WallTime now);
 
+/// Where the process of a lease is, as far as this machine can tell.
+enum class WriterState {
+  self,       ///< this process, or the one that it was forked from
+  running,    ///< another process of this machine
+  ended,      ///< it was on this machine
+  elsewhere,  ///< on another machine: unknown
+};
+/// Independent of the lease's expiry.
+WriterState writer_state(const Lease& lease);
+
 /// The lease in a pending folder: rank 0's, or of a rank that came earlier. not_found if none is readable
 /// because its writer died first.
 Result<Lease> find_lease(const Path& folder);
 
-/// Whether the writer of a pending folder can be alive; false after an abort by rank 0. Without a readable
-/// lease the folder counts as alive for an hour after its last change.
+/// Whether the writer of a pending folder can be alive; false after an abort by rank 0. Without a lease the
+/// folder counts as alive for an hour after its last change, with an unreadable one for two minutes.
 bool is_pending_alive(const Path& folder, WallTime now);
 
 }  // namespace stoker::checkpoint

@@ -69,6 +69,32 @@ TEST(Lease, a_folder_without_a_lease_counts_as_alive_for_an_hour) {
   EXPECT_FALSE(is_pending_alive(folder / "none", now));
 }
 
+TEST(Lease, an_unreadable_lease_counts_as_alive_for_two_minutes) {
+  for (const char* text : {"", "{torn", "[]"}) {
+    const TempDirectory folder;
+    ASSERT_TRUE(write_file(folder / kLeaseName, text).ok());
+    const WallTime now = RealClock().wall();
+    EXPECT_TRUE(is_pending_alive(folder.path(), now)) << text;
+    EXPECT_FALSE(is_pending_alive(folder.path(), now + 3min)) << text;
+  }
+}
+
+TEST(Lease, names_the_process_that_saved_a_step) {
+  const Lease mine = make_lease(WorldSize{1}, 10min, kNow);
+  EXPECT_EQ(writer_state(mine), WriterState::self);
+  Lease other = mine;
+  other.started += 1;
+  EXPECT_EQ(writer_state(other), WriterState::ended);
+  other.boot = "another machine";
+  EXPECT_EQ(writer_state(other), WriterState::elsewhere);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(writer_state(mine) == WriterState::self ? 0 : 1);
+  int how = 0;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  EXPECT_EQ(how, 0);
+}
+
 TEST(Lease, an_unreadable_lease_falls_back_to_the_second) {
   const TempDirectory folder;
   Lease gone = make_lease(WorldSize(2), 10s, kNow);

@@ -367,8 +367,8 @@ std::string marker_text(const ReadyMarker& marker) {
   add_text(text, marker.save);
   text += ",\"layout\":";
   add_text(text, marker.layout);
-  text += ",\"samples\":";
-  add_sums(text, marker.samples);
+  text += ",\"checksums\":";
+  add_sums(text, marker.checksums);
   text += format(",\"stall_s\":{},\"write_s\":{},\"rank_state\":{},\"files\":[", dump(marker.stall_s),
                  dump(marker.write_s), marker.rank_state.to_json());
   for (std::size_t i = 0; i < marker.files.size(); ++i) {
@@ -445,7 +445,7 @@ Result<ReadyMarker> parse_marker(std::string_view subject, std::string_view text
   ReadyMarker marker;
   marker.save = fields.text("save");
   marker.layout = fields.text("layout");
-  marker.samples = read_sums(fields, "samples");
+  marker.checksums = read_sums(fields, "checksums");
   marker.stall_s = fields.number("stall_s");
   marker.write_s = fields.number("write_s");
   marker.rank_state = fields.state("rank_state");

@@ -62,7 +62,7 @@ struct ReadyMarker {
   std::string save;    ///< StepManifest::save
   std::string layout;  ///< hash of names, types and shapes: identical on all ranks
   std::vector<std::uint32_t>
-      samples;  ///< sample_checksums() of the contents; empty if ranks are not compared
+      checksums;  ///< tensor_checksums() of the contents; empty if ranks are not compared
   std::vector<TensorFile> files;
   StateValues rank_state;
   double stall_s = 0;

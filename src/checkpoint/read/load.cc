@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/read/catalog.h"
+#include "checkpoint/read/row_reader.h"
 #include "checkpoint/read/step_reader.h"
 #include "stoker/checkpoint.h"
 
@@ -83,69 +84,6 @@ void compare(const std::vector<TensorInfo>& stored, const Views& views,
   }
 }
 
-// Destination for one tensor.
-struct LoadTarget {
-  const MutableTensorView* rows;
-  std::int64_t first_row;
-};
-using TargetsByPart = std::array<std::map<std::string_view, LoadTarget>, 2>;  // by Part
-
-// Destination of the rows of a piece that are also in the target.
-Destination place_of(const Piece& piece, const LoadTarget& target) {
-  if (piece.shape.empty()) return {target.rows->data.data(), 0, piece.end - piece.begin};
-  const std::int64_t from = std::max(piece.first_row, target.first_row);
-  const std::int64_t until =
-      std::min(piece.first_row + piece.shape[0], target.first_row + target.rows->shape[0]);
-  if (from >= until) return {};
-  const std::uint64_t row_bytes = (piece.end - piece.begin) / static_cast<std::uint64_t>(piece.shape[0]);
-  return {target.rows->data.data() + static_cast<std::uint64_t>(from - target.first_row) * row_bytes,
-          static_cast<std::uint64_t>(from - piece.first_row) * row_bytes,
-          static_cast<std::uint64_t>(until - piece.first_row) * row_bytes};
-}
-
-Destinations places_of(const StepManifest& manifest, const TargetsByPart& wanted) {
-  Destinations all;
-  for (const TensorFile& file : manifest.files) {
-    std::vector<Destination>& places = all.emplace_back();
-    const auto& part = wanted[static_cast<std::size_t>(part_of_path(file.path).value_or(StepPart::model))];
-    for (const Piece& piece : file.pieces) {
-      const auto found = part.find(piece.name);
-      places.push_back(found == part.end() ? Destination{} : place_of(piece, found->second));
-    }
-  }
-  return all;
-}
-
-Status read_wanted(const Path& folder, const StepManifest& manifest, const TargetsByPart& wanted,
-                   Progress& progress) {
-  const std::vector<StepDamage> damages = read_files(folder, manifest, places_of(manifest, wanted), progress);
-  if (progress.stop_requested())
-    return cancelled("{}: interrupted while reading", printable(folder.string()));
-  return damages.empty() ? Status() : damage_error(folder, damages);
-}
-
-// Whether the tensor is in the step and contains the target's rows.
-Status check_target(const Path& folder, const std::map<std::string_view, const TensorInfo*>& stored,
-                    const RowTarget& target) {
-  const auto entry = stored.find(target.rows.name);
-  const std::string where =
-      format("{}: tensor '{}'", printable(folder.string()), printable(target.rows.name));
-  if (entry == stored.end()) return invalid("{}: is not in the checkpoint", where);
-  const TensorInfo* found = entry->second;
-  const Shape& has = target.rows.shape;
-  const Shape& whole = found->shape;
-  const bool is_alike =
-      found->dtype == target.rows.dtype && has.size() == whole.size() &&
-      std::equal(has.begin() + (has.empty() ? 0 : 1), has.end(), whole.begin() + (whole.empty() ? 0 : 1));
-  const std::int64_t rows = has.empty() ? 0 : has[0];
-  const std::int64_t most = whole.empty() ? 0 : whole[0];
-  const bool is_inside = target.first_row >= 0 && target.first_row <= most && rows <= most - target.first_row;
-  const auto bytes = archive::tensor_bytes(target.rows.dtype, has);
-  if (is_alike && is_inside && bytes == target.rows.data.size()) return {};
-  return invalid("{}: is {} {} in the checkpoint, not {} {} from row {}", where, to_text(found->dtype),
-                 shape_text(whole), to_text(target.rows.dtype), shape_text(has), target.first_row);
-}
-
 Loaded describe(const Path& folder, const LoadingRank& loader, StepManifest& manifest) {
   Loaded loaded{folder,
                 manifest.step,
@@ -163,14 +101,35 @@ Loaded describe(const Path& folder, const LoadingRank& loader, StepManifest& man
 }
 
 // Targets without a tensor in the step.
-std::vector<std::string> missing_targets(const StepManifest& manifest, TargetsByPart wanted) {
+std::vector<std::string> missing_targets(const StepManifest& manifest, std::array<Views, 2> views) {
   std::vector<std::string> names;
   for (const StepPart part : kParts) {
-    auto& targets = wanted[static_cast<std::size_t>(part)];
+    Views& targets = views[static_cast<std::size_t>(part)];
     for (const TensorInfo& tensor : manifest.tensors_of(part)) targets.erase(tensor.name);
     for (const auto& [name, target] : targets) names.emplace_back(name);
   }
   return names;
+}
+
+// The targets with a tensor in the step.
+std::vector<RowTarget> rows_of(const StepManifest& manifest, const std::array<Views, 2>& views) {
+  std::vector<RowTarget> rows;
+  for (const StepPart part : kParts) {
+    const Views& targets = views[static_cast<std::size_t>(part)];
+    for (const TensorInfo& tensor : manifest.tensors_of(part)) {
+      const auto target = targets.find(tensor.name);
+      if (target == targets.end()) continue;
+      rows.push_back({.is_optimizer = part == StepPart::optimizer, .rows = *target->second});
+    }
+  }
+  return rows;
+}
+
+Status read_twice(const Path& folder, StepManifest manifest, std::vector<RowTarget> rows,
+                  Progress& progress) {
+  STOKER_ASSIGN_OR_RETURN(reader, RowReader::create(folder, std::move(manifest), std::move(rows)));
+  STOKER_RETURN_IF_ERROR(reader.verify(progress));
+  return reader.fill(progress);
 }
 
 }  // namespace
@@ -189,15 +148,14 @@ Result<Loaded> load(const Path& folder, const LoadingRank& loader, const Targets
             is_optimizer ? targets.optional_prefixes : std::vector<std::string>(), differences);
   }
   STOKER_RETURN_IF_ERROR(differences.status(folder));
-  // From here on every piece has a destination of the right size.
-  TargetsByPart wanted;
+  // From here on every target has the right size.
+  std::array<Views, 2> wanted;
   for (const StepPart part : kParts) {
-    if (!parts.includes(part)) continue;
     const std::size_t p = static_cast<std::size_t>(part);
-    for (const auto& [name, view] : views[p]) wanted[p].emplace(name, LoadTarget{view, 0});
+    if (parts.includes(part)) wanted[p] = views[p];
   }
   NoProgress progress;
-  STOKER_RETURN_IF_ERROR(read_wanted(folder, manifest, wanted, progress));
+  STOKER_RETURN_IF_ERROR(read_twice(folder, manifest, rows_of(manifest, wanted), progress));
   Loaded loaded = describe(folder, loader, manifest);
   loaded.missing = missing_targets(manifest, wanted);
   return loaded;
@@ -205,21 +163,7 @@ Result<Loaded> load(const Path& folder, const LoadingRank& loader, const Targets
 
 Status read_rows(const Path& folder, const std::vector<RowTarget>& targets, Progress& progress) {
   STOKER_ASSIGN_OR_RETURN(manifest, read_step_manifest(folder));
-  std::array<std::map<std::string_view, const TensorInfo*>, 2> stored;
-  for (const StepPart part : kParts) {
-    const std::size_t p = static_cast<std::size_t>(part);
-    for (const TensorInfo& tensor : manifest.tensors_of(part)) stored[p].emplace(tensor.name, &tensor);
-  }
-  TargetsByPart wanted;
-  for (const RowTarget& target : targets) {
-    const std::size_t p =
-        static_cast<std::size_t>(target.is_optimizer ? StepPart::optimizer : StepPart::model);
-    STOKER_RETURN_IF_ERROR(check_target(folder, stored[p], target));
-    if (!wanted[p].emplace(target.rows.name, LoadTarget{&target.rows, target.first_row}).second) {
-      return invalid("checkpoint: tensor '{}' appears twice", printable(target.rows.name));
-    }
-  }
-  return read_wanted(folder, manifest, wanted, progress);
+  return read_twice(folder, std::move(manifest), targets, progress);
 }
 
 Result<Loaded> load_latest(const Path& directory, const LoadingRank& loader, const Targets& targets) {

@@ -1,8 +1,11 @@
 // Damages every kind of file of a step in every way, and checks the errors of load and verify.
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "checkpoint/manifest.h"
+#include "checkpoint/read/row_reader.h"
 #include "checkpoint/sandbox.h"
 
 namespace stoker::checkpoint {
@@ -233,6 +236,51 @@ TEST_F(Load, targets_are_checked_before_anything_is_written_to_them) {
   targets = model.targets();
   targets.model.push_back(targets.model[2]);
   EXPECT_EQ(load(box.step(2), {}, targets).error().to_string(), "checkpoint: tensor 'fc.bias' appears twice");
+}
+
+TEST_F(Load, damage_leaves_the_targets_unchanged) {
+  const ToyModel before(0);
+  flip(box.file(2, 1, "optimizer"), std::filesystem::file_size(box.file(2, 1, "optimizer")) - 1);
+  EXPECT_THAT(problem(), testing::HasSubstr("damaged between bytes"));
+  EXPECT_TRUE(model == before);
+  ASSERT_TRUE(remove_file(box.file(2, 0)).ok());
+  EXPECT_NE(problem(), "ok");
+  EXPECT_TRUE(model == before);
+  ASSERT_TRUE(load(box.step(1), {}, model.targets()).ok());
+  EXPECT_TRUE(model == ToyModel(100));
+}
+
+TEST_F(Load, a_step_removed_after_its_verification_is_still_loaded) {
+  const auto reader = [&](ToyModel& to) {
+    std::vector<RowTarget> rows;
+    const Targets targets = to.targets();
+    for (const MutableTensorView& view : targets.model) rows.push_back({.rows = view});
+    return *RowReader::create(box.step(2), *read_manifest(box.step(2)), rows);
+  };
+  NoProgress progress;
+  ToyModel to(0);
+  RowReader first = reader(to);
+  ASSERT_TRUE(first.verify(progress).ok());
+  EXPECT_TRUE(to == ToyModel(0));
+  RowReader second = reader(to);
+  ASSERT_TRUE(second.verify(progress).ok());
+  // Changed in place: the second pass notices it.
+  const auto change = [&] {
+    File file = *File::open_read_write(box.file(2, 0));
+    std::array<std::byte, 1> byte{};
+    ASSERT_TRUE(file.read_at(5000, byte).ok());
+    byte[0] ^= std::byte{1};
+    ASSERT_TRUE(file.write_at(5000, byte).ok());
+  };
+  change();
+  EXPECT_THAT(second.fill(progress).to_string(),
+              testing::StartsWith("changed while it was loaded, and the targets are partly overwritten: "));
+  change();
+  RowReader third = reader(to);
+  ASSERT_TRUE(third.verify(progress).ok());
+  ASSERT_TRUE(remove_tree(box.step(2)).ok());
+  EXPECT_TRUE(third.fill(progress).ok());
+  EXPECT_FALSE(to == ToyModel(0));
 }
 
 TEST_F(Load, the_newest_valid_step_is_loaded_and_skipped_ones_are_named) {

@@ -96,6 +96,7 @@ class BlockPlaces {
     for_each_wanted(
         begin, end,
         [&](const Destination& place, std::uint64_t from, std::uint64_t until, std::uint64_t skip) {
+          if (place.to == nullptr) return;
           put(scratch + (at - begin), from - at);
           put(place.to + skip, until - from);
           at = until;
@@ -136,23 +137,27 @@ class BlockPlaces {
 // State of one pass over the blocks of files, shared by its threads.
 class BlockPass {
  public:
-  // Reads the files selected by `includes`: all without `places`, otherwise only requested ones.
+  // Reads the files selected by `includes`: all without `places`, otherwise only requested ones. Opens those
+  // that are not in `opened`.
   BlockPass(const Path& folder, const StepManifest& manifest, const std::vector<bool>& includes,
-            const Destinations* places, Progress& progress)
+            const Destinations* places, Progress& progress, std::vector<File> opened)
       : manifest_(manifest),
         places_(places),
         progress_(progress),
-        files_(manifest.files.size()),
+        files_(std::move(opened)),
         damage_(manifest.files.size()) {
+    files_.resize(manifest.files.size());
     for (std::size_t i = 0; i < manifest.files.size(); ++i) {
       if (!includes[i]) continue;
       const TensorFile& file = manifest.files[i];
-      auto opened = File::open_regular(folder / file.path);
-      if (!opened.ok()) {
-        damage_[i] = std::string(opened.error().message());
-        continue;
+      if (files_[i].fd() < 0) {
+        auto found = File::open_regular(folder / file.path);
+        if (!found.ok()) {
+          damage_[i] = std::string(found.error().message());
+          continue;
+        }
+        files_[i] = std::move(*found);
       }
-      files_[i] = std::move(*opened);
       for (std::size_t block = 0; block < file.blocks.size(); ++block) {
         const auto [begin, end] = bytes_of({i, block});
         // Always the first block: it contains the header.
@@ -174,6 +179,8 @@ class BlockPass {
     // A Thread requests a stop when it joins. The bodies end with the work and do not check the token.
   }
 
+  // The files. REQUIRES: run() has returned, and the pass ends.
+  std::vector<File> take_files() { return std::move(files_); }
   // By file, "" for undamaged ones. REQUIRES: run() has returned.
   std::vector<std::string> damage() {
     const MutexLock lock(mutex_);
@@ -298,10 +305,10 @@ std::vector<StepDamage> check_included(const Path& folder, const StepManifest& m
 
 std::vector<StepDamage> read_included(const Path& folder, const StepManifest& manifest,
                                       const std::vector<bool>& includes, const Destinations* places,
-                                      Progress& progress) {
+                                      Progress& progress, std::vector<File>& opened) {
   std::vector<StepDamage> damages = check_included(folder, manifest, includes);
   if (!damages.empty()) return damages;
-  BlockPass pass(folder, manifest, includes, places, progress);
+  BlockPass pass(folder, manifest, includes, places, progress, {});
   pass.run();
   const std::vector<std::string> found = pass.damage();
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -318,7 +325,16 @@ std::vector<StepDamage> read_included(const Path& folder, const StepManifest& ma
       damages.push_back({file.path, "header differs from the manifest"});
     }
   }
+  opened = pass.take_files();
   return damages;
+}
+
+std::vector<bool> files_with(const Destinations& places) {
+  std::vector<bool> includes;
+  for (const std::vector<Destination>& of_file : places) {
+    includes.push_back(std::ranges::any_of(of_file, [](const Destination& p) { return p.begin < p.end; }));
+  }
+  return includes;
 }
 
 std::vector<bool> files_of(const StepManifest& manifest, PartFilter parts) {
@@ -345,16 +361,26 @@ std::vector<StepDamage> verify_files(const Path& folder, const StepManifest& man
                                      Progress& progress) {
   std::vector<StepDamage> damages = check_files(folder, manifest, parts);
   if (!damages.empty()) return damages;
-  return read_included(folder, manifest, files_of(manifest, parts), nullptr, progress);
+  std::vector<File> opened;
+  return read_included(folder, manifest, files_of(manifest, parts), nullptr, progress, opened);
 }
 
 std::vector<StepDamage> read_files(const Path& folder, const StepManifest& manifest,
-                                   const Destinations& places, Progress& progress) {
-  std::vector<bool> includes;
-  for (const std::vector<Destination>& of_file : places) {
-    includes.push_back(std::ranges::any_of(of_file, [](const Destination& p) { return p.begin < p.end; }));
+                                   const Destinations& places, Progress& progress,
+                                   std::vector<File>& opened) {
+  return read_included(folder, manifest, files_with(places), &places, progress, opened);
+}
+
+std::vector<StepDamage> fill_files(const Path& folder, const StepManifest& manifest,
+                                   const Destinations& places, Progress& progress, std::vector<File> opened) {
+  BlockPass pass(folder, manifest, files_with(places), &places, progress, std::move(opened));
+  pass.run();
+  std::vector<StepDamage> damages;
+  const std::vector<std::string> found = pass.damage();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].empty()) damages.push_back({manifest.files[i].path, found[i]});
   }
-  return read_included(folder, manifest, includes, &places, progress);
+  return damages;
 }
 
 Status damage_error(const Path& folder, const std::vector<StepDamage>& damages) {

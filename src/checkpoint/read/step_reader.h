@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "checkpoint/manifest.h"
 #include "stoker/progress.h"
 #include "stoker/status.h"
@@ -22,7 +23,8 @@ struct StepDamage {
   bool operator==(const StepDamage&) const = default;
 };
 
-/// Destination of bytes [begin, end) of a piece; `begin` goes to `to`. Empty for none.
+/// Destination of bytes [begin, end) of a piece; `begin` goes to `to`. Empty for none. Without `to` the bytes
+/// are verified only.
 struct Destination {
   std::byte* to = nullptr;
   std::uint64_t begin = 0;
@@ -49,8 +51,14 @@ std::vector<StepDamage> verify_files(const Path& folder, const StepManifest& man
 
 /// The same, directly into `places`, which contain unverified bytes until the return. Files without a
 /// destination are skipped; of the remaining files only the header and the required blocks are read.
+/// `opened` receives the files, for fill_files().
 std::vector<StepDamage> read_files(const Path& folder, const StepManifest& manifest,
-                                   const Destinations& places, Progress& progress);
+                                   const Destinations& places, Progress& progress, std::vector<File>& opened);
+
+/// After read_files(): reads the blocks of `places` again, from the same open files, which remain readable
+/// when the step is removed meanwhile.
+std::vector<StepDamage> fill_files(const Path& folder, const StepManifest& manifest,
+                                   const Destinations& places, Progress& progress, std::vector<File> opened);
 
 /// The manifest of a step: not_found if there is no such folder, corrupt without a manifest.
 Result<StepManifest> read_step_manifest(const Path& folder);

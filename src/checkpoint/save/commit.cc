@@ -8,15 +8,17 @@
 //   5. rank 0 waits for every marker by name and checks markers and file sizes
 //   6. rank 0 removes the markers, writes manifest.json, fsyncs it and P
 //   7. rank 0 renames P to step-<n>                        <- the step exists from here on
-//   8. rank 0 fsyncs the directory, so that a power failure cannot undo 7, and removes the leases
+//   8. rank 0 fsyncs the directory, so that a power failure cannot undo 7; its lease stays in the step and
+//      names the process that saved it
 //   9. rank 0 removes old steps by `keep_last`, counted from step-<n> downwards
-// A rank that fails before 4 writes P/rank-<r>.failed instead. Rank 0 then aborts and writes the reason to
-// P/rank-0000.failed, which its peers watch for. A crash before 7 leaves P, which is not a step;
-// `remove_abandoned` deletes it once its writer is dead. Older steps are not touched before 9. If step-<n>
-// exists already (from an earlier attempt that did not get further), 7 exchanges the two names, so one of
-// them is a valid step at every moment. Where the filesystem cannot, the old one is moved away first. NFS and
-// Lustre: rename is atomic on the server, but a client may see an old listing for seconds. Ranks therefore
-// look up names and open the folder first, which makes the client ask again. There are no locks.
+// A rank that fails before 4 writes P/rank-<r>.failed instead, also if its save never began. Rank 0 then
+// aborts and writes the reason to P/rank-0000.failed, which its peers watch for. After 4 only rank 0 decides:
+// a peer that stops to wait leaves its files, since rank 0 may be at 6. A crash before 7 leaves P, which is
+// not a step; `remove_abandoned` deletes it once its writer is dead. Older steps are not touched before 9. If
+// step-<n> exists already (from an earlier attempt that did not get further), 7 exchanges the two names, so
+// one of them is a valid step at every moment. Where the filesystem cannot, the old one is moved away first.
+// NFS and Lustre: rename is atomic on the server, but a client may see an old listing for seconds. Ranks
+// therefore look up names and open the folder first, which makes the client ask again. There are no locks.
 #include "checkpoint/save/commit.h"
 
 #include <algorithm>
@@ -105,7 +107,13 @@ void PendingStep::back_off(Duration& pause) const {
 }
 
 Status PendingStep::open() {
-  STOKER_RETURN_IF_ERROR(make_folder(pending_));
+  Status made = make_folder(pending_);
+  if (made.code() == Code::not_found && !folder_exists(options_.directory)) {
+    // Removed since the saver was created.
+    STOKER_RETURN_IF_ERROR(make_directories(options_.directory));
+    made = make_folder(pending_);
+  }
+  STOKER_RETURN_IF_ERROR(made);
   if (options_.rank.value == 0) {
     STOKER_RETURN_IF_ERROR(write_lease(pending_ / kLeaseName, options_));
   } else {
@@ -132,6 +140,7 @@ Status PendingStep::write_ready_marker(const ReadyMarker& marker) {
   // Not synced: no reader needs it after a crash. Rank 0's is for whoever lists the directory.
   const std::string text = options_.rank.value == 0 ? "" : marker_text(marker);
   STOKER_RETURN_IF_ERROR(write_file(pending_ / ready_name(options_.rank), text));
+  is_ready_ = true;
   notify_observer(CommitPoint::ready_marker_written);
   return {};
 }
@@ -194,10 +203,19 @@ Result<std::vector<ReadyMarker>> PendingStep::collect(ReadyMarker own, const Sto
   return markers;
 }
 
+// Another training in the same directory: each would replace the steps of the other.
+Status PendingStep::check_replaced(const Path& place) const {
+  const auto lease = find_lease(place);
+  if (!lease.ok() || writer_state(*lease) != WriterState::running) return {};
+  return exists("{}: was saved by process {}, which is still running", printable(place.string()), lease->pid)
+      .cure("a separate folder for each training, or end process {} first", lease->pid);
+}
+
 Status PendingStep::rename_into_place() {
   const Path place = options_.directory / step_folder_name(step_);
   Status status = rename_path(pending_, place);
   if (status.code() != Code::exists) return status;
+  STOKER_RETURN_IF_ERROR(check_replaced(place));
   std::error_code error;
   if (!options_.protected_step.empty() &&
       std::filesystem::equivalent(place, options_.protected_step, error)) {
@@ -215,8 +233,10 @@ Status PendingStep::rename_into_place() {
 }
 
 Status PendingStep::publish(const StepManifest& manifest) {
-  for (int r = 0; r < options_.world_size.value; ++r)
+  for (int r = 0; r < options_.world_size.value; ++r) {
     STOKER_RETURN_IF_ERROR(remove_file(pending_ / ready_name(Rank{r})));
+    (void)remove_file(pending_ / failed_name(Rank{r}));  // of a rank that stopped to wait
+  }
   for (const StepPart part : kParts) {
     if (manifest.tensors_of(part).empty()) STOKER_RETURN_IF_ERROR(remove_tree(pending_ / to_text(part)));
   }
@@ -225,9 +245,7 @@ Status PendingStep::publish(const StepManifest& manifest) {
   STOKER_RETURN_IF_ERROR(rename_into_place());
   notify_observer(CommitPoint::published);
   STOKER_RETURN_IF_ERROR(sync_directory(options_.directory));
-  // Only now: a pending folder without a lease would count as alive for an hour.
-  const Path place = options_.directory / step_folder_name(step_);
-  for (const std::string_view name : {kLeaseName, kMakerLeaseName}) (void)remove_file(place / name);
+  (void)remove_file(options_.directory / step_folder_name(step_) / kMakerLeaseName);
   notify_observer(CommitPoint::parent_synced);
   return {};
 }
@@ -242,8 +260,14 @@ Status PendingStep::wait_for_commit(const StopToken& stop) {
       return timeout("rank 0 did not commit the step within {}", rounded_duration(options_.limit));
     }
   }
-  const auto text = read_file(options_.directory / step_folder_name(step_) / kManifestName, kManifestLimit);
-  if (text.ok() && is_manifest_for_save(*text, save_)) return {};
+  // A client of a network filesystem may see the new name later than the end of the old one.
+  const Deadline visible = Deadline::after(std::min<Duration>(5s, deadline_.left()));
+  for (Duration pause = 1ms;; back_off(pause)) {
+    const auto text = read_file(options_.directory / step_folder_name(step_) / kManifestName, kManifestLimit);
+    if (text.ok() && is_manifest_for_save(*text, save_)) return {};
+    if (text.ok() || visible.passed() || stop.stop_requested()) break;
+    refresh(options_.directory);
+  }
   return unavailable("rank 0 aborted the step without a reason");
 }
 
@@ -258,12 +282,21 @@ void PendingStep::abort(const Status& error, const std::vector<TensorFile>& file
   // removed.
   const Path note = pending_ / failed_name(options_.rank);
   bool is_written = write_file(note, failure_text(error)).ok();
-  for (const TensorFile& file : files) (void)remove_file(pending_ / file.path);
+  if (!is_ready_) {
+    for (const TensorFile& file : files) (void)remove_file(pending_ / file.path);
+  }
   if (options_.rank.value == 0) {
     for (const StepPart part : kParts) (void)remove_tree(pending_ / to_text(part));
   }
   if (!is_written) is_written = write_file(note, failure_text(error)).ok();
   if (!is_written) (void)File::create(note);  // an empty note needs no block
+}
+
+void report_failed_save(const SaverOptions& options, Step step, std::uint64_t repeat, const Status& why) {
+  if (options.world_size.value == 1) return;
+  PendingStep pending(options, step, repeat, Deadline::after(options.limit));
+  // An existing folder belongs to another writer.
+  if (pending.open().code() != Code::exists) pending.abort(why, {});
 }
 
 }  // namespace stoker::checkpoint

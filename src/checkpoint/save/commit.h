@@ -38,12 +38,14 @@ class PendingStep {
   Status wait_for_commit(const StopToken& stop);
   /// The error to report: rank 0's reason if files vanished because rank 0 aborted the step.
   Status explain(const Status& error) const;
-  /// After an error: notifies the peers and removes this rank's files (rank 0: all files).
+  /// After an error: notifies the peers and removes this rank's files (rank 0: all files). A rank that has
+  /// written its ready marker leaves its files to rank 0, which may be publishing them.
   void abort(const Status& error, const std::vector<TensorFile>& files);
 
  private:
   Status reported_failure(Rank rank) const;
   Status check_marker(Rank rank, const ReadyMarker& marker, const std::string& layout) const;
+  Status check_replaced(const Path& place) const;
   Status rename_into_place();
   void notify_observer(CommitPoint point) const;
   void back_off(Duration& pause) const;
@@ -53,6 +55,11 @@ class PendingStep {
   Path pending_;
   std::string save_;
   Deadline deadline_;
+  bool is_ready_ = false;  ///< this rank's ready marker is written
 };
+
+/// Notifies the peers that this rank cannot take part in the save of `step`, so that they do not wait for it.
+/// Does nothing with one rank, and nothing if the directory cannot be written.
+void report_failed_save(const SaverOptions& options, Step step, std::uint64_t repeat, const Status& why);
 
 }  // namespace stoker::checkpoint

@@ -133,25 +133,21 @@ std::span<const std::byte> bytes_of(const TensorSource& source, const Slice& sli
                            static_cast<std::size_t>(slice.rows) * row_bytes);
 }
 
-std::vector<std::uint32_t> sample_checksums(const StepContents& contents, const SavePlan& plan) {
-  // In the middle: values that training does not change, such as padding, are at the ends.
-  constexpr std::size_t kSampleBytes = 64;
-  std::vector<std::uint32_t> samples;
+std::vector<std::uint32_t> tensor_checksums(const StepContents& contents, const SavePlan& plan) {
+  std::vector<std::uint32_t> checksums;
   for (const StepPart part : kParts) {
     const PartPlan& of_part = plan.parts[static_cast<std::size_t>(part)];
     const std::vector<TensorSource> sources = sources_of(contents, part);
     for (std::size_t i = 0; i < sources.size(); ++i) {
       const bool is_shared = i >= of_part.rank0_tensors && i + of_part.sharded < sources.size();
-      const std::span<const std::byte> data = sources[i].view->data;
-      const std::size_t length = std::min(kSampleBytes, data.size());
-      samples.push_back(is_shared ? crc32c(data.subspan((data.size() - length) / 2, length)) : 0);
+      checksums.push_back(is_shared ? crc32c(sources[i].view->data) : 0);
     }
   }
-  return samples;
+  return checksums;
 }
 
-Status compare_samples(const SavePlan& plan, std::span<const std::uint32_t> zero,
-                       std::span<const std::uint32_t> other, Rank rank) {
+Status compare_checksums(const SavePlan& plan, std::span<const std::uint32_t> zero,
+                         std::span<const std::uint32_t> other, Rank rank) {
   std::size_t at = 0;
   for (const PartPlan& part : plan.parts) {
     for (const TensorInfo& tensor : part.tensors) {

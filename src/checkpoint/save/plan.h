@@ -67,11 +67,11 @@ bool fits(const SavePlan& plan, const StepContents& contents);
 /// The part of `source` in `slice`.
 std::span<const std::byte> bytes_of(const TensorSource& source, const Slice& slice);
 
-/// A sample of each shared tensor: a CRC-32C of a few of its bytes; 0 for others.
-std::vector<std::uint32_t> sample_checksums(const StepContents& contents, const SavePlan& plan);
+/// The CRC-32C of each shared tensor; 0 for others. Reads all of their bytes.
+std::vector<std::uint32_t> tensor_checksums(const StepContents& contents, const SavePlan& plan);
 
-/// Invalid with rank and tensor if another rank's sample differs from rank 0's.
-Status compare_samples(const SavePlan& plan, std::span<const std::uint32_t> zero,
-                       std::span<const std::uint32_t> other, Rank rank);
+/// Invalid with rank and tensor if another rank's checksum differs from rank 0's.
+Status compare_checksums(const SavePlan& plan, std::span<const std::uint32_t> zero,
+                         std::span<const std::uint32_t> other, Rank rank);
 
 }  // namespace stoker::checkpoint

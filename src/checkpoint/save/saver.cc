@@ -49,11 +49,11 @@ Status check_options(const SaverOptions& options) {
 Status check_owner(const SaverOptions& options) {
   STOKER_ASSIGN_OR_RETURN(steps, step_folders(options.directory));
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const auto report = verify_step(options.directory / step_folder_name(*step), Depth::structure);
-    if (!report.ok() || report->info.run.empty()) continue;
-    if (report->info.run == options.run) return {};
+    const auto manifest = read_manifest(options.directory / step_folder_name(*step));
+    if (!manifest.ok() || manifest->run.empty()) continue;
+    if (manifest->run == options.run) return {};
     return exists("{}: contains checkpoints of run '{}', not of '{}' (checkpoint.directory)",
-                  printable(options.directory.string()), printable(report->info.run), options.run);
+                  printable(options.directory.string()), printable(manifest->run), options.run);
   }
   return {};
 }
@@ -102,18 +102,20 @@ class Saver::Impl {
     Stopwatch stall;
     if (contents.step.value < 0) return invalid("checkpoint: step {} is negative", contents.step);
     const std::uint64_t repeat = next_repeat(contents.step);  // before anything can fail on this rank only
-    STOKER_RETURN_IF_ERROR(update_layout(contents));
-    STOKER_ASSIGN_OR_RETURN(slot, free_slot());
-    if (Status status = prepare_slot(*slot, layout_); !status.ok()) {
-      release(slot);
-      return status;
+    auto prepared = prepared_slot(contents);
+    if (!prepared.ok()) {
+      report_failed_save(options_, contents.step, repeat, prepared.status());
+      return prepared.status();
     }
+    SaveSlot* slot = *prepared;
     Status earlier = enqueue(describe(*slot, contents, repeat));
     // Written in the background while it is filled.
     copy_share(contents, *slot);
     finish_copy(*slot, stall.seconds());
     return earlier;
   }
+
+  void abandon(Step step, const Status& why) { report_failed_save(options_, step, next_repeat(step), why); }
 
   Status wait(Deadline deadline) {
     const MutexLock lock(mutex_);
@@ -160,6 +162,15 @@ class Saver::Impl {
   }
 
  private:
+  // A slot with memory for these contents.
+  Result<SaveSlot*> prepared_slot(const StepContents& contents) {
+    STOKER_RETURN_IF_ERROR(update_layout(contents));
+    STOKER_ASSIGN_OR_RETURN(slot, free_slot());
+    Status status = prepare_slot(*slot, layout_);
+    if (status.ok()) return slot;
+    release(slot);
+    return status;
+  }
   // Marks a slot as busy; waits while the writer has all of them.
   Result<SaveSlot*> free_slot() {
     const Deadline deadline = Deadline::after(options_.limit + std::chrono::seconds(5));
@@ -216,7 +227,8 @@ class Saver::Impl {
     step.marker.save = step.head.save;
     step.marker.layout = slot.layout->plan.layout;
     step.marker.rank_state = contents.rank_state;
-    if (options_.compares_ranks) step.marker.samples = sample_checksums(contents, slot.layout->plan);
+    if (options_.compares_ranks && options_.world_size.value > 1)
+      step.marker.checksums = tensor_checksums(contents, slot.layout->plan);
     if (options_.rank.value == 0) {
       step.head.state = contents.state;
       step.head.hyper_parameters = contents.hyper_parameters;
@@ -355,8 +367,9 @@ Saver::~Saver() = default;
 Result<std::unique_ptr<Saver>> Saver::create(SaverOptions options) {
   STOKER_RETURN_IF_ERROR(check_options(options));
   STOKER_RETURN_IF_ERROR(make_directories(options.directory));
+  // On every rank, so that none of them waits for another that was refused.
+  STOKER_RETURN_IF_ERROR(check_owner(options));
   if (options.rank.value == 0) {
-    STOKER_RETURN_IF_ERROR(check_owner(options));
     (void)remove_abandoned(options.directory, RealClock().wall());
   }
   return std::unique_ptr<Saver>(new Saver(std::make_unique<Impl>(std::move(options))));
@@ -364,6 +377,7 @@ Result<std::unique_ptr<Saver>> Saver::create(SaverOptions options) {
 
 Status Saver::reserve(const StepContents& contents) { return impl_->reserve(contents); }
 Status Saver::save(const StepContents& contents) { return impl_->save(contents); }
+void Saver::abandon(Step step, const Status& why) { impl_->abandon(step, why); }
 Status Saver::wait(Deadline deadline) { return impl_->wait(deadline); }
 
 Status Saver::finish(Deadline deadline) {

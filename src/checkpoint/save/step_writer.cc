@@ -18,12 +18,12 @@ RetentionPolicy retention_policy(const SaverOptions& options) {
           .metric = options.metric};
 }
 
-// Compares rank 0's samples with all others.
+// Compares rank 0's checksums with all others.
 Status check_agreement(const SavePlan& plan, const std::vector<ReadyMarker>& markers) {
-  if (markers[0].samples.empty()) return {};
+  if (markers[0].checksums.empty()) return {};
   for (std::size_t r = 1; r < markers.size(); ++r) {
     STOKER_RETURN_IF_ERROR(
-        compare_samples(plan, markers[0].samples, markers[r].samples, Rank{static_cast<int>(r)}));
+        compare_checksums(plan, markers[0].checksums, markers[r].checksums, Rank{static_cast<int>(r)}));
   }
   return {};
 }
@@ -125,6 +125,7 @@ Status StepWriter::publish(StepInFlight& step, PendingStep& pending, SaveTimes& 
   STOKER_RETURN_IF_ERROR(pending.publish(manifest));
   // From here on the step is saved: nothing below may turn that into an error.
   remove_aborted();
+  (void)remove_abandoned(options_.directory, RealClock().wall());
   (void)prune_steps(options_.directory, retention_policy(options_), manifest.step, options_.protected_step);
   notify_observer(CommitPoint::pruned);
   return {};

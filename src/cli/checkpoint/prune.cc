@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/json/json.h"
+#include "base/language/counted.h"
 #include "checkpoint/retention/retention.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
@@ -80,6 +81,11 @@ Status prune(const Pruning& pruning, Output& out) {
     STOKER_RETURN_IF_ERROR(checkpoint::remove_step(planned.step.folder));
   }
   print(plan, pruning.dry_run, out);
+  if (!pruning.dry_run) {
+    const auto leftovers = checkpoint::remove_abandoned(directory, RealClock().wall());
+    if (!leftovers.empty())
+      out.line("removed {} of ended saves", counted(leftovers.size(), "leftover folder"));
+  }
   out.json(to_json(directory, plan, pruning.dry_run));
   return {};
 }
