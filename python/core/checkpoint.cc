@@ -12,8 +12,10 @@
 #include "archive/safetensors.h"
 #include "base/thread.h"
 #include "checkpoint/foreign/latest.h"
+#include "checkpoint/lease.h"
 #include "checkpoint/read/catalog.h"
 #include "checkpoint/read/step_reader.h"
+#include "checkpoint/save/commit.h"
 #include "core/batch.h"
 #include "core/errors.h"
 
@@ -156,6 +158,24 @@ std::pair<Array, std::uintptr_t> make_array(const std::string& dtype_name,
           reinterpret_cast<std::uintptr_t>(data->data())};
 }
 
+// Who saved a step: the process, and where it is: "self", "running" (on this machine), "elsewhere" (on
+// another machine) or "ended"; None if unknown.
+std::optional<nb::dict> checkpoint_writer(const std::string& folder) {
+  const auto lease = checkpoint::find_lease(folder);
+  if (!lease.ok()) return std::nullopt;
+  constexpr std::string_view kStates[] = {"self", "running", "ended", "elsewhere"};
+  nb::dict dict;
+  dict["state"] = std::string(kStates[static_cast<std::size_t>(checkpoint::writer_state(*lease))]);
+  dict["host"] = printable(lease->host);
+  dict["pid"] = lease->pid;
+  return dict;
+}
+
+// For a rank that cannot even create its saver.
+void report_failed_save(const nb::dict& options, std::int64_t step, const std::string& why) {
+  checkpoint::report_failed_save(options_of(options), Step{step}, 0, invalid("{}", printable(why)));
+}
+
 nb::dict latest_checkpoint(const std::string& folder, const std::string& match, double settle_s) {
   checkpoint::Latest latest;
   run_interruptible([&](Progress& progress) -> Status {
@@ -200,13 +220,21 @@ void PySaver::reserve(const std::vector<SavedTensor>& tensors) {
 std::uint64_t PySaver::save(std::int64_t step, const std::vector<SavedTensor>& tensors,
                             const std::string& state, const std::string& rank_state,
                             const std::string& hyper_parameters) {
+  checkpoint::Saver& own = saver();
   checkpoint::StepContents contents = contents_of(tensors);
   contents.step = Step{step};
-  contents.state = value_or_raise(checkpoint::StateValues::parse("state", state));
-  contents.rank_state = value_or_raise(checkpoint::StateValues::parse("rank_state", rank_state));
-  contents.hyper_parameters =
-      value_or_raise(checkpoint::StateValues::parse("hyper_parameters", hyper_parameters));
-  checkpoint::Saver& own = saver();
+  const auto parse = [&](checkpoint::StateValues& values, std::string_view name, const std::string& text) {
+    auto parsed = checkpoint::StateValues::parse(name, text);
+    if (parsed.ok()) {
+      values = std::move(*parsed);
+      return;
+    }
+    own.abandon(contents.step, parsed.status());
+    raise(parsed.status());
+  };
+  parse(contents.state, "state", state);
+  parse(contents.rank_state, "rank_state", rank_state);
+  parse(contents.hyper_parameters, "hyper_parameters", hyper_parameters);
   const std::uint64_t save_id = own.save_count();
   Status status;
   {
@@ -216,6 +244,12 @@ std::uint64_t PySaver::save(std::int64_t step, const std::vector<SavedTensor>& t
   // An error of an earlier save is reported through its own save id.
   if (own.save_count() == save_id) raise(status);
   return save_id;
+}
+
+void PySaver::abandon(std::int64_t step, const std::string& why) {
+  checkpoint::Saver& own = saver();
+  const nb::gil_scoped_release released;
+  own.abandon(Step{step}, invalid("{}", printable(why)));
 }
 
 void PySaver::wait(std::uint64_t save_id, double timeout_s) {
@@ -287,15 +321,21 @@ std::vector<std::tuple<bool, std::string, std::string, std::vector<std::int64_t>
   return all;
 }
 
-void StepReader::read(const std::vector<RowsToRead>& targets) const {
+void StepReader::verify(const std::vector<RowsToRead>& targets) {
   std::vector<checkpoint::RowTarget> rows;
-  for (const auto& [is_optimizer, name, dtype_name, shape, first_row, address] : targets) {
+  for (const auto& [is_optimizer, name, dtype_name, shape, first_row, address, is_in_use] : targets) {
     const DType dtype = dtype_of(dtype_name);
     const std::span data(reinterpret_cast<std::byte*>(address),
                          archive::tensor_bytes(dtype, shape).value_or(0));
-    rows.push_back({is_optimizer, {name, dtype, shape, data}, first_row});
+    rows.push_back({is_optimizer, {name, dtype, shape, data}, first_row, !is_in_use});
   }
-  run_interruptible([&](Progress& progress) { return checkpoint::read_rows(folder_, rows, progress); });
+  reader_ = value_or_raise(checkpoint::RowReader::create(folder_, manifest_, std::move(rows)));
+  run_interruptible([&](Progress& progress) { return reader_->verify(progress); });
+}
+
+void StepReader::fill() {
+  run_interruptible([&](Progress& progress) { return reader_->fill(progress); });
+  reader_.reset();
 }
 
 void define_checkpoint(nb::module_& m) {
@@ -304,6 +344,7 @@ void define_checkpoint(nb::module_& m) {
       .def("reserve", &PySaver::reserve, nb::arg("tensors"))
       .def("save", &PySaver::save, nb::arg("step"), nb::arg("tensors"), nb::arg("state"),
            nb::arg("rank_state"), nb::arg("hyper_parameters"))
+      .def("abandon", &PySaver::abandon, nb::arg("step"), nb::arg("why"))
       .def("wait", &PySaver::wait, nb::arg("save_id"), nb::arg("timeout_s"))
       .def("is_done", &PySaver::is_done, nb::arg("save_id"))
       .def("failure", &PySaver::failure, nb::arg("save_id"))
@@ -315,11 +356,13 @@ void define_checkpoint(nb::module_& m) {
       .def_prop_ro("step", &StepReader::step)
       .def_prop_ro("world_size", &StepReader::world_size)
       .def_prop_ro("run", &StepReader::run)
+      .def_prop_ro("save", &StepReader::save)
       .def_prop_ro("state", &StepReader::state)
       .def_prop_ro("hyper_parameters", &StepReader::hyper_parameters)
       .def_prop_ro("rank_states", &StepReader::rank_states)
       .def_prop_ro("tensors", &StepReader::tensors)
-      .def("read", &StepReader::read, nb::arg("targets"));
+      .def("verify", &StepReader::verify, nb::arg("targets"))
+      .def("fill", &StepReader::fill);
   nb::class_<ArrayMemory>(m, "Memory")
       .def(nb::init<nb::ndarray<nb::ro, nb::device::cpu>>(), nb::arg("array"))
       .def_prop_ro("address", &ArrayMemory::address)
@@ -337,6 +380,8 @@ void define_checkpoint(nb::module_& m) {
         return steps;
       },
       nb::arg("directory"));
+  m.def("checkpoint_writer", &checkpoint_writer, nb::arg("folder"));
+  m.def("report_failed_save", &report_failed_save, nb::arg("options"), nb::arg("step"), nb::arg("why"));
   m.def("latest_checkpoint", &latest_checkpoint, nb::arg("folder"), nb::arg("match"), nb::arg("settle_s"));
 }
 

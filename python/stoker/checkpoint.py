@@ -6,15 +6,16 @@
 docs/python.md describes the arguments, docs/formats/checkpoint.md the format."""
 
 import atexit
+import contextlib
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stoker import _core, checkpoint_tree
+from stoker import _core, checkpoint_arguments, checkpoint_tree
 from stoker import checkpoint_tensors as tensors_of
 from stoker.checkpoint_latest import Latest, latest
 from stoker.checkpoint_load import Loaded, load
@@ -50,8 +51,9 @@ class SaveFuture:
     def wait(self, timeout: float | None = None) -> Path:
         """Waits until the step is on disk on all ranks and returns its folder. Raises the error of the save, or
         stoker.WaitTimeoutError after `timeout` seconds."""
+        limit = 0.0 if timeout is None else checkpoint_arguments.seconds("timeout", timeout, is_zero_allowed=True)
         try:
-            self._saver.core.wait(self._save_id, timeout or 0)
+            self._saver.core.wait(self._save_id, limit)
         finally:
             self._is_reported = self.done()
         return self.folder
@@ -74,30 +76,50 @@ class _Saver:
     def __init__(self, folder: Path, place: World, options: _Options, generation: int) -> None:
         self.folder, self.place, self.options, self.generation = folder, place, options, generation
         self._pending: list[SaveFuture] = []
-        self.core = _core.CheckpointSaver(
-            {
-                "directory": os.fspath(folder),
-                "rank": place.rank,
-                "world_size": place.size,
-                "run": options.run or _run_of(folder),
-                "writer": f"{place.writer}-{generation}",
-                "keep_last": options.keep_last,
-                "keep_every_s": options.keep_every,
-                "keep_best": options.keep_best,
-                "metric": options.metric,
-                "timeout_s": options.timeout,
-            }
-        )
+        self._known: set[int] = set()  # steps that need no further warning
+        self._last: int | None = None  # step saved last
+        self.core = _core.CheckpointSaver(_core_options(folder, place, options, generation))
+
+    @contextlib.contextmanager
+    def abandons(self, step: int) -> Iterator[None]:
+        """An error inside fails the save on all ranks at once: the other ranks do not wait for this one."""
+        try:
+            yield
+        except BaseException as error:
+            with contextlib.suppress(StokerError):
+                self.core.abandon(step, _first_line(error))
+            raise
+
+    def warn_of_conflicts(self, step: int) -> None:
+        """Warns of steps that a different training saves to the folder, and of steps that load() prefers to this one."""
+        if self.place.rank != 0:
+            return
+        existing = set(_core.checkpoint_steps(os.fspath(self.folder)))
+        newest = max(existing, default=-1)
+        if newest > step and (self._last is None or step <= self._last):
+            _warn(
+                f"{self.folder}: step-{newest} is newer than step {step}, so load() returns step {newest}\n"
+                "  try: a new folder for a new training; after a return to an earlier step, remove the later ones"
+            )
+        for number in sorted(existing - self._known):
+            who = _core.checkpoint_writer(os.fspath(self.folder / f"step-{number}"))
+            if who is not None and who["state"] == "running":
+                _warn(
+                    f"{self.folder}: process {who['pid']} on {who['host']} is running and also saves to this folder "
+                    f"(step {number})\n  try: a separate folder for each training"
+                )
+                break
+        self._known |= existing | {step}
+        self._last = step
 
     def save(
-        self, flat: checkpoint_tree.Flat, step: int, state: str, rank_state: str, hyper_parameters: str
+        self, memories: list[Any], rows: list[tuple[Any, ...]], step: int, state: str, values: tuple[str, str]
     ) -> SaveFuture:
         for pending in self._pending:
             pending.warn()
         self._pending = [pending for pending in self._pending if not pending.done()]
-        # From here on the memory is kept alive until the C++ part has copied it.
-        memories, rows = _memories(flat)
-        save_id = self.core.save(step, rows, state, rank_state, hyper_parameters)
+        # The memory is kept alive until the C++ part has copied it.
+        save_id = self.core.save(step, rows, state, *values)
         del memories
         future = SaveFuture(self, save_id, step)
         self._pending.append(future)
@@ -114,6 +136,30 @@ class _Saver:
             for pending in self._pending:
                 pending.warn()
         self._pending = []
+
+
+def _core_options(folder: Path, place: World, options: _Options, generation: int) -> dict[str, Any]:
+    return {
+        "directory": os.fspath(folder),
+        "rank": place.rank,
+        "world_size": place.size,
+        "run": options.run if options.run is not None else _run_of(folder),
+        "writer": f"{place.writer}-{generation}",
+        "keep_last": options.keep_last,
+        "keep_every_s": options.keep_every,
+        "keep_best": options.keep_best,
+        "metric": options.metric,
+        "timeout_s": options.timeout,
+    }
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=5)
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return text if isinstance(error, StokerError) else f"{type(error).__name__}: {text}"
 
 
 _savers: dict[Path, _Saver] = {}
@@ -140,9 +186,17 @@ def _run_of(folder: Path) -> str:
     return name if name and name.isprintable() and name.isascii() else "python"
 
 
-def _saver(folder: Folder, rank: int | None, world_size: int | None, writer: str | None, options: _Options) -> _Saver:
-    """The saver of the folder; a new one if options change."""
-    at = Path(os.path.abspath(folder))
+def _saver(
+    folder: Folder,
+    rank: int | None,
+    world_size: int | None,
+    writer: str | None,
+    options: _Options,
+    step: int | None = None,
+) -> _Saver:
+    """The saver of the folder; a new one if options change. If it cannot be created, the save of `step` fails on all
+    ranks."""
+    at = Path(os.path.abspath(checkpoint_arguments.folder(folder)))
     place = world(rank, world_size, writer)
     old = _savers.get(at)
     if old is not None and (old.options, old.place) == (options, place):
@@ -151,16 +205,31 @@ def _saver(folder: Folder, rank: int | None, world_size: int | None, writer: str
     if old is not None:
         generation = old.generation + 1
         old.close()
-    _savers[at] = _Saver(at, place, options, generation)
+    try:
+        _savers[at] = _Saver(at, place, options, generation)
+    except Exception as error:
+        _savers.pop(at, None)
+        if step is not None and place.size > 1:
+            with contextlib.suppress(Exception):
+                _core.report_failed_save(_core_options(at, place, options, generation), step, _first_line(error))
+        raise
     return _savers[at]
 
 
 def _options(
     keep_last: int, keep_every: float, keep_best: int, metric: str, timeout: float, run: str | None
 ) -> _Options:
-    for name, value in (("keep_last", keep_last), ("keep_every", keep_every), ("keep_best", keep_best)):
-        if value < 0:
+    is_negative = {"keep_last": keep_last, "keep_every": keep_every, "keep_best": keep_best}
+    for name, value in is_negative.items():
+        if isinstance(value, (int, float)) and value < 0:
             raise InvalidError(f"checkpoint: {name}: {value} is negative")
+    keep_last = checkpoint_arguments.count("keep_last", keep_last)
+    keep_best = checkpoint_arguments.count("keep_best", keep_best)
+    keep_every = checkpoint_arguments.seconds("keep_every", keep_every, is_zero_allowed=True)
+    metric = checkpoint_arguments.text("metric", metric)
+    timeout = checkpoint_arguments.seconds("timeout", timeout)
+    if run is not None:
+        checkpoint_arguments.text("run", run)
     if (keep_every or keep_best) and not keep_last:
         raise InvalidError("checkpoint: keep_every and keep_best require keep_last: without it all steps are kept")
     if bool(keep_best) != bool(metric):
@@ -169,15 +238,23 @@ def _options(
 
 
 def _values(name: str, values: Values | None) -> str:
+    checkpoint_arguments.mapping(name, values)
     for key, value in (values or {}).items():
-        if not isinstance(key, str) or not isinstance(value, (bool, int, float, str, bytes)):
+        if not isinstance(key, str):
+            raise InvalidError(f"checkpoint: {name}: key {key!r} is {type(key).__name__}, expected str")
+        if type(value) not in (bool, int, float, str, bytes):
+            cure = "\n  try: its .item()" if hasattr(value, "item") else ""
             raise InvalidError(
-                f"checkpoint: {name}: '{key}' is {type(value).__name__}, expected a number, str or bytes"
+                f"checkpoint: {name}: '{key}' is {type(value).__name__}, expected a number, str or bytes{cure}"
             )
+        if type(value) is int and not -(2**63) <= value < 2**64:
+            raise InvalidError(f"checkpoint: {name}: '{key}' is {value}, which is not a 64-bit number")
     return json.dumps({key: checkpoint_tree.stored_value(value) for key, value in (values or {}).items()})
 
 
 def _flatten(state: Any) -> checkpoint_tree.Flat:
+    if not isinstance(state, Mapping):
+        raise InvalidError(f"checkpoint: state is {type(state).__name__}, expected a dict such as {{'model': ...}}")
     return checkpoint_tree.flatten(state, tensors_of.is_tensor, tensors_of.describe)
 
 
@@ -201,17 +278,16 @@ def async_save(
     """Copies this rank's share of `state` and returns; a thread without the GIL writes it. Arguments as for save(). At
     most two steps are in flight: a third save waits for the first. If a step fails and is not waited for, the next save
     emits a RuntimeWarning."""
-    if not isinstance(state, Mapping):
-        raise InvalidError(f"checkpoint: state is {type(state).__name__}, expected a dict such as {{'model': ...}}")
-    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise InvalidError(f"checkpoint: step: {step!r} is not a whole number of at least 0")
+    number = checkpoint_arguments.whole("step", step)
     options = _options(keep_last, keep_every, keep_best, metric, timeout, run)
-    saver = _saver(folder, rank, world_size, writer, options)
-    flat = _flatten(state)
-    values = checkpoint_tree.top_level(state) | {"python": checkpoint_tree.to_text(flat.tree)}
-    return saver.save(
-        flat, step, json.dumps(values), _values("rank_state", rank_state), _values("hyper_parameters", hyper_parameters)
-    )
+    saver = _saver(folder, rank, world_size, writer, options, number)
+    with saver.abandons(number):
+        flat = _flatten(state)
+        shown = checkpoint_tree.top_level(state) | {"python": checkpoint_tree.to_text(flat.tree)}
+        values = _values("rank_state", rank_state), _values("hyper_parameters", hyper_parameters)
+        memories, rows = _memories(flat)
+        saver.warn_of_conflicts(number)
+    return saver.save(memories, rows, number, json.dumps(shown), values)
 
 
 def save(
@@ -233,7 +309,7 @@ def save(
 ) -> Path:
     """Writes `state` to `folder`/step-<step>, which appears atomically when everything is on disk. Returns that folder.
 
-    `state`: dicts, lists, tuples, numbers, str, bytes and tensors. With several processes (torchrun, `stoker run`: RANK
+    `state`: dicts, lists, tuples, numbers, str, bytes and tensors; other types are refused. With several processes (torchrun, `stoker run`: RANK
     and WORLD_SIZE) every rank calls it with its state. Large tensors are divided among the ranks; small tensors and all
     other values are rank 0's. Values that differ between ranks belong in `rank_state`. `keep_last`: number of newest
     steps to keep, 0: all. Additionally kept are the first step of every `keep_every` seconds and the `keep_best` best
@@ -281,7 +357,7 @@ def reserve(
 def close(folder: Folder | None = None) -> None:
     """Waits for saves in flight to `folder` (default: all folders) and frees their memory. Also called at interpreter
     exit."""
-    chosen = list(_savers) if folder is None else [Path(os.path.abspath(folder))]
+    chosen = list(_savers) if folder is None else [Path(os.path.abspath(checkpoint_arguments.folder(folder)))]
     for at in chosen:
         saver = _savers.pop(at, None)
         if saver is not None:

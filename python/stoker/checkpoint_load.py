@@ -1,20 +1,35 @@
-"""stoker.checkpoint.load: loads a step as a nested state, or into existing tensors."""
+"""stoker.checkpoint.load: loads a step as a nested state, or into existing tensors.
 
+All ranks load the same step or raise the same error:
+  1. the ranks merge the steps that each of them sees
+  2. each rank reads its part of the newest step and verifies it, without a change to `into`
+  3. a step that any rank could not read is skipped by all of them: back to 2 with the next older step
+  4. each rank fills `into`; an error on one rank is raised on all ranks
+If no step is left, 1 is repeated: while the ranks were reading, retention may have removed steps and newer ones appeared."""
+
+import contextlib
 import json
 import os
+import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stoker import _core, checkpoint_tree
+from stoker import _core, checkpoint_arguments, checkpoint_tree
 from stoker import checkpoint_tensors as tensors_of
+from stoker.checkpoint_peers import Peers, Vote, error_of, peers
 from stoker.checkpoint_tree import MODEL, OPTIMIZER
-from stoker.checkpoint_world import rank_and_size
+from stoker.checkpoint_world import check_writer, rank_and_size
 from stoker.errors import CorruptError, InvalidError, NotFoundError
 
 Folder = str | os.PathLike[str]
 _MAX_SHOWN = 10
+# A step that peers see may appear later on this node: caches of network filesystems live for seconds.
+_APPEARS_WITHIN_S = 20.0
+_MAX_LISTINGS = 10
+_SKIPPABLE = ("corrupt", "not_found")
 
 
 class Loaded(dict[str, Any]):
@@ -38,6 +53,7 @@ class _Request:
     tensors: tensors_of.Kind
     rank: int
     world_size: int
+    step: int | None
 
 
 @dataclass
@@ -48,11 +64,29 @@ class _Plan:
     finish: dict[checkpoint_tree.Place, Callable[[], Any]] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
 
-    def add(self, place: checkpoint_tree.Place, memory: tensors_of.Memory, finish: Callable[[], Any]) -> None:
+    def add(
+        self,
+        place: checkpoint_tree.Place,
+        memory: tensors_of.Memory,
+        finish: Callable[[], Any],
+        is_in_use: bool = False,
+    ) -> None:
+        """`is_in_use`: the memory is the caller's and is written only after everything is verified."""
         part, name = place
         first_row = memory.first_row if memory.whole is not None else 0
-        self.rows.append((part == OPTIMIZER, name, memory.dtype, list(memory.shape), first_row, memory.address))
+        row = (part == OPTIMIZER, name, memory.dtype, list(memory.shape), first_row, memory.address, is_in_use)
+        self.rows.append(row)
         self.finish[place] = finish
+
+
+@dataclass
+class _Staged:
+    """A step that this rank has read and verified; `into` is unchanged."""
+
+    folder: Path
+    reader: Any
+    tree: Any
+    plan: _Plan
 
 
 def load(
@@ -65,36 +99,175 @@ def load(
     tensors: tensors_of.Kind = "auto",
     rank: int | None = None,
     world_size: int | None = None,
+    writer: str | None = None,
+    timeout: float = 600,
 ) -> Loaded:
     """Loads the newest valid step of `folder`, or the given `step`. `folder` can also be a step folder. Every byte is
     verified.
 
+    With several processes every rank calls it: all of them load the same step, or raise the same error. `rank=0,
+    world_size=1` loads in one process alone. `timeout`: seconds that the ranks wait for each other. `writer` as for save().
+
     `only`: parts of the state to read, such as "model", "model.backbone" or "*.bias". `into`: a state with tensors to fill
-    in place, {"model": model.state_dict()}; the rest of the step is returned as new tensors. With `strict` names, types
-    and shapes must match the step. Otherwise matching tensors are filled and `.differences` lists the rest. Raises
-    NotFoundError, CorruptError (with `step`), InvalidError."""
-    at = Path(folder)
+    in place, {"model": model.state_dict()}, once everything is verified; the rest of the step is returned as new tensors.
+    With `strict` names, types and shapes must match the step. Otherwise matching tensors are filled and `.differences`
+    lists the rest. Raises NotFoundError, CorruptError (with `step`), InvalidError."""
+    if writer is not None:
+        check_writer(writer)
     own_rank, size = rank_and_size(rank, world_size)
-    patterns = [only] if isinstance(only, str) else list(only or [])
-    request = _Request(patterns, into, strict, tensors, own_rank, size)
-    if step is not None:
-        return _load_step(at / f"step-{step}", request)
-    if (at / "manifest.json").exists():
-        return _load_step(at, request)
-    skipped: list[tuple[Path, str]] = []
-    for number in reversed(_core.checkpoint_steps(os.fspath(at))):
-        try:
-            loaded = _load_step(at / f"step-{number}", request)
-        except (CorruptError, NotFoundError) as error:
-            skipped.append((at / f"step-{number}", str(error).partition("\n")[0]))
-            continue
-        loaded.skipped = skipped
+    limit = checkpoint_arguments.seconds("timeout", timeout)
+    at = checkpoint_arguments.folder(folder)
+    group = peers(own_rank, size, _directory_of(at), is_given=rank is not None, writer=writer, timeout=limit)
+
+    def request() -> _Request:
+        patterns = checkpoint_arguments.patterns("only", only)
+        wanted = None if step is None else checkpoint_arguments.whole("step", step)
+        checkpoint_arguments.mapping("into", into)
+        tensors_of.check_kind(tensors)
+        return _Request(patterns, into, bool(strict), tensors, own_rank, size, wanted)
+
+    loading = _Loading(at, group, request)
+    try:
+        return loading.run()
+    finally:
+        group.part()
+
+
+def _directory_of(at: Path) -> Path:
+    """The directory of a step folder, or the folder itself."""
+    return at.parent if re.fullmatch(r"step-(0|[1-9]\d*)", at.name) else at
+
+
+class _Loading:
+    """One load on this rank."""
+
+    def __init__(self, at: Path, group: Peers, request: Callable[[], _Request]) -> None:
+        self._at, self._peers, self._make_request = at, group, request
+        self._request: _Request
+        self._own: set[Path] = set()  # steps that this rank has seen
+        self._skipped: list[tuple[Path, str]] = []
+
+    def run(self) -> Loaded:
+        _, opening = self._peers.agree(self._open, _merge_openings)
+        if opening["is_step"]:
+            return self._load_only(self._at, is_seen=True)
+        if opening["step"] is not None:
+            return self._load_only(self._folder_of(opening["step"]), is_seen=bool(opening["steps"]))
+        tried: set[int] = set()
+        for _ in range(_MAX_LISTINGS):
+            numbers = [number for number in opening["steps"] if number not in tried]
+            if not numbers:
+                break
+            for number in numbers:
+                tried.add(number)
+                loaded = self._try(self._folder_of(number))
+                if loaded is not None:
+                    return loaded
+            _, opening = self._peers.agree(self._list, _merge_openings)
+        why = "; ".join(text for _, text in self._skipped)
+        raise NotFoundError(f"{self._at}: no valid checkpoint ({why})" if why else f"{self._at}: no checkpoint")
+
+    def _folder_of(self, number: int) -> Path:
+        return self._at / f"step-{number}"
+
+    def _open(self) -> tuple[None, Vote]:
+        self._request = self._make_request()
+        number = self._request.step
+        if number is None:
+            return self._list()
+        self._own = {folder for folder in [self._folder_of(number)] if folder.is_dir()}
+        return None, {"step": number, "is_step": False, "steps": [number] if self._own else []}
+
+    def _list(self) -> tuple[None, Vote]:
+        if (self._at / "manifest.json").exists():
+            self._own = {self._at}
+            return None, {"step": None, "is_step": True, "steps": []}
+        numbers = _core.checkpoint_steps(os.fspath(self._at))
+        self._own = {self._folder_of(number) for number in numbers}
+        return None, {"step": None, "is_step": False, "steps": numbers}
+
+    def _load_only(self, folder: Path, is_seen: bool) -> Loaded:
+        """`is_seen`: by any rank."""
+        loaded = self._try(folder, is_only=True, is_seen=is_seen)
+        assert loaded is not None  # the only choice: a skip is an error
         return loaded
-    why = "; ".join(text for _, text in skipped)
-    raise NotFoundError(f"{at}: no valid checkpoint ({why})" if why else f"{at}: no checkpoint")
+
+    def _try(self, folder: Path, is_only: bool = False, is_seen: bool = True) -> Loaded | None:
+        """The state of this step; None, with an entry in `skipped`, if any rank cannot read it."""
+
+        def stage() -> tuple[_Staged, Vote]:
+            staged = self._stage(folder, is_seen)
+            return staged, {"save": staged.reader.save}
+
+        staged, verdict = self._peers.agree(stage, lambda votes: _merge_saves(folder, votes, is_only))
+        if "skip" in verdict:
+            self._skipped.append((folder, verdict["skip"]))
+            return None
+        assert staged is not None
+        loaded, _ = self._peers.agree(lambda: (self._fill(staged), {}), lambda votes: error_of(votes) or {})
+        assert loaded is not None
+        loaded.skipped = self._skipped
+        return loaded
+
+    def _stage(self, folder: Path, is_seen: bool) -> _Staged:
+        deadline = time.monotonic() + _APPEARS_WITHIN_S
+        while True:
+            try:
+                return _stage(folder, self._request)
+            except NotFoundError:
+                # A step that this node has listed was removed; one that only peers have listed may appear.
+                is_awaited = self._peers.size > 1 and is_seen and folder not in self._own
+                if not is_awaited or folder.exists() or time.monotonic() > deadline:
+                    raise
+            with contextlib.suppress(OSError):  # makes a client of a network filesystem ask the server again
+                os.listdir(folder.parent)
+            time.sleep(0.2)
+
+    def _fill(self, staged: _Staged) -> Loaded:
+        plan, reader, request = staged.plan, staged.reader, self._request
+        reader.fill()
+        filled = {place: finish() for place, finish in plan.finish.items()}
+        loaded = Loaded(checkpoint_tree.unflatten(staged.tree, lambda words: filled[words[0], words[1]]))
+        loaded.folder, loaded.step, loaded.run = staged.folder, reader.step, reader.run
+        loaded.world_size, loaded.skipped, loaded.differences = reader.world_size, [], plan.differences
+        loaded.hyper_parameters = _values(reader.hyper_parameters)
+        is_same = reader.world_size == request.world_size
+        loaded.rank_state = _values(reader.rank_states[request.rank]) if is_same else None
+        return loaded
 
 
-def _load_step(folder: Path, request: _Request) -> Loaded:
+def _merge_openings(votes: list[Vote]) -> Vote:
+    """What all ranks load: a step folder, a step, or the newest of the steps that any rank sees, from the newest on."""
+    error = error_of(votes)
+    if error is not None:
+        return error
+    first = votes[0]["step"]
+    for rank, vote in enumerate(votes):
+        if vote["step"] != first:
+            own, other = ("the newest step" if wanted is None else f"step {wanted}" for wanted in (vote["step"], first))
+            return {"code": "invalid", "text": f"checkpoint: rank {rank} loads {own}, but rank 0 {other}"}
+    steps = sorted({number for vote in votes for number in vote["steps"]}, reverse=True)
+    return {"step": first, "is_step": any(vote["is_step"] for vote in votes), "steps": steps}
+
+
+def _merge_saves(folder: Path, votes: list[Vote], is_only: bool) -> Vote:
+    """{} if all ranks have verified the same save."""
+    error = error_of(votes)
+    if error is None:
+        for rank, vote in enumerate(votes):
+            if vote["save"] != votes[0]["save"]:
+                saves = f"{vote['save']}, {votes[0]['save']}"
+                text = f"{folder}: on rank {rank} this is a different save than on rank 0 ({saves})"
+                error = {"code": "corrupt", "text": text}
+                break
+    if error is None:
+        return {}
+    if is_only or error["code"] not in _SKIPPABLE:
+        return error
+    return {"skip": error["text"].partition("\n")[0]}
+
+
+def _stage(folder: Path, request: _Request) -> _Staged:
     reader = _core.CheckpointStep(os.fspath(folder))
     tree = _tree(reader)
     if request.only:
@@ -102,16 +275,8 @@ def _load_step(folder: Path, request: _Request) -> Loaded:
         if not next(iter(tree.values())):
             raise InvalidError(f"{folder}: has no values named '{', '.join(request.only)}' (only)")
     plan = _plan(folder, reader, tree, request)
-    reader.read(plan.rows)
-    # From here on every byte is verified.
-    filled = {place: finish() for place, finish in plan.finish.items()}
-    loaded = Loaded(checkpoint_tree.unflatten(tree, lambda words: filled[words[0], words[1]]))
-    loaded.folder, loaded.step, loaded.run = folder, reader.step, reader.run
-    loaded.world_size, loaded.skipped, loaded.differences = reader.world_size, [], plan.differences
-    loaded.hyper_parameters = _values(reader.hyper_parameters)
-    is_same = reader.world_size == request.world_size
-    loaded.rank_state = _values(reader.rank_states[request.rank]) if is_same else None
-    return loaded
+    reader.verify(plan.rows)
+    return _Staged(folder, reader, tree, plan)
 
 
 def _values(text: str) -> dict[str, Any]:
@@ -154,8 +319,8 @@ def _plan(folder: Path, reader: Any, tree: Any, request: _Request) -> _Plan:
         elif request.into is not None and path.partition(".")[0] in request.into:
             plan.differences.append(f"'{path}' is only in the checkpoint")
         library = tensors_of.library(request.tensors, words[2] if len(words) > 2 else "torch", dtype)
-        real_type = words[3] if len(words) > 3 else None
-        _add_new(plan, place, tensors_of.empty(library, dtype, shape, path), library, real_type)
+        description = words[3:]
+        _add_new(plan, place, tensors_of.empty(library, dtype, shape, path), library, description)
     plan.differences += [f"'{path}' is not in the checkpoint" for path in given]
     if plan.differences and request.strict:
         more = len(plan.differences) - _MAX_SHOWN
@@ -165,9 +330,9 @@ def _plan(folder: Path, reader: Any, tree: Any, request: _Request) -> _Plan:
 
 
 def _add_new(
-    plan: _Plan, place: checkpoint_tree.Place, memory: tensors_of.Memory, library: str, real_type: str | None
+    plan: _Plan, place: checkpoint_tree.Place, memory: tensors_of.Memory, library: str, description: list[str]
 ) -> None:
-    plan.add(place, memory, lambda: tensors_of.finished(memory, library, real_type))
+    plan.add(place, memory, lambda: tensors_of.finished(memory, library, *description[:2]))
 
 
 def _given(request: _Request) -> dict[str, Any]:
@@ -186,7 +351,7 @@ def _fill(
     plan: _Plan, place: checkpoint_tree.Place, path: str, tensor: Any, stored: tuple[str, tuple[int, ...]]
 ) -> bool:
     """Plans to fill an existing tensor; False, with a difference, if its type or shape differs."""
-    memory, copy = tensors_of.into(tensor, path)
+    memory, copy, is_in_use = tensors_of.into(tensor, path)
     whole = memory.whole if memory.whole is not None else memory.shape
     if (memory.dtype, tuple(whole)) != stored:
         form = f"{memory.dtype} {list(whole)}, but {stored[0]} {list(stored[1])} in the checkpoint"
@@ -197,5 +362,5 @@ def _fill(
         copy()
         return tensor
 
-    plan.add(place, memory, finish)
+    plan.add(place, memory, finish, is_in_use)
     return True

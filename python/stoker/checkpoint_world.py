@@ -6,6 +6,7 @@ import re
 import sys
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from stoker.errors import InvalidError
@@ -44,12 +45,16 @@ def world(rank: int | None, world_size: int | None, writer: str | None) -> World
     """The saving rank. Raises InvalidError if the ranks have no shared writer name."""
     at, size = rank_and_size(rank, world_size)
     if writer is not None:
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", writer):
-            raise InvalidError(f"checkpoint: writer: '{writer}' is not 1 to 40 letters, digits, '-' or '_'")
+        check_writer(writer)
         return World(at, size, writer)
     if size == 1:
         return World(at, size, _name_of_this_process())
     return World(at, size, _common_name(at))
+
+
+def check_writer(writer: str) -> None:
+    if not isinstance(writer, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", writer):
+        raise InvalidError(f"checkpoint: writer: {writer!r} is not 1 to 40 letters, digits, '-' or '_'")
 
 
 def _name_of_this_process() -> str:
@@ -58,20 +63,42 @@ def _name_of_this_process() -> str:
 
 def _common_name(rank: int) -> str:
     attempt = os.environ.get("STOKER_ATTEMPT_DIR")
-    if attempt:
-        return f"a{re.sub('[^A-Za-z0-9]', '', os.path.basename(attempt))}"
-    shared_name = _by_torch(rank)
-    if shared_name is not None:
-        return shared_name
-    for names in _ATTEMPTS:
-        if names[0] in os.environ:
-            values = "\0".join(os.environ.get(name, "") for name in names)
-            return f"e{hashlib.sha256(values.encode()).hexdigest()[:16]}"
+    name = (None if attempt else _by_torch(rank)) or attempt_name()
+    if name is not None:
+        return name
     raise InvalidError(
         "checkpoint: the ranks have no common name for this attempt of the run (writer)\n"
         "  try: set writer=... to a value shared by all ranks and unique per attempt, or call "
         "torch.distributed.init_process_group"
     )
+
+
+def attempt_name() -> str | None:
+    """A name from the launcher: identical on all ranks, different for every attempt."""
+    attempt = attempt_folder()
+    if attempt is not None:
+        return f"a{re.sub('[^A-Za-z0-9]', '', attempt.name)}"
+    for names in _ATTEMPTS:
+        if names[0] in os.environ:
+            values = "\0".join(os.environ.get(name, "") for name in names)
+            return f"e{hashlib.sha256(values.encode()).hexdigest()[:16]}"
+    return None
+
+
+def attempt_folder() -> Path | None:
+    """The folder of the attempt under `stoker run`, shared by all ranks."""
+    attempt = os.environ.get("STOKER_ATTEMPT_DIR")
+    return Path(os.path.normpath(attempt)) if attempt else None
+
+
+def store_of_torch(rank: int, size: int) -> Any:
+    """The key-value store of torch.distributed, if its world is this one; otherwise None."""
+    distributed: Any = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    if (distributed.get_rank(), distributed.get_world_size()) != (rank, size):
+        return None
+    return distributed.distributed_c10d._get_default_store()
 
 
 def _by_torch(rank: int) -> str | None:

@@ -3,6 +3,8 @@ rows, and any number of ranks loads either."""
 
 import json
 import os
+import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -24,6 +26,12 @@ def model():
     torch.manual_seed(1)
     return torch.nn.Sequential(torch.nn.Linear(64, 301), torch.nn.BatchNorm1d(301), torch.nn.Linear(301, 130))
 """
+PROLOGUE_OF_FILES = """
+import os, sys, torch
+from stoker import checkpoint
+folder = sys.argv[1]
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+"""
 # Without it a gloo thread may free a tensor while the interpreter exits, and the process is aborted
 # (pytorch/pytorch#179291).
 EPILOGUE = """
@@ -34,9 +42,10 @@ dist.destroy_process_group()
 
 @pytest.fixture
 def ranks(tmp_path, module_environment):
-    """ranks(world, code) runs `code` between prologue and epilogue on `world` ranks; returns their outputs."""
+    """ranks(world, code) runs `code` between prologue and epilogue on `world` ranks; returns their outputs. Without
+    `has_group` no process group exists, and the ranks agree through files, by the name of torchrun's attempt."""
 
-    def run(world, code):
+    def run(world, code, has_group=True):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -45,7 +54,11 @@ def ranks(tmp_path, module_environment):
             place = {"RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
             environment = module_environment | {name: str(value) for name, value in place.items()}
             environment["OMP_NUM_THREADS"] = "1"
-            command = [sys.executable, "-c", PROLOGUE + code + EPILOGUE, tmp_path / "ckpt"]
+            program = PROLOGUE + code + EPILOGUE
+            if not has_group:
+                environment["TORCHELASTIC_RUN_ID"] = str(port)
+                program = PROLOGUE_OF_FILES + code
+            command = [sys.executable, "-c", program, tmp_path / "ckpt"]
             pipe = subprocess.PIPE
             processes.append(Process(command, env=environment, stdout=pipe, stderr=pipe, text=True))
         results = [process.communicate() for process in processes]
@@ -189,14 +202,15 @@ for step in (10, 20, 30, 40):
     if rank == 1 and step == 20:
         state["of this rank alone"] = object()
     try:
-        checkpoint.save(state, folder, step=step, timeout=5)
+        checkpoint.save(state, folder, step=step)
     except Exception as error:
         print(str(error).splitlines()[0])
     dist.barrier()
 """,
     )
-    assert outputs[0] == "checkpoint step 20: rank 1 did not write its share within 5.0 s\n"
-    assert outputs[1] == "checkpoint: 'of this rank alone' is an object, which is not supported\n"
+    refused = "checkpoint: 'of this rank alone' is an object, which is not supported\n"
+    assert outputs[0] == f"checkpoint step 20: rank 1: {refused}"  # at once, not after the timeout
+    assert outputs[1] == refused
     assert sorted(os.listdir(tmp_path / "ckpt")) == ["step-10", "step-30", "step-40"]
     assert (checkpoint.load(tmp_path / "ckpt")["model"]["w"] == 40).all()
 
@@ -211,3 +225,274 @@ def test_ranks_without_a_common_writer_get_a_cure(tmp_path, monkeypatch):
     with pytest.raises(stoker.InvalidError, match=r"^checkpoint: rank 5 is outside a world of 2"):
         checkpoint.save({"a": 1}, tmp_path, step=1, rank=5, world_size=2)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_refused_folder_is_refused_on_all_ranks_at_once(ranks, tmp_path):
+    checkpoint.save({"a": 1}, tmp_path / "ckpt", step=1, run="one")
+    checkpoint.close()
+    outputs = ranks(
+        2,
+        """
+for run in ("two", "one"):
+    try:
+        print(checkpoint.save({"a": 2}, folder, step=2, run=run).name)
+    except Exception as error:
+        print(type(error).__name__, error)
+""",
+    )
+    refused = f"ExistsError {tmp_path}/ckpt: contains checkpoints of run 'one', not of 'two' (checkpoint.directory)"
+    assert [text.splitlines() for text in outputs] == [[refused, "step-2"]] * 2
+
+
+def test_one_row_that_differs_between_replicas_is_found(ranks, tmp_path):
+    outputs = ranks(
+        2,
+        """
+torch.manual_seed(1)
+weights = torch.randn(5000, 64)
+for step, row in enumerate((None, 0, 4999, 2345)):
+    replica = weights.clone()
+    if rank == 1 and row is not None:
+        replica[row, 5] += 1
+    try:
+        checkpoint.save({"model": {"w": replica}, "small": weights[0] + rank}, folder, step=step)
+        print("saved")
+    except ValueError as error:
+        print(str(error).partition("tensor ")[2])
+""",
+    )
+    assert [text.splitlines() for text in outputs] == [["saved"] + ["'w': values on rank 1 differ from rank 0"] * 3] * 2
+
+
+# A tensor of 3 rows per rank, so that each rank reads other files of a step.
+SHARDED = """
+import json
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+from stoker import checkpoint_load
+mesh = init_device_mesh("cpu", (world,))
+def sharded(value):
+    return distribute_tensor(torch.full((3 * world, 5000), float(value)), mesh, [Shard(0)])
+def attempt(load, target):
+    try:
+        state = load()
+        assert (target.to_local() == state.step).all()
+        return [state.step, [why for _, why in state.skipped]]
+    except Exception as error:
+        assert (target.to_local() == -1).all()  # nothing is written before all ranks have verified
+        return [type(error).__name__, str(error)]
+"""
+
+DAMAGES = ("flipped", "truncated", "missing", "no manifest", "torn manifest", "extra", "removed")
+
+
+def damage(step, kind, number):
+    files = sorted((step / "model").iterdir())
+    file = files[number % len(files)]
+    manifest = step / "manifest.json"
+    if kind == "flipped":
+        content = bytearray(file.read_bytes())
+        content[-1 - 997 * number] ^= 1
+        file.write_bytes(content)
+    elif kind == "truncated":
+        os.truncate(file, file.stat().st_size - 1 - number)
+    elif kind == "missing":
+        file.unlink()
+    elif kind == "no manifest":
+        manifest.unlink()
+    elif kind == "torn manifest":
+        os.truncate(manifest, manifest.stat().st_size // 2)
+    elif kind == "extra":
+        shutil.copy(file, file.with_name("shard-00009-model-00001-of-00001.safetensors"))
+    elif kind == "removed":
+        shutil.rmtree(step)
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_all_ranks_load_the_same_step_or_raise_the_same_error(ranks, tmp_path, world):
+    ranks(world, SHARDED + "for step in (1, 2, 3): checkpoint.save({'model': {'w': sharded(step)}}, folder, step=step)")
+    choose, expected = random.Random(world), {}
+    for number in range(14):
+        folder = tmp_path / "ckpt" / f"layout-{number}"
+        valid = [1, 2, 3]
+        for step in (1, 2, 3):
+            shutil.copytree(tmp_path / f"ckpt/step-{step}", folder / f"step-{step}")
+        kinds = [DAMAGES[number % len(DAMAGES)]] + [choose.choice([None, *DAMAGES]) for _ in range(2)]
+        for step, kind in zip((3, 2, 1), kinds, strict=True):
+            if kind is not None:
+                damage(folder / f"step-{step}", kind, choose.randrange(world))
+                valid.remove(step)
+        # Views of the ranks: one of them does not see one of the steps.
+        blind, unseen = choose.randrange(world), choose.choice([0, 1, 2, 3])
+        for rank in range(world):
+            view = tmp_path / "ckpt" / f"layout-{number}-of-{rank}"
+            view.mkdir()
+            for step in sorted(path.name for path in folder.iterdir()):
+                if (rank, step) != (blind, f"step-{unseen}"):
+                    (view / step).symlink_to(folder / step)
+        if unseen in valid:
+            valid.remove(unseen)
+        expected[number] = max(valid, default="NotFoundError")
+    outputs = ranks(
+        world,
+        SHARDED
+        + """
+import re
+checkpoint_load._APPEARS_WITHIN_S = 0.5
+for number in range(14):
+    view = f"{folder}/layout-{number}-of-{rank}"
+    results = []
+    for step in (None, 1, 2, 3):
+        target = sharded(-1)
+        result = attempt(lambda: checkpoint.load(view, step=step, into={"model": {"w": target}}), target)
+        results.append(json.loads(re.sub("-of-[0-9]", "", json.dumps(result))))
+    print(json.dumps(results))
+""",
+    )
+    for lines in zip(*(text.splitlines() for text in outputs), strict=True):
+        assert len(set(lines)) == 1, lines
+    found = [json.loads(line) for line in outputs[0].splitlines()]
+    assert {number: results[0][0] for number, results in enumerate(found)} == expected
+    for results in found:
+        loadable = [step for step, result in zip((1, 2, 3), results[1:], strict=True) if result[0] == step]
+        assert results[0][0] == max(loadable, default="NotFoundError")
+
+
+def test_a_step_that_appears_late_on_a_node_is_awaited(ranks, tmp_path):
+    for step in (1, 2):
+        checkpoint.save({"model": {"w": torch.full((6, 5000), float(step))}}, tmp_path / "ckpt", step=step)
+    (tmp_path / "ckpt/view").mkdir()
+    (tmp_path / "ckpt/view/step-1").symlink_to(tmp_path / "ckpt/step-1")
+    outputs = ranks(
+        2,
+        SHARDED
+        + """
+import threading, time
+def appear():
+    time.sleep(1)
+    os.symlink(f"{folder}/step-2", f"{folder}/view/step-2")
+if rank == 1:
+    threading.Thread(target=appear).start()
+target = sharded(-1)
+view = folder if rank == 0 else f"{folder}/view"
+print(attempt(lambda: checkpoint.load(view, into={"model": {"w": target}}), target))
+print(checkpoint.latest(view).step)
+""",
+    )
+    assert outputs == ["[2, []]\n2\n"] * 2
+
+
+@pytest.mark.parametrize("has_group", [True, False])
+def test_a_load_that_one_rank_cannot_do_ends_on_all_ranks_with_one_error(ranks, tmp_path, has_group):
+    for step in (1, 2):
+        checkpoint.save({"model": {"w": torch.full((40,), float(step))}}, tmp_path / "ckpt", step=step)
+    shutil.copytree(tmp_path / "ckpt/step-1", tmp_path / "ckpt/other/step-1")
+    outputs = ranks(
+        2,
+        """
+def attempt(**arguments):
+    try:
+        print(checkpoint.load(arguments.pop("folder", folder), **arguments).step)
+    except Exception as error:
+        print(type(error).__name__, str(error).replace("\\n", " "))
+attempt()
+attempt(step=1 + rank)
+attempt(step=None if rank else 1)
+attempt(step="x" if rank else 1)
+attempt(into={"model": {"w": torch.zeros(40 + rank)}})
+attempt(into=5 if rank else None)
+attempt(only="nothing" if rank else "model")
+attempt(step=9)
+attempt(folder=folder + "/step-2")
+attempt(folder=folder + "/step-9")
+""",
+        has_group,
+    )
+    assert outputs[0] == outputs[1]
+    lines = outputs[0].splitlines()
+    assert lines[0] == "2" and lines[8] == "2"
+    assert lines[1] == "InvalidError checkpoint: rank 1 loads step 2, but rank 0 step 1"
+    assert lines[2] == "InvalidError checkpoint: rank 1 loads the newest step, but rank 0 step 1"
+    assert lines[3] == "InvalidError rank 1: checkpoint: step: 'x' is not a whole number of at least 0"
+    assert lines[4].startswith(f"InvalidError rank 1: {tmp_path}/ckpt/step-2: does not fit: 'model.w' is F32 [41], but")
+    assert lines[5] == "InvalidError rank 1: checkpoint: into is int, expected a dict"
+    assert lines[6] == f"InvalidError rank 1: {tmp_path}/ckpt/step-2: has no values named 'nothing' (only)"
+    assert lines[7] == f"NotFoundError {tmp_path}/ckpt/step-9: no such checkpoint"
+    assert lines[9] == f"NotFoundError {tmp_path}/ckpt/step-9: no checkpoint"
+    assert sorted(os.listdir(tmp_path / "ckpt")) == ["other", "step-1", "step-2"]
+
+
+@pytest.mark.parametrize("has_group", [True, False])
+@pytest.mark.parametrize("absent", [0, 1])
+def test_a_rank_that_does_not_load_is_named(ranks, tmp_path, absent, has_group):
+    checkpoint.save({"a": 1}, tmp_path / "ckpt", step=1)
+    outputs = ranks(
+        2,
+        f"absent = {absent}"
+        """
+import time
+for call in (checkpoint.load, checkpoint.latest):
+    if rank != absent:
+        try:
+            call(folder, timeout=1)
+        except TimeoutError as error:
+            print(error)
+    else:
+        time.sleep(0.1)
+print(checkpoint.load(folder, rank=0, world_size=1).step)
+""",
+        has_group,
+    )
+    cure = "  try: call load() on every rank, or on one rank with rank=0, world_size=1"
+    lines = outputs[1 - absent].splitlines()
+    assert lines[:2] == [f"checkpoint: rank {absent} did not call load() within 1 s", cure]
+    assert lines[2] == f"checkpoint: rank {absent} did not call latest() within 1 s" and lines[4] == "1"
+    assert outputs[absent] == "1\n"
+
+
+def test_steps_removed_by_retention_while_ranks_load_do_not_divide_them(ranks, tmp_path, module_environment):
+    code = """
+import itertools, sys, time, torch
+from stoker import checkpoint
+for step in itertools.count(1):
+    checkpoint.save({"model": {"w": torch.full((6, 5000), float(step))}}, sys.argv[1], step=step, keep_last=1)
+    print(step, flush=True)
+    time.sleep(0.05)
+"""
+    command = [sys.executable, "-c", code, tmp_path / "ckpt"]
+    saving = Process(command, env=module_environment, stdout=subprocess.PIPE, text=True)
+    try:
+        saving.stdout.readline()
+        outputs = ranks(
+            2,
+            SHARDED
+            + """
+for _ in range(20):
+    target = sharded(-1)
+    print(attempt(lambda: checkpoint.load(folder, into={"model": {"w": target}}), target)[0])
+""",
+        )
+    finally:
+        saving.kill()
+        saving.wait()
+    assert outputs[0] == outputs[1]
+    steps = [line for line in outputs[0].splitlines() if line.isdigit()]
+    assert len(steps) > 10 and int(steps[-1]) > int(steps[0])
+
+
+def test_ranks_that_cannot_agree_get_a_cure(tmp_path, monkeypatch):
+    checkpoint.save({"a": 1}, tmp_path, step=1)
+    for name in ("STOKER_ATTEMPT_DIR", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    assert checkpoint.load(tmp_path, rank=1, world_size=2).step == 1  # alone, as rank 1
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for call in (checkpoint.load, checkpoint.latest):
+        with pytest.raises(
+            stoker.InvalidError, match=r"^checkpoint: the ranks have no way to agree on a step\n  try: "
+        ):
+            call(tmp_path)
+        with pytest.raises(TimeoutError, match=r"^checkpoint: rank 1 did not call"):
+            call(tmp_path, writer="shared", timeout=0.2)
+    assert checkpoint.load(tmp_path, rank=0, world_size=1).step == 1
+    assert os.listdir(tmp_path) == ["step-1"]
