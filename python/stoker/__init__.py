@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stoker._core import version as __version__
 from stoker.errors import (
+    AccessError,
     CancelledError,
     CorruptError,
     ExistsError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from stoker.futures import FailedRunError, Future, TaskFuture, map_array, submit
 
 __all__ = [
+    "AccessError",
     "CancelledError",
     "CorruptError",
     "DataLoader",

@@ -98,7 +98,7 @@ class _Saver:
         newest = max(existing, default=-1)
         if newest > step and (self._last is None or step <= self._last):
             _warn(
-                f"{self.folder}: step-{newest} is newer than step {step}, so load() returns step {newest}\n"
+                f"{self.folder}: step-{newest} is newer than step {step}, so load() returns step {newest} if it is intact\n"
                 "  try: a new folder for a new training; after a return to an earlier step, remove the later ones"
             )
         for number in sorted(existing - self._known):

@@ -1,7 +1,9 @@
 """Stoker's exceptions: one per kind of failure, each derived from the matching builtin exception. The message names the cause
 (sample and shard if any) and, on a second line, the cure."""
 
+import errno
 import itertools
+import os
 from typing import Any
 
 
@@ -11,6 +13,10 @@ class StokerError(Exception):
 
 class InvalidError(StokerError, ValueError):
     """An argument or the dataset is not suitable."""
+
+
+class AccessError(InvalidError, OSError):
+    """A file or folder cannot be accessed: no permission, a read-only filesystem, a name that is too long."""
 
 
 class NotFoundError(StokerError, FileNotFoundError):
@@ -79,6 +85,17 @@ def code_of(error: StokerError) -> str:
     return next((code for code, kind in _BY_CODE.items() if isinstance(error, kind)), "internal")
 
 
+_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENAMETOOLONG)
+_SYSTEM = (*_ACCESS, errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE)
+# The C++ part ends its messages with the system's text, in lower case.
+_ERRNOS = {os.strerror(number).lower(): number for number in _SYSTEM}
+
+
 def make(code: str, text: str) -> StokerError:
-    """The exception for a code; called by the C++ part."""
-    return _BY_CODE.get(code, InternalError)(text)
+    """The exception for a code; called by the C++ part. An OSError of a system call has its errno."""
+    number = _ERRNOS.get(text.partition("\n")[0].rpartition(": ")[2].lower())
+    kind = AccessError if code == "invalid" and number in _ACCESS else _BY_CODE.get(code, InternalError)
+    error = kind(text)
+    if number is not None and isinstance(error, OSError):
+        error.errno = number
+    return error
