@@ -38,14 +38,32 @@ struct Session::Parts {
   Result<Path> find_resume_step() const;
 };
 
-// Without a launcher, the checkpoint folder decides whether the run resumes.
-Result<Path> Session::Parts::find_resume_step() const {
-  const bool is_launched = !environment.run_id.empty() || !environment.resume.empty();
-  if (is_launched || options.checkpoints.empty() || !path_exists(options.checkpoints))
-    return environment.resume;
-  auto found = checkpoint::latest_valid(options.checkpoints);
+namespace {
+
+// The newest valid step; empty without one.
+Result<Path> newest_step(const Path& checkpoints) {
+  if (!path_exists(checkpoints)) return Path();
+  auto found = checkpoint::latest_valid(checkpoints);
   if (!found.ok() && found.error().code() == Code::not_found) return Path();
   return found;
+}
+
+}  // namespace
+
+// Without a launcher, the checkpoint folder decides whether the run resumes. Rank 0 reads it, so that all
+// ranks resume from the same step.
+Result<Path> Session::Parts::find_resume_step() const {
+  const bool is_launched = !environment.run_id.empty() || !environment.resume.empty();
+  if (is_launched || options.checkpoints.empty()) return environment.resume;
+  const Result<Path> found =
+      environment.rank.value == 0 ? newest_step(options.checkpoints) : Result<Path>(Path());
+  // A name such as "step-200", nothing, or an error after a blank.
+  const std::string own = found.ok() ? found->filename().string() : " " + found.error().to_string();
+  STOKER_ASSIGN_OR_RETURN(answers, group->all_gather(own));
+  if (!found.ok()) return found;
+  const std::string& chosen = answers[0];
+  if (chosen.starts_with(' ')) return unavailable("rank 0: {}", chosen.substr(1));
+  return chosen.empty() ? Path() : options.checkpoints / chosen;
 }
 
 Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
