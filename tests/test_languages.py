@@ -147,7 +147,7 @@ def test_hello_prints_french(stoker):
     assert output.startswith("bonjour de 2 rangs sur ")
     assert "\n  début       2 rangs sont venus\n  noms        1 nom sur 2 rangs, en " in output
     assert "\n  connexion   2 liaisons sur 2 entre 2 rangs\n" in output
-    assert "\n  all-reduce  exact sur 2 rangs, par TCP, par stoker lui-même\n" in output
+    assert "\n  all-reduce  exact par le TCP de stoker, rangs\u00a0: 2\n" in output
     assert "\n  torch       pas de Python d'un job à interroger (--python) (non essayé)\n" in output
     assert "\nlimite\u00a0: ce que la liaison la plus lente permet à elle seule, sans calcul\n" in output
     assert "OPÉRATION" in output and "RANG" in output

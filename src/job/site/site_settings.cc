@@ -44,10 +44,6 @@ constexpr std::array kSettings = {
     bind<&Site::name>({.key = "name", .help = "Name of the site in `site:` of a job file."}),
     bind<&Site::what>({.key = "what", .help = "Full name and owner of the cluster."}),
     bind<&Site::successor>({.key = "successor", .unset = "none", .help = "Site that replaces this one."}),
-    bind<&Site::sources, &SiteSource::url>(
-        {.key = "sources.*.url", .help = "Web page or command that the values were taken from."}),
-    bind<&Site::sources, &SiteSource::date>(
-        {.key = "sources.*.date", .help = "Date when they were taken, such as 2026-04-18."}),
 
     bind<&Site::clusters>(
         {.key = "detect.clusters",
@@ -188,6 +184,11 @@ constexpr std::array kSettings = {
     bind<&Site::opinions, &SiteOpinion::cure>(
         {.key = "opinions.*.cure", .unset = "none", .help = "Recommended alternative."}),
     bind<&Site::opinions, &SiteOpinion::from>({.key = "opinions.*.from", .help = kFrom}),
+
+    bind<&Site::sources, &SiteSource::url>(
+        {.key = "sources.*.url", .help = "Web page or command that the values were taken from."}),
+    bind<&Site::sources, &SiteSource::date>(
+        {.key = "sources.*.date", .help = "Date when they were taken, such as 2026-04-18."}),
 };
 
 }  // namespace
