@@ -4,7 +4,7 @@
 
 namespace stoker::config {
 
-void FieldReader::read_path(std::string_view key, Path& field) const {
+void SettingReader::read_path(std::string_view key, Path& field) const {
   const auto* text = effective_.find<std::string>(key);
   if (text == nullptr) return;
   const Origin origin = effective_.origin(key);

@@ -63,7 +63,7 @@ struct FieldType<T> {
   static Value write(T field) { return std::string(to_text(field)); }
 };
 
-/// Written absolute; FieldReader knows the folder that a relative one starts at.
+/// Written absolute; SettingReader knows the folder that a relative one starts at.
 template <>
 struct FieldType<Path> {
   static constexpr Type kType = Type::path;
@@ -72,11 +72,11 @@ struct FieldType<Path> {
 
 /// Fills members from resolved settings. A setting with an error keeps its initial value; the error was
 /// already reported.
-class FieldReader {
+class SettingReader {
  public:
   /// Paths of the file start at `file_folder`, others at `current`. REQUIRES: `effective` and `errors`
   /// outlive it.
-  FieldReader(const EffectiveConfig& effective, Path file_folder, Path current, ErrorList& errors)
+  SettingReader(const EffectiveConfig& effective, Path file_folder, Path current, ErrorList& errors)
       : effective_(effective),
         file_folder_(std::move(file_folder)),
         current_(std::move(current)),
@@ -108,7 +108,7 @@ class FieldReader {
 };
 
 /// Collects the values of members by key. Empty lists and optionals have none.
-class FieldWriter {
+class SettingWriter {
  public:
   template <typename T>
   void operator()(std::string_view key, const T& field) {
@@ -131,9 +131,9 @@ class FieldWriter {
 template <typename Owner>
 struct BoundSetting {
   Setting setting;
-  void (*read)(const FieldReader& reader, std::string_view key, std::string_view name,
+  void (*read)(const SettingReader& reader, std::string_view key, std::string_view name,
                Owner& owner) = nullptr;
-  void (*write)(FieldWriter& writer, std::string_view key, std::string_view name,
+  void (*write)(SettingWriter& writer, std::string_view key, std::string_view name,
                 const Owner& owner) = nullptr;
   /// The user-defined names that the owner has; null without a `*`.
   std::vector<std::string> (*names)(const Owner& owner) = nullptr;
@@ -225,10 +225,10 @@ consteval auto bind(Setting setting) {
     setting.type = Type::choice;
   }
   BoundSetting<Owner> bound{.setting = setting};
-  bound.read = [](const FieldReader& reader, std::string_view key, std::string_view name, Owner& owner) {
+  bound.read = [](const SettingReader& reader, std::string_view key, std::string_view name, Owner& owner) {
     binding::visit_member<First, Rest...>(owner, name, [&](auto& field) { reader(key, field); });
   };
-  bound.write = [](FieldWriter& writer, std::string_view key, std::string_view name, const Owner& owner) {
+  bound.write = [](SettingWriter& writer, std::string_view key, std::string_view name, const Owner& owner) {
     binding::visit_member<First, Rest...>(owner, name, [&](const auto& field) { writer(key, field); });
   };
   if constexpr (binding::kLeadsToMap<decltype(First)> || (binding::kLeadsToMap<decltype(Rest)> || ...))
@@ -251,7 +251,7 @@ std::string_view group_of(std::string_view pattern);
 
 /// Fills all members of `owner` that are set.
 template <typename Owner>
-void read_all(std::span<const BoundSetting<Owner>> settings, const FieldReader& reader, Owner& owner) {
+void read_all(std::span<const BoundSetting<Owner>> settings, const SettingReader& reader, Owner& owner) {
   for (const BoundSetting<Owner>& bound : settings) {
     if (bound.read == nullptr) continue;
     if (bound.names == nullptr) {
@@ -267,7 +267,7 @@ void read_all(std::span<const BoundSetting<Owner>> settings, const FieldReader& 
 template <typename Owner>
 std::vector<std::pair<std::string, Value>> values_of(std::span<const BoundSetting<Owner>> settings,
                                                      const Owner& owner) {
-  FieldWriter writer;
+  SettingWriter writer;
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const BoundSetting<Owner>& first = settings[i];
     if (first.names == nullptr) {

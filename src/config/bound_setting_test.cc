@@ -64,7 +64,7 @@ Config read_config(std::string text, ErrorList& errors, bool has_limits = true) 
   layers.add_flags(std::array<std::string, 1>{"volumes.second.path=data"});
   const EffectiveConfig effective = layers.resolve();
   if (has_limits) config.limits.emplace();
-  read_all(bound_settings(), FieldReader(effective, "/folder", "/here", errors), config);
+  read_all(bound_settings(), SettingReader(effective, "/folder", "/here", errors), config);
   return config;
 }
 

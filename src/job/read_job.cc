@@ -44,7 +44,7 @@ Job build_job(const EffectiveConfig& effective, const Path& folder, const Path& 
   job.name = default_name(folder);
   job.working_directory = folder;
   if (effective.has_group("train")) job.train.emplace();
-  config::read_all(job_settings(), config::FieldReader(effective, folder, current, errors), job);
+  config::read_all(job_settings(), config::SettingReader(effective, folder, current, errors), job);
   make_absolute(effective, "stage.unpack", folder, current, job.stage.unpack);
   make_absolute(effective, "stage.copy", folder, current, job.stage.copy);
   for (const auto& [key, entry] : effective.entries()) {
@@ -79,7 +79,7 @@ Result<Job> read_job(const TextSource& input, const LoadOptions& options) {
     // Its tasks provide values that the other settings may refer to.
     Path over;
     ErrorList of_path;
-    config::FieldReader(effective, input.folder, options.current_directory, of_path)("array.over", over);
+    config::SettingReader(effective, input.folder, options.current_directory, of_path)("array.over", over);
     const auto tasks = read_tasks(over);
     if (!tasks) {
       errors = of_text;

@@ -13,39 +13,39 @@ namespace stoker::job {
 namespace {
 
 using config::bind;
-using config::FieldReader;
-using config::FieldWriter;
 using config::Setting;
+using config::SettingReader;
+using config::SettingWriter;
 using config::Type;
 
 // `run` is a list of words, or a map with `shell`.
-void read_words(const FieldReader& reader, std::string_view key, std::string_view, Job& job) {
+void read_words(const SettingReader& reader, std::string_view key, std::string_view, Job& job) {
   if (const auto* words = reader.effective().find<std::vector<std::string>>(key))
     job.command = RunCommand{.arguments = *words, .is_shell = false};
 }
 
-void write_words(FieldWriter& writer, std::string_view key, std::string_view, const Job& job) {
+void write_words(SettingWriter& writer, std::string_view key, std::string_view, const Job& job) {
   if (job.command && !job.command->is_shell) writer(key, job.command->arguments);
 }
 
-void read_shell(const FieldReader& reader, std::string_view key, std::string_view, Job& job) {
+void read_shell(const SettingReader& reader, std::string_view key, std::string_view, Job& job) {
   if (const auto* text = reader.effective().find<std::string>(key))
     job.command = RunCommand{.arguments = {"/bin/sh", "-c", *text}, .is_shell = true};
 }
 
-void write_shell(FieldWriter& writer, std::string_view key, std::string_view, const Job& job) {
+void write_shell(SettingWriter& writer, std::string_view key, std::string_view, const Job& job) {
   if (job.command && job.command->is_shell) writer(key, job.command->arguments.back());
 }
 
 // A parameter that is a number is written as a number.
-void write_param(FieldWriter& writer, std::string_view key, std::string_view name, const Job& job) {
+void write_param(SettingWriter& writer, std::string_view key, std::string_view name, const Job& job) {
   const std::string& text = job.params.at(std::string(name));
   double number = 0;
   if (parse_number(text, &number) && format("{}", number) == text) return writer(key, number);
   writer(key, text);
 }
 
-consteval JobSetting written_by(void (*write)(FieldWriter&, std::string_view, std::string_view, const Job&),
+consteval JobSetting written_by(void (*write)(SettingWriter&, std::string_view, std::string_view, const Job&),
                                 JobSetting bound) {
   bound.write = write;
   return bound;

@@ -134,24 +134,30 @@ class BlockPlaces {
   const std::vector<Destination>* places_;  // null: nothing is requested
 };
 
+// A step and its folder, which outlive what reads them.
+struct StepFiles {
+  const Path& folder;
+  const StepManifest& manifest;
+};
+
 // State of one pass over the blocks of files, shared by its threads.
 class BlockPass {
  public:
   // Reads the files selected by `includes`: all without `places`, otherwise only requested ones. Opens those
   // that are not in `opened`.
-  BlockPass(const Path& folder, const StepManifest& manifest, const std::vector<bool>& includes,
-            const Destinations* places, Progress& progress, std::vector<File> opened)
-      : manifest_(manifest),
+  BlockPass(const StepFiles& step, const std::vector<bool>& includes, const Destinations* places,
+            Progress& progress, std::vector<File> opened)
+      : manifest_(step.manifest),
         places_(places),
         progress_(progress),
         files_(std::move(opened)),
-        damage_(manifest.files.size()) {
-    files_.resize(manifest.files.size());
-    for (std::size_t i = 0; i < manifest.files.size(); ++i) {
+        damage_(step.manifest.files.size()) {
+    files_.resize(step.manifest.files.size());
+    for (std::size_t i = 0; i < step.manifest.files.size(); ++i) {
       if (!includes[i]) continue;
-      const TensorFile& file = manifest.files[i];
+      const TensorFile& file = step.manifest.files[i];
       if (files_[i].fd() < 0) {
-        auto found = File::open_regular(folder / file.path);
+        auto found = File::open_regular(step.folder / file.path);
         if (!found.ok()) {
           damage_[i] = std::string(found.error().message());
           continue;
@@ -303,12 +309,13 @@ std::vector<StepDamage> check_included(const Path& folder, const StepManifest& m
   return damages;
 }
 
-std::vector<StepDamage> read_included(const Path& folder, const StepManifest& manifest,
-                                      const std::vector<bool>& includes, const Destinations* places,
-                                      Progress& progress, std::vector<File>& opened) {
+std::vector<StepDamage> read_included(const StepFiles& step, const std::vector<bool>& includes,
+                                      const Destinations* places, Progress& progress,
+                                      std::vector<File>& opened) {
+  const auto& [folder, manifest] = step;
   std::vector<StepDamage> damages = check_included(folder, manifest, includes);
   if (!damages.empty()) return damages;
-  BlockPass pass(folder, manifest, includes, places, progress, {});
+  BlockPass pass(step, includes, places, progress, {});
   pass.run();
   const std::vector<std::string> found = pass.damage();
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -362,18 +369,18 @@ std::vector<StepDamage> verify_files(const Path& folder, const StepManifest& man
   std::vector<StepDamage> damages = check_files(folder, manifest, parts);
   if (!damages.empty()) return damages;
   std::vector<File> opened;
-  return read_included(folder, manifest, files_of(manifest, parts), nullptr, progress, opened);
+  return read_included({folder, manifest}, files_of(manifest, parts), nullptr, progress, opened);
 }
 
 std::vector<StepDamage> read_files(const Path& folder, const StepManifest& manifest,
                                    const Destinations& places, Progress& progress,
                                    std::vector<File>& opened) {
-  return read_included(folder, manifest, files_with(places), &places, progress, opened);
+  return read_included({folder, manifest}, files_with(places), &places, progress, opened);
 }
 
 std::vector<StepDamage> fill_files(const Path& folder, const StepManifest& manifest,
                                    const Destinations& places, Progress& progress, std::vector<File> opened) {
-  BlockPass pass(folder, manifest, files_with(places), &places, progress, std::move(opened));
+  BlockPass pass({folder, manifest}, files_with(places), &places, progress, std::move(opened));
   pass.run();
   std::vector<StepDamage> damages;
   const std::vector<std::string> found = pass.damage();

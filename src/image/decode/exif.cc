@@ -13,9 +13,9 @@ constexpr std::string_view kExif("Exif\0\0", 6);
 std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // Numbers in the byte order of a TIFF block or a chunk. Zero beyond the end.
-class Numbers {
+class ExifNumbers {
  public:
-  Numbers(Bytes bytes, bool is_big_endian) : bytes_(bytes), is_big_endian_(is_big_endian) {}
+  ExifNumbers(Bytes bytes, bool is_big_endian) : bytes_(bytes), is_big_endian_(is_big_endian) {}
 
   std::uint32_t read(std::size_t offset, std::size_t size) const {
     if (offset > bytes_.size() || size > bytes_.size() - offset) return 0;
@@ -39,7 +39,7 @@ unsigned orientation_of_tiff(Bytes tiff) {
   constexpr std::size_t kEntry = 12;
   const std::string_view order = text_of(tiff).substr(0, 2);
   if (order != "II" && order != "MM") return 1;
-  const Numbers numbers(tiff, order == "MM");
+  const ExifNumbers numbers(tiff, order == "MM");
   if (numbers.read(2, 2) != 42) return 1;
   const std::size_t directory = numbers.read(4, 4);
   const std::uint32_t entries = numbers.read(directory, 2);
@@ -55,7 +55,7 @@ unsigned orientation_of_tiff(Bytes tiff) {
 
 // The block of an APP1 segment before the first scan.
 Bytes tiff_of_jpeg(Bytes file) {
-  const Numbers numbers(file, true);
+  const ExifNumbers numbers(file, true);
   std::size_t at = 2;
   while (at + 4 <= file.size()) {
     const std::uint32_t marker = numbers.read(at, 2);
@@ -75,7 +75,7 @@ Bytes tiff_of_jpeg(Bytes file) {
 
 // The content of the first chunk of that name. In a PNG the length comes before the name.
 Bytes chunk(Bytes file, std::size_t at, std::string_view name, bool is_png) {
-  const Numbers numbers(file, is_png);
+  const ExifNumbers numbers(file, is_png);
   while (at + 8 <= file.size()) {
     const std::size_t length = numbers.read(at + (is_png ? 0 : 4), 4);
     if (length > file.size() - at - 8) return {};

@@ -61,7 +61,7 @@ Result<Site> read_site(const std::string& name, std::string_view text) {
   layers.add_document({source, *root});
   const EffectiveConfig effective = layers.resolve();
   Site site;
-  config::read_all(site_settings(), config::FieldReader(effective, {}, {}, errors), site);
+  config::read_all(site_settings(), config::SettingReader(effective, {}, {}, errors), site);
   for (std::string& cluster : site.clusters) cluster = to_lower(cluster);
   check(effective, site, errors);
   if (!errors.empty()) return errors.status();

@@ -8,19 +8,19 @@ namespace stoker::job {
 namespace {
 
 using config::bind;
-using config::FieldReader;
-using config::FieldWriter;
+using config::SettingReader;
+using config::SettingWriter;
 
 constexpr std::string_view kNotKnown = "not known";
 constexpr std::string_view kFrom = "Key of `sources` with the evidence.";
 
 // `from` of a map with fixed keys, for all of them.
-void read_group_source(const FieldReader& reader, std::string_view key, std::string_view, Site& site) {
+void read_group_source(const SettingReader& reader, std::string_view key, std::string_view, Site& site) {
   if (const auto* source = reader.effective().find<std::string>(key))
     site.from[std::string(key.substr(0, key.find('.')))] = *source;
 }
 
-void write_group_source(FieldWriter& writer, std::string_view key, std::string_view, const Site& site) {
+void write_group_source(SettingWriter& writer, std::string_view key, std::string_view, const Site& site) {
   const auto found = site.from.find(std::string(key.substr(0, key.find('.'))));
   if (found != site.from.end()) writer(key, found->second);
 }
@@ -30,11 +30,12 @@ consteval SiteSetting source_of_group(std::string_view key) {
 }
 
 // A site without rules for accounts has no `account`.
-void write_needs_account(FieldWriter& writer, std::string_view key, std::string_view, const Site& site) {
+void write_needs_account(SettingWriter& writer, std::string_view key, std::string_view, const Site& site) {
   if (site.from.contains("account")) writer(key, site.needs_account);
 }
 
-consteval SiteSetting written_by(void (*write)(FieldWriter&, std::string_view, std::string_view, const Site&),
+consteval SiteSetting written_by(void (*write)(SettingWriter&, std::string_view, std::string_view,
+                                               const Site&),
                                  SiteSetting bound) {
   bound.write = write;
   return bound;
