@@ -3,11 +3,13 @@
 Every rank sends its vote under a name that all ranks can compute: <load>.<round>.<rank>, and rank 0 the verdict as
 <load>.<round>.verdict. <load> counts the loads of this process, so every rank has to call load() equally often. Votes travel
 through the key-value store of torch.distributed, which is no collective, or through files where ranks have no store. A
-rank that does not vote in time ends the load on all ranks with the same error."""
+rank that does not vote in time ends the load on all ranks with the same error. A verdict repeats the marks of the votes that it
+counts, so that files of an earlier attempt with the same name are never taken for an answer."""
 
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable
@@ -149,10 +151,16 @@ class Peers:
     def _send(self, number: int, vote: Vote) -> Vote:
         board = self._board
         assert board is not None
-        board.put(f"{number}.{self.rank}", json.dumps(vote))
+        mark = secrets.token_hex(8)
+        board.put(f"{number}.{self.rank}", json.dumps(vote | {"mark": mark}))
+
+        def verdict() -> Vote | None:
+            text = board.get(f"{number}.verdict")
+            found: Vote = json.loads(text) if text is not None else {}
+            return found if "code" in found or mark in found.get("marks", []) else None
+
         # Longer than rank 0 waits for its peers: its verdict then names the missing rank.
-        text = self._poll(lambda: board.get(f"{number}.verdict"), 2 * self._timeout + _PARTING_S)
-        return self._missing([0], number) if text is None else json.loads(text)
+        return self._poll(verdict, 2 * self._timeout + _PARTING_S) or self._missing([0], number)
 
     def _collect(self, number: int, vote: Vote, merge: Merge) -> Vote:
         board = self._board
@@ -170,7 +178,8 @@ class Peers:
             verdict = merge([votes[rank] for rank in range(self.size)])
         else:
             verdict = self._missing([rank for rank in range(self.size) if rank not in votes], number)
-        board.put(f"{number}.verdict", json.dumps(verdict))
+        marks = [vote.get("mark") for vote in votes.values()]
+        board.put(f"{number}.verdict", json.dumps(verdict | {"marks": marks}))
         return verdict
 
     def _missing(self, ranks: list[int], number: int) -> Vote:
@@ -228,8 +237,8 @@ def peers(
     if name is None:
         raise InvalidError(
             "checkpoint: the ranks have no way to agree on a step\n"
-            f"  try: torch.distributed.init_process_group() before {call}, writer=... with a value shared by all ranks, "
-            "or rank=0, world_size=1 in a process that loads alone"
+            f"  try: torch.distributed.init_process_group() before {call}, writer=... with a value shared by all ranks and "
+            "unique per attempt, or rank=0, world_size=1 in a process that loads alone"
         )
     at = (attempt_folder() if writer is None else None) or folder
     return Peers(rank, size, _Files(at / f".load-{name}.{_count()}"), timeout, call)

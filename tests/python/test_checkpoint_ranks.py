@@ -8,12 +8,14 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import stoker
 import torch
 from running import Process
-from stoker import checkpoint
+from stoker import checkpoint, checkpoint_peers
 
 PROLOGUE = """
 import os, sys, torch
@@ -496,3 +498,22 @@ def test_ranks_that_cannot_agree_get_a_cure(tmp_path, monkeypatch):
             call(tmp_path, writer="shared", timeout=0.2)
     assert checkpoint.load(tmp_path, rank=0, world_size=1).step == 1
     assert os.listdir(tmp_path) == ["step-1"]
+
+
+def test_files_of_an_earlier_attempt_with_the_same_name_are_no_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint_peers, "_count", lambda: 0)  # both ranks are threads of this process
+    folder = tmp_path / ".load-shared.0"
+    folder.mkdir()
+    (folder / "0.verdict").write_text(json.dumps({"step": 1, "marks": ["0123456789abcdef"]}))
+
+    def agree(rank: int) -> dict:
+        group = checkpoint_peers.peers(rank, 2, tmp_path, is_given=True, writer="shared", timeout=60, call="load()")
+        _, verdict = group.agree(lambda: (None, {"step": 2}), lambda votes: {"step": min(v["step"] for v in votes)})
+        group.part()
+        return verdict
+
+    with ThreadPoolExecutor(2) as pool:
+        peer = pool.submit(agree, 1)
+        time.sleep(0.2)  # rank 1 sees the old verdict first
+        assert [agree(0)["step"], peer.result()["step"]] == [2, 2]
+    assert not folder.exists()
