@@ -174,7 +174,7 @@ function(stoker_add_rooms)
   stoker_room(record ROOMS LIBRARIES stoker::json)
 
   stoker_room(image PUBLIC transform_options ROOMS LIBRARIES stoker::jpeg stoker::hwy stoker::png stoker::webp)
-  stoker_room(loader PUBLIC fields loader sampler weights ROOMS codec dataset image TESTS pack LIBRARIES stoker::json stoker::png Threads::Threads)
+  stoker_room(loader PUBLIC fields loader sampler ROOMS codec dataset image TESTS pack LIBRARIES stoker::json stoker::png Threads::Threads)
   stoker_room(sources ROOMS codec archive arrays parquet dataset image LIBRARIES stoker::json)
   stoker_room(pack ROOMS config codec archive arrays parquet dataset image sources LIBRARIES stoker::json Threads::Threads)
   stoker_room(inspect ROOMS codec archive arrays parquet dataset image sources pack LIBRARIES stoker::json)
@@ -201,7 +201,7 @@ function(stoker_add_rooms)
   if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
     find_package(Libtorch 2.13 REQUIRED)
     stoker_room(train LIBTORCH PUBLIC adaptive data_parallel ema exceptions gradients metrics model model_state optimizer
-                process_group schedule session sgd sync_batch_norm
+                process_group rendezvous_options schedule session sgd sync_batch_norm
                 ROOMS net dataset record image loader job checkpoint LIBRARIES libtorch::libtorch stoker::json)
     # The wheel has gloo but not its headers: only this source sees our declarations in their place.
     set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/comm/gloo_backend.cc PROPERTIES

@@ -19,7 +19,6 @@
 #include "stoker/tensor_view.h"
 #include "stoker/time.h"
 #include "stoker/transform_options.h"
-#include "stoker/weights.h"
 
 namespace stoker::dataset {
 class ShardSource;

@@ -15,7 +15,6 @@
 #include "stoker/sampler.h"
 #include "stoker/status.h"
 #include "stoker/strong.h"
-#include "stoker/weights.h"
 
 namespace stoker::loader {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "stoker/process_group.h"
+#include "stoker/rendezvous_options.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
 

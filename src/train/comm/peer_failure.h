@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stoker/process_group.h"
+#include "stoker/rendezvous_options.h"
 #include "stoker/status.h"
 #include "stoker/strong.h"
 #include "stoker/time.h"

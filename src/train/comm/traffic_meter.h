@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/thread.h"
-#include "stoker/process_group.h"
+#include "stoker/rendezvous_options.h"
 
 namespace stoker::train {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "job/job.h"
-#include "stoker/process_group.h"
+#include "stoker/rendezvous_options.h"
 #include "train/trainer/environment.h"
 
 namespace stoker::train {

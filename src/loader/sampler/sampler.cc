@@ -1,4 +1,4 @@
-#include "stoker/weights.h"
+#include "stoker/sampler.h"
 
 #include <algorithm>
 #include <cmath>
