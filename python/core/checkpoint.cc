@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "archive/safetensors.h"
+#include "base/enum_names.h"
 #include "base/thread.h"
 #include "checkpoint/foreign/latest.h"
 #include "checkpoint/lease.h"
@@ -163,9 +164,8 @@ std::pair<Array, std::uintptr_t> make_array(const std::string& dtype_name,
 std::optional<nb::dict> checkpoint_writer(const std::string& folder) {
   const auto lease = checkpoint::find_lease(folder);
   if (!lease.ok()) return std::nullopt;
-  constexpr std::string_view kStates[] = {"self", "running", "ended", "elsewhere"};
   nb::dict dict;
-  dict["state"] = std::string(kStates[static_cast<std::size_t>(checkpoint::writer_state(*lease))]);
+  dict["state"] = std::string(to_text(checkpoint::writer_state(*lease)));
   dict["host"] = printable(lease->host);
   dict["pid"] = lease->pid;
   return dict;

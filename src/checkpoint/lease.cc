@@ -86,8 +86,7 @@ Result<Lease> parse_lease(std::string_view subject, std::string_view text) {
 
 bool is_alive(const Lease& lease, WallTime now) {
   if (unix_seconds(now) > lease.expires + Seconds(kSlack).count()) return false;
-  if (lease.boot != this_boot()) return true;
-  return lease.started != 0 && start_of(lease.pid) == lease.started;
+  return writer_state(lease) != WriterState::ended;
 }
 
 WriterState writer_state(const Lease& lease) {

@@ -3,6 +3,9 @@
 // process that saved it. Used by Saver, list and prune.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "stoker/status.h"
 #include "stoker/strong.h"
 #include "stoker/text.h"
@@ -39,6 +42,9 @@ enum class WriterState {
   ended,      ///< it was on this machine
   elsewhere,  ///< on another machine: unknown
 };
+constexpr std::array<std::string_view, 4> names_of(WriterState) {
+  return {"self", "running", "ended", "elsewhere"};
+}
 /// Independent of the lease's expiry.
 WriterState writer_state(const Lease& lease);
 

@@ -58,7 +58,7 @@ Result<std::string> preview_batch_script(launch::Request request) {
   request.stoker = program;
   const RunLocation location = next_run_location(request);
   STOKER_RETURN_IF_ERROR(launch::check_submission(request));
-  // No query to Slurm: predecessors are taken from their records.
+  // No query to Slurm: the records of the predecessors suffice.
   STOKER_ASSIGN_OR_RETURN(predecessors,
                           launch::find_predecessors(request.job, launch::job_file_directory(request), nullptr,
                                                     Deadline::never()));

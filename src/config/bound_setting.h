@@ -212,7 +212,7 @@ std::vector<std::string> names_in(const Owner& owner) {
 
 /// Binds a setting to the member that the chain of pointers leads to: `bind<&Job::resources,
 /// &Resources::nodes>({...})`. The member's type decides Setting::type, and Setting::choices of an enum
-/// unless they are given. A map on the way takes the user-defined name of the key's `*`.
+/// unless they are given. The key of a map on the way is the user-defined name of the key's `*`.
 template <auto First, auto... Rest>
 consteval auto bind(Setting setting) {
   using Chain = binding::Chain<First, Rest...>;

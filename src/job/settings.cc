@@ -95,7 +95,7 @@ constexpr std::array kCommand = {
     JobSetting{
         .setting = {.key = "run",
                     .type = Type::words,
-                    .unset = "`train` is given",
+                    .unset = "`train` is set",
                     .help =
                         "Command that every rank executes, split by shell quoting and run without a shell."},
         .read = &read_words,
@@ -412,9 +412,10 @@ Value FieldType<job::SaveInterval>::write(const job::SaveInterval& every) {
 }
 
 DType FieldType<DType>::read(const Value& value) {
-  std::string name = std::get<std::string>(value);
-  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return dtype_named(name).value_or(DType::u16);
+  for (const DType type : {DType::u8, DType::u32, DType::i32, DType::i64}) {
+    if (to_lower(to_text(type)) == std::get<std::string>(value)) return type;
+  }
+  return DType::u16;
 }
 
 Value FieldType<DType>::write(DType field) { return to_lower(to_text(field)); }

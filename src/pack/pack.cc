@@ -160,7 +160,7 @@ class PackWorkers {
     has_begun_.notify_all();
   }
 
-  // The next unfinished shard; none if all are taken.
+  // The next unfinished shard; none if all are claimed.
   Status begin_next(Lane& lane, Hashing hashing) {
     for (std::size_t at = next_++; at < own_shards_.size(); at = next_++) {
       lane.shard = own_shards_[at];

@@ -187,9 +187,9 @@ constexpr std::array kSettings = {
     bind<&Site::opinions, &SiteOpinion::from>({.key = "opinions.*.from", .help = kFrom}),
 
     bind<&Site::sources, &SiteSource::url>(
-        {.key = "sources.*.url", .help = "Web page or command that the values were taken from."}),
+        {.key = "sources.*.url", .help = "Source of the values: a web page or a command."}),
     bind<&Site::sources, &SiteSource::date>(
-        {.key = "sources.*.date", .help = "Date when they were taken, such as 2026-04-18."}),
+        {.key = "sources.*.date", .help = "Date when they were read, such as 2026-04-18."}),
 };
 
 }  // namespace

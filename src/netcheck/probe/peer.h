@@ -63,8 +63,8 @@ struct RouteTimeouts {
   Duration answer = std::chrono::seconds(20);
 };
 
-/// Tests all connections concurrently (`to` and `address` are given) and fills in the results. Cancelled
-/// when keep_going returns false.
+/// Tests all connections concurrently (the caller sets `to` and `address`) and fills in the results.
+/// Cancelled when keep_going returns false.
 Result<std::vector<Route>> probe_routes(std::vector<Route> ways, const Caller& caller,
                                         const RouteTimeouts& limits);
 

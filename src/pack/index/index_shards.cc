@@ -46,7 +46,7 @@ Result<ShardsToIndex> shards_of_tree(const Path& folder, const std::string& wher
   return found;
 }
 
-// `shard` was given instead of the folder of all shards.
+// `shard` is used instead of the folder of all shards.
 Status shard_instead_of_folder(const Path& shard) {
   const Path plain = (shard / "").parent_path();  // without a trailing slash
   const Path parent = plain.has_parent_path() ? plain.parent_path() : Path(".");

@@ -24,7 +24,7 @@ struct WindowAxis {
 Result<WindowAxis> parse_window_axis(std::string_view text);
 
 struct WindowOptions {
-  std::vector<WindowAxis> axes;        ///< other axes are taken whole
+  std::vector<WindowAxis> axes;        ///< other axes keep their size
   std::vector<std::string> variables;  ///< empty: all arrays of the largest one's shape
   std::uint64_t lead = 0;       ///< distance of the target from the window's last element, along the first of
                                 ///< `axes`; 0: no target
