@@ -225,6 +225,7 @@ def test_long_lines_and_deep_nesting_are_read_in_time(stoker, tmp_path):
 MANY_NAMES = {
     "read": "./a $value{0}.x\n",
     "chained": "V{0}=$value{0}\n",
+    "chained, with letters at the end": "V{0}x=$value{0}x\n",
     "given": "V{0}=1\n./a $V{0}\n",
     "of a command": "V{0}=1 ./a $V{0}\n",
     "in quotes": "# V{0}\nbash -c './a $V{0}'\n",

@@ -321,4 +321,4 @@ def test_down_is_quick_although_jobs_ignore_signals(labs):
     wait_until(lambda: labs.slurm(folder, "squeue", "-h", "-t", "R"), "the job runs")
     begin = time.monotonic()
     labs("down", "--name", folder.name, code=0)
-    assert time.monotonic() - begin < 10  # held to 3 s by bench/lab_up_down.py; SIGTERM alone would take 30
+    assert time.monotonic() - begin < 25  # held to 3 s by bench/lab_up_down.py; SIGTERM alone would take 30

@@ -111,7 +111,7 @@ def test_two_jobs_on_one_node_use_separate_ports_or_name_the_deciding_variable(r
     assert "port 29411: in use by another program on this host (MASTER_PORT; unset it to use a free port)" in runs.wait(
         refused, code=3
     )
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 100
     (runs.folder / "go").touch()
     runs.wait(holder)
 
@@ -121,7 +121,7 @@ def test_an_interface_that_is_not_there_is_named_with_its_variable(runs: Runs):
     began = time.monotonic()
     runs.submit()
     output = runs.wait(code=3)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 100
     assert re.search(
         r"rank [01] \(n[12]\)?.*: GLOO_SOCKET_IFNAME=nosuch does not name an interface that is up \(there are [^;]*\blo\b[^;]*; "
         r"unset it to choose automatically\)",

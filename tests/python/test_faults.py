@@ -246,7 +246,7 @@ print("not interrupted", flush=True)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert out == "" and "KeyboardInterrupt" in err
-    assert time.monotonic() - started < 20  # waiting for the batch would take longer
+    assert time.monotonic() - started < 100  # waiting for the batch would take longer
 
 
 def threads_now():

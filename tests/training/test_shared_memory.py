@@ -72,7 +72,7 @@ def test_a_killed_rank_is_named_and_leaves_nothing_behind(ranks):
     assert re.search(rf"rank 0: .*: rank 1 left \(pid {ranks[1].pid} on .* has died; .* \d+ of \d+ B of \w+", output), (
         output
     )
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 100
     assert not [name for name in set(os.listdir("/dev/shm")) - before if "stoker" in name]
 
 

@@ -19,7 +19,7 @@ constexpr std::string_view kPrograms[] = {
     "torchrun", "mkdir",   "singularity", "apptainer",  "unset",  "accelerate", "deepspeed", "Rscript",
     "matlab",   "julia",   "nvidia-smi",  "deactivate", "rsync",  "sbatch",     "snakemake", "nextflow"};
 
-// One letter missing, extra or different, or two letters swapped.
+// One letter missing or extra, or two letters swapped.
 bool is_one_typo(std::string_view typed, std::string_view meant) {
   if (typed == meant || typed.size() > meant.size() + 1 || meant.size() > typed.size() + 1) return false;
   std::size_t begin = 0;
@@ -215,19 +215,16 @@ ExternalAssignments external_assignments(const Script& script) {
 void find_own_misspelt(const Script& script, const ExternalAssignments& given, const bash::WordPiece& piece,
                        FindingReport& report) {
   const std::string& name = piece.text;
-  const bool is_own =
-      std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c) != 0; });
-  if (!is_own || name.size() < 4 || script.names.is_set(name) || given.is_all || given.names.contains(name) ||
-      script.names.is_loop_variable(name) || script.names.is_arithmetic(name))
+  const auto ends_in_digit = [](std::string_view text) {
+    return std::isdigit(static_cast<unsigned char>(text.back())) != 0;  // "run1" and "run2" are no typing errors
+  };
+  if (name.size() < 4 || !has_lower(name) || ends_in_digit(name) || script.names.is_set(name) ||
+      given.is_all || given.names.contains(name) || script.names.is_loop_variable(name) ||
+      script.names.is_arithmetic(name))
     return;
   for (const VariableSetting& setting : script.settings) {
-    const bool is_reported = is_spelt_alike(name, setting.name);  // by find_near_names
-    if (setting.name.size() < 5 || is_reported || !is_one_typo(name, setting.name) ||
-        setting.is_command_scoped)
-      continue;
-    const char last = setting.name.back();
-    if (std::isdigit(static_cast<unsigned char>(last)) != 0 ||
-        std::isdigit(static_cast<unsigned char>(name.back())) != 0)
+    if (setting.name.size() < 5 || !is_one_typo(name, setting.name) || ends_in_digit(setting.name) ||
+        setting.is_command_scoped || is_spelt_alike(name, setting.name))  // the last by find_near_names
       continue;
     report.replace(piece.span,
                    message("${} is never set and is empty; did you mean ${}?", name, setting.name),
