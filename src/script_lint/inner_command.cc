@@ -168,12 +168,25 @@ std::size_t behind_mpi(const std::vector<std::string>& words) {
   return at;
 }
 
+// A program that scripts give to the runscript of an image.
+bool is_usual_program(std::string_view word) {
+  constexpr std::string_view kNames[] = {"bash",   "sh",      "torchrun", "accelerate", "deepspeed",
+                                         "mpirun", "mpiexec", "Rscript",  "env",        "julia",
+                                         "pip",    "conda",   "jupyter"};
+  const std::string_view name = word.substr(word.rfind('/') + 1);
+  return is_in(kNames, name) || (name.starts_with("python") && !name.ends_with(".py"));
+}
+
 // "apptainer exec --nv image.sif python": the word after the image.
 std::size_t behind_image(const std::vector<std::string>& words) {
   if (words.size() < 2) return words.size();
   const std::size_t verb = behind_options(words, 1, kNone);
   if (verb >= words.size() || (words[verb] != "exec" && words[verb] != "run")) return words.size();
-  return behind_options(words, verb + 1, kContainer) + 1;
+  const std::size_t program = behind_options(words, verb + 1, kContainer) + 1;
+  // "run" passes the words to the image's runscript; most runscripts start what looks like a program.
+  if (words[verb] == "run" && program < words.size() && !is_usual_program(words[program]))
+    return words.size();
+  return program;
 }
 
 }  // namespace

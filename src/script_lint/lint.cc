@@ -175,6 +175,7 @@ LintResult lint_script(const std::string& name, std::string text, const LintCont
   const bool has_dos_lines = text.find("\r\n") != std::string::npos;
   if (has_dos_lines) text = with_unix_lines(text);
   const std::unique_ptr<Script> script = read_script(name, std::move(text));
+  override_options(context.options, script->request);
   LintResult lint;
   if (has_dos_lines || has_mac_lines) {
     ScriptFinding finding;
@@ -231,12 +232,12 @@ ChangedLines changed_lines(std::string_view text, const std::vector<Edit>& edits
 }
 
 std::vector<std::span<const Rule>> rule_tables() {
-  return {header_rules(),      line_rules(),         value_rules(),   omission_rules(), conflict_rules(),
-          placeholder_rules(), log_rules(),          node_rules(),    rank_rules(),     ending_rules(),
-          shell_rules(),       name_rules(),         step_rules(),    load_rules(),     habit_rules(),
-          tool_rules(),        cluster_rules(),      site_rules(),    word_rules(),     program_rules(),
-          variable_rules(),    continuation_rules(), no_work_rules(), path_rules(),     language_rules(),
-          list_rules()};
+  return {header_rules(),      line_rules(),     value_rules(),    omission_rules(),     conflict_rules(),
+          placeholder_rules(), log_rules(),      node_rules(),     rank_rules(),         launch_rules(),
+          signal_rules(),      ending_rules(),   shell_rules(),    name_rules(),         step_rules(),
+          load_rules(),        habit_rules(),    tool_rules(),     cluster_rules(),      site_rules(),
+          word_rules(),        program_rules(),  variable_rules(), continuation_rules(), no_work_rules(),
+          path_rules(),        language_rules(), list_rules()};
 }
 
 std::vector<RuleText> rule_texts() {

@@ -25,6 +25,7 @@ struct LintContext {
   std::size_t run_count = 0;                 ///< number of successful runs
   slurm::Lookup environment = {};            ///< variables for sbatch such as SBATCH_ACCOUNT; none if empty
   std::optional<std::uint32_t> slurm = {};   ///< Slurm release, 2302 for 23.02; empty if unknown
+  std::vector<std::string> options = {};     ///< for sbatch, which override options of the script
 };
 
 /// Replaces bytes of the script by a text.

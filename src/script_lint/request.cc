@@ -34,6 +34,18 @@ bool is_free_text(std::string_view option) {
   return option == "--job-name" || option == "--comment" || option == "--mail-user";
 }
 
+void override_options(const std::vector<std::string>& options, SlurmRequest& request) {
+  for (const std::string& text : options) {
+    const auto read = slurm::read_user_script("", "#!\n#SBATCH " + text + "\n");
+    if (!read.ok()) continue;
+    for (const slurm::SbatchOption& option : read->options) {
+      std::erase_if(request.directives,
+                    [&](const Directive& each) { return each.option.name == option.name; });
+      request.directives.push_back({option, {0, 0}, {0, 0}});
+    }
+  }
+}
+
 SlurmRequest read_request(std::string_view text, const std::vector<bash::Comment>& comments,
                           std::size_t first_command) {
   SlurmRequest request;

@@ -53,6 +53,9 @@ struct SlurmRequest {
   bool has_whole_nodes() const;
 };
 
+/// Replaces options of the script by options of the command line ("--nodes=2"). Ignores malformed ones.
+void override_options(const std::vector<std::string>& options, SlurmRequest& request);
+
 /// Parses the options of a script. `first_command`: offset of the first text that is no comment.
 SlurmRequest read_request(std::string_view text, const std::vector<bash::Comment>& comments,
                           std::size_t first_command);

@@ -83,6 +83,8 @@ std::span<const Rule> placeholder_rules();
 std::span<const Rule> log_rules();
 std::span<const Rule> node_rules();
 std::span<const Rule> rank_rules();
+std::span<const Rule> launch_rules();
+std::span<const Rule> signal_rules();
 std::span<const Rule> ending_rules();
 std::span<const Rule> shell_rules();
 std::span<const Rule> name_rules();

@@ -115,7 +115,27 @@ bool is_torchrun(const ProgramCall& call) {
          (is_python(call.program) && call.option("-m").value_or("").starts_with("torch.distributed."));
 }
 
+bool is_accelerate(const ProgramCall& call) {
+  return is_agent(call) &&
+         (call.program == "accelerate" || call.option("-m") == "accelerate.commands.launch");
+}
+
+// Starts the ranks of one node. deepspeed with a host file starts the ranks of all nodes through ssh.
+bool is_node_agent(const ProgramCall& call) {
+  if (call.program == "deepspeed")
+    return !call.has("--hostfile") && !call.has("-H") && !call.has("--launcher") &&
+           !call.has("--force_multi");
+  return is_torchrun(call) || is_accelerate(call);
+}
+
 std::string nodes_option(const ProgramCall& call) {
+  if (call.program == "deepspeed") return "1";
+  if (is_accelerate(call)) {
+    const auto machines = call.option("--num_machines");
+    if (machines) return *machines;
+    // Its configuration may have them.
+    return call.option("--num-machines").value_or(call.has("--config_file") ? "" : "1");
+  }
   return call.option("--nnodes").value_or(is_oumi(call) ? "all" : "1");
 }
 
@@ -134,7 +154,7 @@ void find_agent_of_one_node(const Script& script, FindingReport& report) {
     return;
   for (const ProgramCall& call : script.calls) {
     const Context& context = call.context;
-    if (!is_torchrun(call) || nodes_option(call) != "1" || context.loops > 0 || !context.function.empty())
+    if (!is_node_agent(call) || nodes_option(call) != "1" || context.loops > 0 || !context.function.empty())
       continue;
     ScriptFinding& finding =
         report.add(call.span, message("{} starts ranks on the first of {} nodes only: the remaining nodes "
@@ -142,7 +162,13 @@ void find_agent_of_one_node(const Script& script, FindingReport& report) {
                                       call.program, nodes));
     finding.level = Level::time;
     finding.fix =
-        message("#SBATCH --nodes=1, or srun --ntasks-per-node=1 {} --nnodes={}", call.program, nodes);
+        is_accelerate(call) ? message(
+                                  "#SBATCH --nodes=1, or srun --ntasks-per-node=1 accelerate launch "
+                                  "--num_machines={} --rdzv_backend=c10d",
+                                  nodes)
+        : call.program == "deepspeed"
+            ? message("#SBATCH --nodes=1, or deepspeed --hostfile=HOSTS")
+            : message("#SBATCH --nodes=1, or srun --ntasks-per-node=1 {} --nnodes={}", call.program, nodes);
     return;
   }
 }
@@ -153,8 +179,9 @@ void find_agent_on_first_node(const Script& script, FindingReport& report) {
   for (const ProgramCall& call : script.calls) {
     const std::string nodes = nodes_option(call);
     const Context& context = call.context;
-    if (!is_torchrun(call) || context.launcher || context.is_remote || context.loops > 0 ||
-        !context.function.empty() || context.is_substituted || nodes == "1" || nodes.starts_with("1:"))
+    if (!is_node_agent(call) || context.launcher || context.is_remote || context.loops > 0 ||
+        !context.function.empty() || context.is_substituted || nodes.empty() || nodes == "1" ||
+        nodes.starts_with("1:"))
       continue;
     report.replace({call.span.begin, call.span.begin},
                    // several, at least two
@@ -269,7 +296,7 @@ constexpr Rule kNodeRules[] = {
     {"agent-on-first-node", Level::job, "torchrun starts the ranks of one node; start one torchrun per node",
      "#!/bin/bash\n#SBATCH --nodes=2\ntorchrun --nnodes=2 --nproc_per_node=4 train.py\n",
      "#!/bin/bash\n#SBATCH --nodes=2\nsrun --ntasks-per-node=1 torchrun --nnodes=2 --nproc_per_node=4 "
-     "train.py\n",
+     "--rdzv_backend=c10d --rdzv_endpoint=$HEAD:29400 train.py\n",
      "pytorch forums: \"torchrun hangs on 2 nodes\"", find_agent_on_first_node},
     {"master-address", Level::job, "all ranks need the address of the same machine",
      "#!/bin/bash\n#SBATCH --nodes=2\nexport MASTER_ADDR=localhost\nsrun python train.py\n",

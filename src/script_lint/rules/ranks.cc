@@ -44,22 +44,52 @@ bool agrees_on_ranks(const ProgramCall& call) {
   });
 }
 
+// Whether the batch script's shell expands variables at that place of a command for the tasks: outside of
+// quotes, and in double quotes.
+bool expands_early(const Script& script, const Context& context, const bash::ShellCommand* command,
+                   bash::Span at) {
+  if (!context.launcher) return false;
+  const ProgramCall& launcher = script.calls[*context.launcher];
+  if (command == launcher.command) return true;
+  for (const bash::Word* word : launcher.typed) {
+    if (word->span.begin < at.begin && at.end <= word->span.end) return script.text[word->span.begin] == '"';
+  }
+  return false;
+}
+
+bool is_of_task(const bash::WordPiece& piece) {
+  return piece.kind == bash::PieceKind::variable &&
+         is_one_of(piece.text, {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "PMI_RANK"});
+}
+
+// The backslash leaves the variable to the task's shell.
+void report_in_quotes(const Script& script, const bash::WordPiece& piece, FindingReport& report) {
+  report.replace(
+      piece.span,
+      message("${} in double quotes is expanded before srun starts: every task gets the value of the batch "
+              "script, 0",
+              piece.text),
+      "\\" + std::string(script.at(piece.span)));
+}
+
 void find_early_expansion(const Script& script, FindingReport& report) {
-  constexpr std::array<std::string_view, 4> kOfTask = {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID",
-                                                       "PMI_RANK"};
   const bool has_several = script.request.tasks() > 1 || script.request.nodes() > 1;
   if (!has_several) return;
   for (const ProgramCall& call : script.calls) {
-    // Inside the quotes of bash -c the task's shell expands them.
-    if (!call.context.launcher || call.command != script.calls[*call.context.launcher].command) continue;
+    if (!expands_early(script, call.context, call.command, call.span)) continue;
     const bool is_program_with_rank =
         is_python(call.program) || is_agent(call) || call.program == "bash" || call.program == "sh";
     if (!is_program_with_rank || agrees_on_ranks(call)) continue;
+    const bool is_in_quotes = call.command != script.calls[*call.context.launcher].command;
     for (const bash::Word* word : call.typed) {
       for (const bash::WordPiece& piece : word->pieces) {
-        const bool is_early = piece.kind == bash::PieceKind::variable &&
-                              std::find(kOfTask.begin(), kOfTask.end(), piece.text) != kOfTask.end();
-        if (!is_early) continue;
+        if (!is_of_task(piece)) continue;
+        // "bash -c" itself: the programs in its quotes are reported.
+        if (!is_in_quotes && call.has("-c") && (call.program == "bash" || call.program == "sh")) continue;
+        if (is_in_quotes) {
+          report_in_quotes(script, piece, report);
+          continue;
+        }
         report
             .add(piece.span,
                  message(
@@ -67,6 +97,19 @@ void find_early_expansion(const Script& script, FindingReport& report) {
                      piece.text))
             .fix = format("srun bash -c '{}'", script.at(call.span));
       }
+    }
+  }
+}
+
+// srun bash -c "export RANK=$SLURM_PROCID; python train.py"
+void find_ranks_in_quotes(const Script& script, FindingReport& report) {
+  if (script.request.tasks() < 2 && script.request.nodes() < 2) return;
+  for (const VariableSetting& setting : script.settings) {
+    if (!is_one_of(setting.name, {"RANK", "LOCAL_RANK", "NODE_RANK"}) || setting.assignment == nullptr ||
+        !expands_early(script, setting.context, nullptr, setting.assignment->span))
+      continue;
+    for (const bash::WordPiece& piece : setting.assignment->value.pieces) {
+      if (is_of_task(piece)) report_in_quotes(script, piece, report);
     }
   }
 }
@@ -99,28 +142,7 @@ void find_ranks_of_script(const Script& script, FindingReport& report) {
 void find_expanded_too_early(const Script& script, FindingReport& report) {
   find_early_expansion(script, report);
   find_ranks_of_script(script, report);
-}
-
-void find_agent_per_task(const Script& script, FindingReport& report) {
-  const auto tasks = script.request.tasks_per_node();
-  if (!tasks || *tasks < 2) return;
-  for (const ProgramCall& call : script.calls) {
-    const ProgramCall* launcher = script.launcher_of(call);
-    if (launcher == nullptr || launcher->program != "srun" || sets_tasks(*launcher) ||
-        call.program == "deepspeed")
-      continue;
-    const bool is_torch = call.program == "torchrun" || (is_python(call.program) && is_agent(call));
-    const std::string processes =
-        call.option("--nproc_per_node").value_or(call.option("--nproc-per-node").value_or("1"));
-    if (!is_torch || processes == "1") continue;
-    const std::size_t at = launcher->program_word->span.end;
-    report.replace(
-        {at, at},
-        // several of both
-        message("{} tasks on each node start one torchrun each, with {} ranks each: one per node is enough",
-                *tasks, printable(processes)),
-        " --ntasks=$SLURM_NNODES --ntasks-per-node=1");
-  }
+  find_ranks_in_quotes(script, report);
 }
 
 // "srun -n 8 mpirun -n 8 ./a": eight programs of eight ranks each.
@@ -245,17 +267,11 @@ void find_unused_tasks(const Script& script, FindingReport& report) {
 constexpr Rule kRankRules[] = {
     {"expanded-too-early", Level::job,
      "the batch script's shell expands $SLURM_PROCID before srun starts the tasks",
-     "#!/bin/bash\n#SBATCH --nodes=2\nsrun torchrun --nnodes=2 --node_rank=$SLURM_NODEID train.py\n",
+     "#!/bin/bash\n#SBATCH --nodes=2\nsrun torchrun --nnodes=2 --node_rank=$SLURM_NODEID "
+     "--master_addr=$HEAD train.py\n",
      "#!/bin/bash\n#SBATCH --nodes=2\nsrun bash -c 'torchrun --nnodes=2 --node_rank=$SLURM_NODEID "
-     "train.py'\n",
+     "--master_addr=$HEAD train.py'\n",
      "pytorch forums", find_expanded_too_early},
-    {"agent-per-task", Level::job,
-     "torchrun starts all ranks of its node; several on one node compete for ports and GPUs",
-     "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\nsrun torchrun --nnodes=2 "
-     "--nproc_per_node=4 train.py\n",
-     "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\nsrun torchrun --nnodes=2 "
-     "--nproc_per_node=4 train.py\n",
-     "pytorch forums", find_agent_per_task},
     {"mpirun-per-task", Level::job, "mpirun starts all ranks itself; under srun it does so once per task",
      "#!/bin/bash\n#SBATCH --ntasks=8\nsrun mpirun -np 8 ./solve\n",
      "#!/bin/bash\n#SBATCH --ntasks=8\nsrun ./solve\n", "sites' guides to MPI", find_mpirun_per_task},
