@@ -139,6 +139,86 @@ def test_a_better_tool_for_a_shell_command_is_suggested(stoker, tmp_path):
     assert "better-tool" not in alone
 
 
+def test_launchers_that_do_not_add_up_lose_the_job(stoker, tmp_path):
+    job = "run: {shell: 'torchrun --nproc-per-node 4 train.py'}\nresources: {ranks_per_node: 2}\n"
+    finding = found(check(stoker, tmp_path, job, code=1))["agent-per-task"]
+    assert (finding["level"], finding["where"]) == ("job", "job.yaml:1:14")
+    finding = found(check(stoker, tmp_path, "run: accelerate launch t.py\nresources: {nodes: 2}\n", code=1))[
+        "separate-trainings"
+    ]
+    assert finding["what"] == (
+        "run: Stoker starts 2 copies of accelerate, and each one trains separately (--num_machines is 1)"
+    )
+    assert finding["cure"] == "run: python t.py    resources: {nodes: 2, ranks_per_node: 1}"
+
+
+OWN_CHECKPOINTS = "import os\nfor epoch in range(3):\n    torch.save(state, 'ckpt/last.pt')\n"
+
+
+def test_a_script_that_saves_to_its_own_folder_is_reported(stoker, tmp_path):
+    def saving(job: str, **files: str) -> dict | None:
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        return found(check(stoker, tmp_path, job, code=None)).get("own-checkpoints")
+
+    finding = saving("run: python3 own.py\n", own=OWN_CHECKPOINTS)
+    assert (finding["level"], finding["where"]) == ("time", "job.yaml:1:6")
+    assert finding["what"] == (
+        "run: torch.save in own.py:3 saves to a separate folder: Stoker finds no checkpoint there, and a resumed or "
+        "requeued run starts at the beginning"
+    )
+    assert saving("run: {shell: 'cd . && python3 own.py'}\n")["where"] == "job.yaml:1:14"
+    assert saving("run: torchrun own.py\n")
+    # In a module of the project, and in a comment.
+    assert saving("run: python3 main.py\n", main="import saver\n", saver="def save():\n    torch.save(1, 'a')\n")
+    assert not saving("run: python3 note.py\n", note="# torch.save(state, 'a')\nprint(1)\n")
+    # The folder comes from Stoker: in the script, in its modules, or in its arguments.
+    assert not saving("run: python3 good.py\n", good=OWN_CHECKPOINTS + "folder = os.environ['STOKER_CHECKPOINT_DIR']\n")
+    assert not saving("run: python3 far.py\n", far="import near\n" + OWN_CHECKPOINTS, near="import stoker\n")
+    assert not saving("run: {shell: 'python3 own.py --out $STOKER_CHECKPOINT_DIR'}\n")
+
+
+def test_the_default_cores_of_slurm_are_shown(stoker, tmp_path):
+    slurm_conf = tmp_path / "slurm.conf"
+    slurm_conf.write_text("ClusterName=somewhere\n")
+    env = {"SLURM_CONF": str(slurm_conf)}
+    value = check(stoker, tmp_path, "run: 'true'\nresources: {nodes: 2, ranks_per_node: 4}\n", env=env)
+    assert fact(value, "ranks").startswith("2 x 4 x 1 core, Slurm's default")
+    finding = found(value)["default-cores"]
+    assert finding["level"] == "time"
+    assert finding["what"] == (
+        "resources.cpus_per_rank: not set, and a submitted job gets 1 core per rank, Slurm's default"
+    )
+    assert finding["cure"].startswith("resources: {cpus_per_rank: ")
+    value = check(stoker, tmp_path, "run: 'true'\nresources: {nodes: 2, cpus_per_rank: 3}\n", env=env)
+    assert fact(value, "ranks").startswith("2 x 1 x 3 cores")
+    assert "default-cores" not in found(value)
+    # Without a queue, the cores of this machine count.
+    assert "default-cores" not in found(check(stoker, tmp_path, "run: 'true'\n"))
+
+
+def test_missing_imports_lose_the_job_if_they_are_certain(stoker, tmp_path):
+    (tmp_path / "sure.py").write_text("import surely_not_there\n")
+    (tmp_path / "later.py").write_text("def f():\n    import surely_not_there\n")
+    (tmp_path / "path.py").write_text("import sys\nsys.path.append('lib')\nimport surely_not_there\n")
+    (tmp_path / "main.py").write_text("if __name__ == '__main__':\n    import surely_not_there\n")
+    (tmp_path / "hints.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import surely_not_there\n"
+    )
+
+    def level(run: str) -> str | None:
+        finding = found(check(stoker, tmp_path, f"run: {run}\n", code=None)).get("no-import")
+        return finding and finding["level"]
+
+    assert level("python3 sure.py") == "job"
+    assert level("{shell: 'exec python3 sure.py'}") == "job"
+    assert level("python3 main.py") == "job"
+    assert level("python3 later.py") == "advice"
+    assert level("python3 path.py") == "advice"
+    assert level("python3 hints.py") is None
+    stoker("check", "job.yaml", "--set", "run=python3 sure.py", code=1)
+
+
 def test_data_that_differ_from_the_last_run_are_reported(stoker, tmp_path, own_dataset, photos):
     job = f"name: again\nrun: 'true'\ndata: {{train: {{source: {own_dataset}, split: train}}}}\n"
     (tmp_path / "job.yaml").write_text(job)

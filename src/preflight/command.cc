@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "script_lint/launches/launch_check.h"
 #include "script_lint/lint.h"
 #include "stoker/text.h"
 
@@ -22,6 +23,14 @@ Message cure_of(const script_lint::ScriptFinding& finding) {
 }
 
 }  // namespace
+
+void check_launchers(const job::Job& job, Notes& notes) {
+  if (!job.command) return;
+  const std::string_view key = job.command->is_shell ? "run.shell" : "run";
+  for (script_lint::LaunchProblem& problem :
+       script_lint::find_launch_problems(job, slurm::process_environment()))
+    notes.found(problem.rule, Level::job, key, problem.text, std::move(problem.fix));
+}
 
 void check_command(const job::Job& job, Notes& notes) {
   if (!job.command || !job.command->is_shell) return;

@@ -16,6 +16,8 @@
 #include "preflight/files.h"
 #include "preflight/last_run.h"
 #include "preflight/notes.h"
+#include "preflight/python_dependencies.h"
+#include "preflight/saving.h"
 #include "preflight/shell.h"
 #include "preflight/storage.h"
 #include "stoker/bytes.h"
@@ -41,6 +43,8 @@ class Checker {
     check_ranks();
     check_program();
     check_command(job_, notes_);
+    check_launchers(job_, notes_);
+    check_saving(job_, notes_);
     check_folders();
     const std::optional<record::RunFolder> last = last_run(job_);
     check_files(job_, notes_);
@@ -168,9 +172,13 @@ class Checker {
   void check_ranks() {
     const job::Resources& resources = job_.resources;
     const std::uint64_t asked = std::uint64_t{resources.ranks_per_node} * resources.cpus_per_rank.value_or(1);
-    const std::uint32_t per_rank =
-        resources.cpus_per_rank.value_or(std::max(1u, host_.cores / resources.ranks_per_node));
     const bool is_for_queue = host_.has_queue && !host_.allocation;
+    const std::uint32_t available = std::max(1u, host_.cores / resources.ranks_per_node);
+    // The cores of this machine do not count for a job that only the queue can run.
+    const bool has_slurm_default = is_for_queue && resources.nodes > 1 && !resources.cpus_per_rank;
+    const std::uint32_t per_rank = has_slurm_default ? 1 : resources.cpus_per_rank.value_or(available);
+    if (is_for_queue && !resources.cpus_per_rank && job_.launcher != job::Launcher::torchrun)
+      check_default_cores(available);
     if (is_for_queue) {
       // The site profile has the limits of the queue.
     } else if (!host_.allocation && resources.nodes > 1) {
@@ -189,11 +197,28 @@ class Checker {
                    message("{} x {} cores requested, {} available", resources.ranks_per_node,
                            resources.cpus_per_rank.value_or(1), host_.cores));
     }
-    const Message cores = per_rank == 1 ? message("1 core") : message("{} cores", per_rank);
+    const Message cores = has_slurm_default ? message("1 core, Slurm's default")
+                          : per_rank == 1   ? message("1 core")
+                                            : message("{} cores", per_rank);
     const Message trained = job_.train ? message(", training on CPU over gloo") : "";
     const Message queued = is_for_queue && resources.nodes > 1 ? message(", with stoker submit") : "";
     notes_.fact("ranks", message("{} x {} x {}{}{}", resources.nodes, resources.ranks_per_node, cores,
                                  trained, queued));
+  }
+
+  // sbatch gives a task without --cpus-per-task one core.
+  void check_default_cores(std::uint32_t available) {
+    std::uint64_t share = 0;
+    for (const auto& [name, node] : host_.site ? host_.site->nodes : std::map<std::string, job::SiteNode>()) {
+      const bool has_gpus = job_.resources.gpus_per_node() > 0;
+      if (has_gpus && node.cores_per_gpu)
+        share =
+            std::max<std::uint64_t>(share, *node.cores_per_gpu * std::max(1u, job_.resources.gpus_per_rank));
+    }
+    if (share == 0) share = std::max(2u, available);
+    notes_.found("default-cores", Level::time, "resources.cpus_per_rank",
+                 message("not set, and a submitted job gets 1 core per rank, Slurm's default"),
+                 format("resources: {{cpus_per_rank: {}}}", share));
   }
 
   void check_program() {
@@ -217,7 +242,8 @@ class Checker {
       }
       return;
     }
-    if (!job_.command || job_.command->is_shell) return;
+    // An image has its own programs.
+    if (!job_.command || job_.command->is_shell || job_.environment.container) return;
     const std::vector<std::string>& words = job_.command->arguments;
     const std::optional<Path> program = find_program(words.front());
     if (!program) {
@@ -225,17 +251,13 @@ class Checker {
       return;
     }
     notes_.fact("program", printable(program->string()));
-    // An image has different interpreters.
-    const Status first_line = job_.environment.container
-                                  ? Status()
-                                  : check_shebang(program->lexically_normal(), printable(words.front()));
+    const Status first_line = check_shebang(program->lexically_normal(), printable(words.front()));
     if (!first_line.ok()) notes_.found("no-interpreter", "run", first_line);
-    const bool is_script =
-        program->filename().string().starts_with("python") && words.size() > 1 && words[1].ends_with(".py");
-    if (is_script && !path_exists(job_.working_directory / words[1])) {
+    const std::string script = python_script(words);
+    if (!script.empty() && !path_exists(job_.working_directory / script)) {
       notes_.found(
           "no-script", Level::job, "run",
-          message("{}: no such file in {}", printable(words[1]), printable(job_.working_directory.string())));
+          message("{}: no such file in {}", printable(script), printable(job_.working_directory.string())));
     }
   }
 

@@ -101,9 +101,20 @@ if script:
         sys.exit()
     guarded = set()
     for node in ast.walk(tree):
-        # What a script tries to import it can do without.
-        if isinstance(node, ast.Try):
+        # What a script tries to import it can do without. Type checkers alone execute TYPE_CHECKING.
+        if isinstance(node, ast.Try) or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
             guarded.update(id(inner) for statement in node.body for inner in ast.walk(statement))
+
+    def executed(body):
+        # Statements that every run of the script executes.
+        for node in body:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                yield node
+            elif isinstance(node, ast.With) or (isinstance(node, ast.If) and "'__main__'" in ast.dump(node.test)):
+                yield from executed(node.body)
+
+    changes_path = b"sys.path" in source or b"addsitedir" in source or b"sys.modules" in source
+    certain = set() if changes_path else {id(node) for node in executed(tree.body)}
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     seen = set()
     for node in ast.walk(tree):
@@ -125,7 +136,7 @@ if script:
             except (ImportError, ValueError):
                 there = top in sys.modules
             if not there:
-                print("import", node.lineno, top, "", sep="\t")
+                print("import", node.lineno, top, "certain" if id(node) in certain else "", sep="\t")
 )python";
 
 bool makes_venv(const job::Environment& environment) {
@@ -150,8 +161,10 @@ Finding finding_of(const job::Job& job, const std::string& script,
             .cure = format("pip download -d {} {}", shell_quote(wheelhouse), shell_quote(columns[2]))};
   }
   const bool is_syntax = kind == "syntax";
+  // An environment that each node builds may get the module with another package.
+  const bool is_fatal = is_syntax || (columns[3] == "certain" && !makes_venv(job.environment));
   return {.rule = is_syntax ? "bad-script" : "no-import",
-          .level = is_syntax ? Level::job : Level::advice,
+          .level = is_fatal ? Level::job : Level::advice,
           .what = is_syntax ? message("run: Python cannot parse it: {}", name)
                             : message("run: imports '{}', which is missing in this environment", name),
           .evidence = {{.where = format("{}:{}", printable(script), columns[1]), .text = ""}},
@@ -176,10 +189,28 @@ std::string python_script(const std::vector<std::string>& command) {
   return "";
 }
 
+namespace {
+
+// The words of the command; of shell code only if it is one command.
+std::vector<std::string> plain_command(const job::RunCommand& command) {
+  if (!command.is_shell) return command.arguments;
+  std::vector<std::string> words;
+  const std::string_view text = trim(command.arguments.back());
+  if (text.find_first_of(";&|\n<>()`'\"\\") != std::string_view::npos) return words;
+  for (std::string_view word : split(text, ' ')) {
+    if (!word.empty() && !(words.empty() && word == "exec")) words.emplace_back(word);
+  }
+  return words;
+}
+
+}  // namespace
+
 std::vector<Finding> check_python_dependencies(const job::Job& job, const Environment& environment,
                                                Deadline deadline) {
-  const std::string script =
-      job.command && !job.command->is_shell ? python_script(job.command->arguments) : "";
+  // An image has its own Python.
+  const std::vector<std::string> words =
+      job.command && !job.environment.container ? plain_command(*job.command) : std::vector<std::string>();
+  const std::string script = python_script(words);
   const bool is_made = makes_venv(job.environment);
   const bool has_wheelhouse = is_made && job.environment.wheelhouse;
   const bool has_script = !script.empty() && path_exists(job.working_directory / script);
@@ -187,8 +218,7 @@ std::vector<Finding> check_python_dependencies(const job::Job& job, const Enviro
   const bool judges_script = has_script && (!is_made || has_wheelhouse);
   if (!judges_script && !has_wheelhouse) return {};
   Command command;
-  const bool has_interpreter_path = has_script && job.command->arguments[0].find('/') != std::string::npos;
-  command.argv = {has_interpreter_path ? job.command->arguments[0] : "python3",
+  command.argv = {has_script ? words[0] : "python3",
                   "-c",
                   kProgram,
                   judges_script ? (job.working_directory / script).string() : "",

@@ -19,7 +19,8 @@ namespace stoker::preflight {
 /// The script in a Python command ("train.py" of "python -u train.py"); "" without one.
 std::string python_script(const std::vector<std::string>& command);
 
-/// Missing dependencies: `no-import` for a missing module, `no-wheel` for a requirement without a wheel.
+/// Missing dependencies: `no-import` for a missing module, `no-wheel` for a requirement without a wheel. A
+/// missing module loses the job if the script imports it in any case and the interpreter is known.
 /// `environment` is the environment of the ranks, with modules loaded. Empty for a job without a Python
 /// script or without a Python interpreter.
 std::vector<Finding> check_python_dependencies(const job::Job& job, const Environment& environment,
