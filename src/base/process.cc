@@ -235,7 +235,7 @@ void drain(Fd& fd, std::string& text, ByteCount limit) {
 
 }  // namespace
 
-Result<Captured> run_program(const Command& command, Deadline deadline, ByteCount limit) {
+Result<Captured> run_program(const Command& command, Deadline deadline, ByteCount limit, Captured* partial) {
   STOKER_ASSIGN_OR_RETURN(out, Pipe::create());
   STOKER_ASSIGN_OR_RETURN(err, Pipe::create());
   Command redirected = command;
@@ -255,6 +255,7 @@ Result<Captured> run_program(const Command& command, Deadline deadline, ByteCoun
     if (deadline.passed()) {
       (void)child.signal(SIGKILL);
       (void)child.wait(Deadline::after(std::chrono::seconds(5)));
+      if (partial != nullptr) *partial = std::move(captured);
       return timeout("{}: still running at the deadline", printable(command.argv[0]));
     }
   }

@@ -83,8 +83,10 @@ struct Captured {
   std::string err;
 };
 /// Runs a program with /dev/null as input and captures its output, at most `limit` bytes per stream (the rest
-/// is discarded). Kills it at the deadline: Timeout with argv[0].
-Result<Captured> run_program(const Command& command, Deadline deadline, ByteCount limit = 16_MiB);
+/// is discarded). Kills it at the deadline: Timeout with argv[0]; `partial` then receives the output until
+/// there.
+Result<Captured> run_program(const Command& command, Deadline deadline, ByteCount limit = 16_MiB,
+                             Captured* partial = nullptr);
 
 /// A pipe, both ends close-on-exec.
 struct Pipe {

@@ -77,6 +77,7 @@ class FakeScheduler final : public slurm::Scheduler {
     if (!problem.ok()) return problem;
     return preempts;
   }
+  Result<std::int64_t> max_jobs(Deadline) override { return job_limit; }
   Result<std::int64_t> max_array_tasks(Deadline) override {
     ++calls;
     if (!problem.ok()) return problem;
@@ -84,11 +85,12 @@ class FakeScheduler final : public slurm::Scheduler {
   }
   Status cancel_step(std::string_view, std::string_view, Deadline) override { return problem; }
 
-  slurm::JobList listed;     ///< jobs known to the controller
-  slurm::JobList accounted;  ///< jobs known to accounting
-  Status problem;            ///< every call fails with it
-  Status answer;             ///< submit accepts the job, but returns this instead of the id
-  Status cannot_cancel;      ///< cancel fails with it
+  std::int64_t job_limit = 0;  ///< MaxJobCount; 0: unknown
+  slurm::JobList listed;       ///< jobs known to the controller
+  slurm::JobList accounted;    ///< jobs known to accounting
+  Status problem;              ///< every call fails with it
+  Status answer;               ///< submit accepts the job, but returns this instead of the id
+  Status cannot_cancel;        ///< cancel fails with it
   int calls = 0;
   std::vector<std::string> cancelled_ids;
   std::vector<std::string> withdrawn_ids;

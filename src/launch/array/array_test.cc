@@ -193,8 +193,9 @@ TEST(Array, capped_chains_wait_for_the_whole_previous_link) {
 TEST(Array, chains_with_too_many_jobs_are_refused) {
   ArrayBox box(4000, "", kChain);
   const Status refused = box.submit().status();
-  EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("4000 tasks in 3 links need 12000 jobs, but the queue of all users holds 10000"));
+  EXPECT_THAT(
+      std::string(refused.message()),
+      HasSubstr("4000 tasks in 3 links need 12000 jobs, but the queue of all users holds fewer than 10000"));
   EXPECT_EQ(refused.cure(), "--set chain.links=2");
 }
 
@@ -250,10 +251,22 @@ TEST(Array, tasks_with_several_ranks_are_not_bundled) {
 
 TEST(Array, too_many_jobs_are_refused_with_limit_and_option) {
   ArrayBox box(10'001);
-  const Status refused = make_array(box.request).status();
-  EXPECT_EQ(refused.message(),
-            "t.csv: 10 001 tasks need 10 001 jobs, but the queue of all users holds 10000 (MaxJobCount)");
-  EXPECT_EQ(refused.cure(), "--set array.bundle=4");
+  box.scheduler.array_limit = 20'000;
+  const auto refused = [&](std::int64_t limit) {
+    box.scheduler.job_limit = limit;
+    return box.submit().status();
+  };
+  // Without an answer, Slurm's default counts.
+  EXPECT_EQ(refused(0).message(),
+            "t.csv: 10 001 tasks need 10 001 jobs, but the queue of all users holds fewer than 10000 "
+            "(MaxJobCount)");
+  EXPECT_EQ(refused(10'001).message(),
+            "t.csv: 10 001 tasks need 10 001 jobs, but the queue of all users holds fewer than 10001 "
+            "(MaxJobCount)");
+  EXPECT_EQ(refused(10'001).cure(), "--set array.bundle=4");
+  EXPECT_EQ(refused(2'000).cure(), "--set array.bundle=12");
+  EXPECT_FALSE(path_exists(box.request.job.record.directory));
+  EXPECT_TRUE(refused(100'000).ok());
 }
 
 TEST(Array, invalid_task_is_refused_before_anything_is_written) {

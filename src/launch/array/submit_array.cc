@@ -173,6 +173,10 @@ Status abandon_submission(const ArraySubmitContext& work, const std::vector<std:
   } else if (!jobs.empty()) {
     reason += format("; earlier jobs cancelled: job {}", join(jobs, ", "));
   }
+  if (jobs.empty() && !work.request.resumed) {
+    discard_run(work.folder);
+    return refused;
+  }
   (void)write_event(events,
                     record::SubmitFailed{.reason = reason, .is_withdrawn = !jobs.empty() && left.empty()});
   Status error(refused.code(), reason);
@@ -188,18 +192,26 @@ std::vector<std::string> settings_for_stoker(const std::vector<std::string>& env
   return kept;
 }
 
-Status check_job_count(const TaskArrayFile& array, const std::string& table) {
+// Slurm counts each task of an array as a job. sbatch would not refuse too many: it repeats its request for
+// ever.
+Status check_job_count(const TaskArrayFile& array, const std::string& table, slurm::Scheduler& scheduler,
+                       Deadline deadline) {
   const std::uint64_t jobs = std::uint64_t{array.jobs()} * std::max(1U, array.links);
-  if (jobs <= kMaxJobs) return {};
+  if (jobs <= kUsualArray) return {};
+  const auto asked = scheduler.max_jobs(deadline);
+  const std::uint64_t most = asked.ok() && *asked > 1 ? static_cast<std::uint64_t>(*asked) : kMaxJobs;
+  if (jobs < most) return {};
   if (array.links > 1) {
-    return invalid("{}: {} tasks in {} links need {} jobs, but the queue of all users holds {} (MaxJobCount)",
-                   table, array.chosen.size(), array.links, jobs, kMaxJobs)
-        .cure("--set chain.links={}", std::max(1U, kMaxJobs / array.jobs()));
+    return invalid(
+               "{}: {} tasks in {} links need {} jobs, but the queue of all users holds fewer than {} "
+               "(MaxJobCount)",
+               table, array.chosen.size(), array.links, jobs, most)
+        .cure("--set chain.links={}", std::max<std::uint64_t>(1, (most - 1) / array.jobs()));
   }
-  const std::size_t fitting = (array.chosen.size() + kMaxJobs - 1) / kMaxJobs;
-  return invalid("{}: {} need {}, but the queue of all users holds {} (MaxJobCount)", table,
-                 counted(array.chosen.size(), "task"), counted(array.jobs(), "job"), kMaxJobs)
-      .cure("--set array.bundle={}", std::max<std::size_t>(fitting, 2) * 2);
+  const std::uint64_t fitting = (array.chosen.size() + most - 1) / most;
+  return invalid("{}: {} need {}, but the queue of all users holds fewer than {} (MaxJobCount)", table,
+                 counted(array.chosen.size(), "task"), counted(array.jobs(), "job"), most)
+      .cure("--set array.bundle={}", std::max<std::uint64_t>(fitting, 2) * 2);
 }
 
 }  // namespace
@@ -247,7 +259,6 @@ Result<TaskArrayFile> make_array(const Request& request) {
                    array.bundle, job.origins.where("array.bundle"));
   }
   array.links = static_cast<std::uint32_t>(links_of(request).count);
-  STOKER_RETURN_IF_ERROR(check_job_count(array, table.name));
   for (std::uint32_t task = 1; task <= array.tasks.size(); ++task) {
     const auto each = array.job_of(task);
     if (!each.ok()) return Status(each.status()).with_context(table.name);
@@ -267,6 +278,10 @@ Result<std::string> array_script(const Request& request, const record::Attempt& 
 Result<ArraySubmission> submit_array(const Request& asked, const TaskArrayFile& array,
                                      slurm::Scheduler& scheduler, Deadline deadline) {
   STOKER_RETURN_IF_ERROR(check_submission(asked));
+  const std::string table = asked.resumed
+                                ? format("run {}", asked.resumed->id())
+                                : printable(asked.job.array.over.value_or("array").filename().string());
+  STOKER_RETURN_IF_ERROR(check_job_count(array, table, scheduler, deadline));
   STOKER_ASSIGN_OR_RETURN(command, rank_command(asked.job, asked.stoker));
   STOKER_ASSIGN_OR_RETURN(predecessors,
                           find_predecessors(asked.job, job_file_directory(asked), &scheduler, deadline));
@@ -311,7 +326,6 @@ Result<ArrayResumption> resume_array(const record::RunFolder& folder, const RunL
   request.job = std::move(first);
   array.bundle = choose_bundle(request.job, array.chosen.size()).size;
   array.links = static_cast<std::uint32_t>(links_of(request).count);
-  STOKER_RETURN_IF_ERROR(check_job_count(array, format("run {}", folder.id())));
   return ArrayResumption{std::move(request), std::move(array)};
 }
 

@@ -263,6 +263,7 @@ Result<Submission> submit_script(const PlannedScript& plan, slurm::Scheduler& sc
   if (!given_option(plan, "--comment")) entry.comment = comment_of(folder.id(), attempt.number());
   entry.tasks = plan.tasks;
   entry.explain = [&](Status refused) { return with_line(std::move(refused), plan); };
+  entry.is_new_run = !plan.resumed;
   return enqueue(folder, attempt, entry, scheduler, deadline);
 }
 

@@ -4,6 +4,7 @@
 //   3. write the event `submitting`, with the comment of the script
 //   4. call sbatch once                                     <- the job exists from here on
 //   5. write the event `submitted` with the job's id, or `submit_failed` with the reason
+//   6. after a refusal: remove a run that is new
 // A crash between 3 and 5 leaves an open submission: later commands find the job by its comment. The job
 // itself does not need the record of 5: its script names the attempt's folder.
 #include "launch/start/submit.h"
@@ -181,6 +182,13 @@ Path job_file_directory(const Request& request) {
   return (here / Path(request.job_file).parent_path() / "").lexically_normal();
 }
 
+void discard_run(const record::RunFolder& folder) {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder.folder(), ignored);
+  // The folder of runs, if it was created for this one.
+  std::filesystem::remove(folder.folder().parent_path(), ignored);
+}
+
 Result<Submission> enqueue(const record::RunFolder& folder, const record::Attempt& attempt,
                            const QueueEntry& entry, slurm::Scheduler& scheduler, Deadline deadline) {
   STOKER_ASSIGN_OR_RETURN(events, record::EventWriter::open(attempt.submit_events()));
@@ -198,6 +206,7 @@ Result<Submission> enqueue(const record::RunFolder& folder, const record::Attemp
   if (!job.ok()) {
     const Status refused = entry.explain ? entry.explain(job.error()) : job.error();
     (void)write_event(events, record::SubmitFailed{.reason = std::string(refused.message())});
+    if (entry.is_new_run) discard_run(folder);
     return refused;
   }
   const record::Submitted taken{.scheduler_job = *job, .links = entry.links, .after = entry.after};
@@ -237,7 +246,8 @@ Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, D
                                               .comment = comment_of(made->id(), attempt.number()),
                                               .links = links.count,
                                               .after = used.job.after,
-                                              .explain = explain},
+                                              .explain = explain,
+                                              .is_new_run = !request.resumed},
                                              scheduler, deadline));
   submitted.links = links;
   submitted.predecessors = std::move(predecessors);

@@ -29,6 +29,9 @@ struct Submission {
   std::vector<Predecessor> predecessors;  ///< runs that must finish first
 };
 
+/// Removes a run whose submission was refused: nothing of it can run or be resumed.
+void discard_run(const record::RunFolder& folder);
+
 /// A queue entry for an attempt.
 struct QueueEntry {
   std::string script;
@@ -37,9 +40,11 @@ struct QueueEntry {
   int links = 0;                          ///< of a chain
   std::vector<std::string> after;         ///< folders of its predecessors
   std::function<Status(Status)> explain;  ///< adds the responsible setting to a refusal
+  bool is_new_run = false;                ///< a refusal removes the run
 };
 /// Writes the script into the attempt's folder and calls the scheduler once, with an event before and after.
-/// After Timeout, the job may still be in the queue.
+/// After Timeout, the job may still be in the queue. A refusal leaves no new run, and is an event of an older
+/// one.
 Result<Submission> enqueue(const record::RunFolder& folder, const record::Attempt& attempt,
                            const QueueEntry& entry, slurm::Scheduler& scheduler, Deadline deadline);
 

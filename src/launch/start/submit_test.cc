@@ -64,6 +64,16 @@ TEST(Submit, a_refusal_names_the_key_and_stays_in_the_run_folder) {
               MatchesRegex("sbatch: Invalid account or account/partition combination specified "
                            "\\(slurm.account, .*job.yaml:3:18\\)"));
   EXPECT_EQ(refused.code(), Code::invalid);
+  EXPECT_THAT(box.runs(), SizeIs(0));
+}
+
+TEST(Submit, a_refused_resumption_keeps_the_run) {
+  LaunchSandbox box;
+  ASSERT_TRUE(submit(box.request(), box.scheduler, soon()).ok());
+  Request request = box.request();
+  request.resumed = box.runs()[0];
+  box.scheduler.problem = invalid("sbatch: Invalid qos specification");
+  const Status refused = submit(request, box.scheduler, soon()).status();
   ASSERT_THAT(box.runs(), SizeIs(1));
   const RunLife life = query_life(box.runs()[0], box.scheduler, soon());
   EXPECT_EQ(life.life, Life::failed);
@@ -125,9 +135,7 @@ TEST(Submit, without_the_trainer_there_is_nothing_to_start) {
 
 TEST(Submit, a_resumed_run_gets_its_next_attempt) {
   LaunchSandbox box;
-  box.scheduler.problem = unavailable("sbatch: Unable to contact slurm controller (connect failure)");
-  (void)submit(box.request(), box.scheduler, soon());
-  box.scheduler.problem = {};
+  ASSERT_TRUE(submit(box.request(), box.scheduler, soon()).ok());
   Request request = box.request();
   request.resumed = box.runs()[0];
   const auto submitted = submit(request, box.scheduler, soon());

@@ -127,6 +127,17 @@ Result<std::int64_t> parse_max_array_tasks(std::string_view config) {
   return std::max<std::int64_t>(0, std::min(*indices - 1, tasks.value_or(*indices)));
 }
 
+std::int64_t parse_max_jobs(std::string_view config) {
+  for (std::string_view line : split(config, '\n')) {
+    const std::size_t equals = line.find('=');
+    std::int64_t number = 0;
+    if (equals != std::string_view::npos && trim(line.substr(0, equals)) == "MaxJobCount" &&
+        parse_number(trim(line.substr(equals + 1)), &number))
+      return number;
+  }
+  return 0;
+}
+
 std::vector<std::string> sbatch_arguments(const Path& script) {
   return {"sbatch", "--parsable", script.string()};
 }
@@ -216,6 +227,32 @@ SlurmCommands::SlurmCommands(Environment environment, OptionPrecedence precedenc
                                               variable(environment_, "SLURM_CONF"),
                                               variable(environment_, std::string(kCallsPerSecond)))) {}
 
+namespace {
+
+// With the last line that the program printed, which may have the reason.
+Status no_answer(const std::string& program, Duration patience, std::string_view printed) {
+  printed = trim(printed);
+  const std::string_view last = trim(printed.substr(printed.rfind('\n') + 1));
+  if (last.empty()) {
+    return timeout("{}: no answer within {}", program, rounded_duration(patience))
+        .cure("scontrol ping shows whether Slurm's controller is up");
+  }
+  std::string_view line = last.substr(0, 300);
+  for (std::string_view prefix :
+       {std::string_view(program), std::string_view(": error: "), std::string_view(": ")}) {
+    if (line.starts_with(prefix)) line.remove_prefix(prefix.size());
+  }
+  Status status = timeout("{}: no answer within {}; its last message: {}", program,
+                          rounded_duration(patience), printable(line));
+  // sbatch repeats the request while the queue is full.
+  if (line.find("temporarily unable to accept job") != std::string_view::npos)
+    return std::move(status).cure(
+        "squeue --me      (the queue may be full: scontrol show config | grep MaxJobCount)");
+  return std::move(status).cure("scontrol ping shows whether Slurm's controller is up");
+}
+
+}  // namespace
+
 // An idempotent query: rate-limited, and repeated while the controller is busy.
 Result<std::string> SlurmCommands::query(std::vector<std::string> argv, Deadline deadline) {
   for (Duration pause = kFirstPause;; pause *= 2) {
@@ -239,14 +276,14 @@ Result<Captured> SlurmCommands::run_command(std::vector<std::string> argv, Deadl
   }
   const Duration patience = std::chrono::round<std::chrono::seconds>(deadline.left());
   const MonoTime begin = RealClock().mono();
-  auto captured = run_program(command, deadline);
+  Captured partial;
+  auto captured = run_program(command, deadline, 16_MiB, &partial);
   ++calls_.count;
   calls_.spent += RealClock().mono() - begin;
   if (!captured.ok()) {
     const Status error = std::move(captured).error();
     if (error.code() == Code::timeout) {
-      return timeout("{}: no answer within {}", program, rounded_duration(patience))
-          .cure("scontrol ping shows whether Slurm's controller is up");
+      return no_answer(program, patience, partial.err);
     }
     if (error.code() != Code::not_found) return error;
     return unavailable("{}: program not found in PATH (is this a machine with Slurm?)", program)
@@ -270,13 +307,17 @@ Result<ClusterInfo> SlurmCommands::cluster(Deadline deadline) {
   ClusterInfo facts;
   STOKER_ASSIGN_OR_RETURN(config, run_for_output({"scontrol", "show", "config"}, deadline));
   STOKER_RETURN_IF_ERROR(parse_config(config, facts));
-  STOKER_ASSIGN_OR_RETURN(nodes, run_for_output(sinfo_arguments(), deadline));
-  STOKER_ASSIGN_OR_RETURN(partitions, parse_partitions(nodes));
-  facts.partitions = std::move(partitions);
+  STOKER_ASSIGN_OR_RETURN(found, partitions(deadline));
+  facts.partitions = std::move(found);
   const auto shares =
       run_for_output({"sshare", "--noheader", "--parsable2", "--format=Account,User"}, deadline);
   if (shares.ok()) facts.accounts = parse_accounts(*shares);
   return facts;
+}
+
+Result<std::vector<PartitionNodes>> SlurmCommands::partitions(Deadline deadline) {
+  STOKER_ASSIGN_OR_RETURN(nodes, run_for_output(sinfo_arguments(), deadline));
+  return parse_partitions(nodes);
 }
 
 Result<std::string> SlurmCommands::submit(const Path& script, Deadline deadline) {
@@ -373,6 +414,11 @@ Result<bool> SlurmCommands::is_being_preempted(std::string_view id, Deadline dea
   STOKER_ASSIGN_OR_RETURN(
       out, run_for_output({"scontrol", "--oneliner", "show", "job", std::string(id)}, deadline));
   return has_preempt_time(out);
+}
+
+Result<std::int64_t> SlurmCommands::max_jobs(Deadline deadline) {
+  STOKER_ASSIGN_OR_RETURN(out, query({"scontrol", "show", "config"}, deadline));
+  return parse_max_jobs(out);
 }
 
 Result<std::int64_t> SlurmCommands::max_array_tasks(Deadline deadline) {

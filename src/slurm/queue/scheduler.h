@@ -44,6 +44,8 @@ class Scheduler {
   virtual Result<bool> is_being_preempted(std::string_view id, Deadline deadline) = 0;
   /// Maximum number of tasks of an array.
   virtual Result<std::int64_t> max_array_tasks(Deadline deadline) = 0;
+  /// Maximum number of jobs of all users in the queue, with a job for each task of an array; 0 if unknown.
+  virtual Result<std::int64_t> max_jobs(Deadline deadline) = 0;
   /// Cancels one step of a job, with all its processes on the nodes.
   virtual Status cancel_step(std::string_view id, std::string_view step, Deadline deadline) = 0;
 };
@@ -71,12 +73,15 @@ class SlurmCommands final : public Scheduler {
   Status requeue(std::string_view id, Deadline deadline) override;
   Result<bool> is_being_preempted(std::string_view id, Deadline deadline) override;
   Result<std::int64_t> max_array_tasks(Deadline deadline) override;
+  Result<std::int64_t> max_jobs(Deadline deadline) override;
   Status cancel_step(std::string_view id, std::string_view step, Deadline deadline) override;
   /// The result of `sbatch --test-only`, which queues nothing: "to start at 2026-11-21T20:00:00 using 2
   /// processors on nodes n1 in partition cpu". Errors as for submit.
   Result<std::string> test(const Path& script, Deadline deadline);
   /// Information about the cluster, with at most three queries. No accounts without accounting.
   Result<ClusterInfo> cluster(Deadline deadline);
+  /// The partitions with their nodes, with one query.
+  Result<std::vector<PartitionNodes>> partitions(Deadline deadline);
 
   /// Statistics of the calls.
   struct Calls {
@@ -115,6 +120,9 @@ bool has_preempt_time(std::string_view record);
 /// The largest array by `scontrol show config`: MaxArraySize limits indices, which begin at 1 here, and
 /// max_array_tasks limits tasks. Corrupt without MaxArraySize.
 Result<std::int64_t> parse_max_array_tasks(std::string_view config);
+
+/// MaxJobCount of `scontrol show config`; 0 without it.
+std::int64_t parse_max_jobs(std::string_view config);
 
 std::vector<std::string> sbatch_arguments(const Path& script);
 /// For all jobs of this user.

@@ -84,6 +84,32 @@ TEST(Slurm, an_unresponsive_program_is_abandoned_at_the_deadline) {
   EXPECT_EQ(slow.cure(), "scontrol ping shows whether Slurm's controller is up");
 }
 
+TEST(Slurm, the_last_message_of_an_unresponsive_program_is_shown) {
+  Commands commands;
+  commands.add("sbatch",
+               "echo 'sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying' >&2\n"
+               "exec sleep 60\n");
+  const Status full = commands.slurm().submit("x", Deadline::after(1s)).status();
+  EXPECT_EQ(full.code(), Code::timeout);
+  EXPECT_EQ(full.message(),
+            "sbatch: no answer within 1.0 s; its last message: Slurm temporarily unable to accept job, "
+            "sleeping and "
+            "retrying");
+  EXPECT_EQ(full.cure(), "squeue --me      (the queue may be full: scontrol show config | grep MaxJobCount)");
+  commands.add("squeue", "echo 'first' >&2; echo 'squeue: waiting for the controller' >&2; exec sleep 60\n");
+  EXPECT_EQ(commands.slurm().jobs(Deadline::after(1s)).status().message(),
+            "squeue: no answer within 1.0 s; its last message: waiting for the controller");
+}
+
+TEST(Slurm, the_limit_of_jobs_is_read_from_the_configuration) {
+  EXPECT_EQ(parse_max_jobs("MaxArraySize            = 1001\nMaxJobCount             = 5000\n"), 5000);
+  EXPECT_EQ(parse_max_jobs("MaxArraySize            = 1001\n"), 0);
+  EXPECT_EQ(parse_max_jobs("MaxJobCount = many\n"), 0);
+  Commands commands;
+  commands.add("scontrol", "[ \"$*\" = 'show config' ] && echo 'MaxJobCount = 51'\n");
+  EXPECT_EQ(*commands.slurm().max_jobs(soon()), 51);
+}
+
 TEST(Slurm, reports_a_machine_without_slurm) {
   const Commands commands;
   EXPECT_EQ(commands.bare().submit("x", soon()).status().to_string(),
