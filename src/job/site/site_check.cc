@@ -84,8 +84,21 @@ class SiteChecker {
 
   std::vector<std::string> partitions() const {
     std::vector<std::string> names;
-    if (!request_.partition) return names;
+    if (!request_.partition) return partitions_of_constraint();
     for (std::string_view name : split(*request_.partition, ',')) names.emplace_back(name);
+    return names;
+  }
+
+  // The partitions of the kinds of nodes that the profile requests with this constraint: "-C a100".
+  std::vector<std::string> partitions_of_constraint() const {
+    std::vector<std::string> names;
+    if (!request_.constraint) return names;
+    const std::string option = "-C " + *request_.constraint;
+    for (const auto& [name, node] : site_.nodes) {
+      const bool is_selected =
+          std::find(node.options.begin(), node.options.end(), option) != node.options.end();
+      if (is_selected && node.partition) names.push_back(*node.partition);
+    }
     return names;
   }
 
@@ -291,6 +304,16 @@ class SiteChecker {
   std::vector<Finding> findings_;
 };
 
+// "a100" of --constraint=a100 and -Ca100.
+std::optional<std::string> constraint_in(const std::vector<std::string>& options) {
+  for (std::string_view option : options) {
+    for (std::string_view name : {"--constraint=", "--constraint ", "-C=", "-C ", "-C"}) {
+      if (option.starts_with(name)) return std::string(trim(option.substr(name.size())));
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> given_or(const std::optional<std::string>& given,
                                     const std::optional<std::string>& otherwise) {
   return given ? given : otherwise;
@@ -304,6 +327,7 @@ SiteRequest site_request(const Job& job, const slurm::Lookup& environment) {
   request.time = request.is_chain ? job.chain.time_per_link : job.resources.time;
   request.nodes = job.resources.nodes;
   request.partition = given_or(job.slurm.partition, environment("SBATCH_PARTITION"));
+  request.constraint = constraint_in(job.slurm.extra);
   request.qos = given_or(job.slurm.qos, environment("SBATCH_QOS"));
   request.account = given_or(job.slurm.account, environment("SBATCH_ACCOUNT"));
   request.gpus_per_task = job.resources.gpus_per_rank;
@@ -348,6 +372,7 @@ SiteRequest site_request(const GivenOptions& options, const std::string& script,
   request.time = asked.time();
   if (value("--nodes")) request.nodes = asked.nodes();
   request.partition = value("--partition");
+  request.constraint = value("--constraint");
   request.qos = value("--qos");
   request.account = value("--account");
   request.cpus_per_task = asked.number("--cpus-per-task");

@@ -30,7 +30,8 @@ struct SiteRequest {
   std::optional<Duration> time;  ///< of one job; in a chain, of each link
   bool is_chain = false;
   std::optional<std::uint64_t> nodes;
-  std::optional<std::string> partition;  ///< comma-separated if several
+  std::optional<std::string> partition;   ///< comma-separated if several
+  std::optional<std::string> constraint;  ///< a feature; may select a kind of node without a partition
   std::optional<std::string> qos;
   std::optional<std::string> account;
   std::uint64_t gpus_per_task = 0;

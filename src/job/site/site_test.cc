@@ -222,6 +222,34 @@ TEST(Site, findings_include_the_script_line_and_the_source_of_the_limit) {
 }
 
 // A folder of profiles as the command finds them.
+TEST(Site, a_constraint_selects_the_partition_of_its_nodes) {
+  Site site;
+  site.name = "jz";
+  site.partitions["gpu_p5"].time = 20h;
+  site.partitions["gpu_p13"].time = 100h;
+  SiteNode node;
+  node.partition = "gpu_p5";
+  node.options = {"-C a100", "--hint=nomultithread"};
+  site.nodes["a100"] = node;
+  const auto found = [&](const std::string& slurm) {
+    return judged(format("resources: {{time: 30h}}\nslurm: {{{}}}\n", slurm), site);
+  };
+  EXPECT_THAT(found("extra: [--constraint=a100]"),
+              ElementsAre(HasSubstr("is over the limit of partition 'gpu_p5' (20h, site jz)")));
+  EXPECT_THAT(found("extra: [-Ca100]"), ElementsAre(HasSubstr("partition 'gpu_p5'")));
+  EXPECT_THAT(found("extra: [--constraint=v100-32g]"), IsEmpty());
+  EXPECT_THAT(found("partition: gpu_p13, extra: [--constraint=a100]"), IsEmpty());
+  const auto option = [](std::string_view name) -> std::optional<GivenOption> {
+    if (name == "--time") return GivenOption{"30:00:00", "a.sh:2"};
+    if (name == "--constraint") return GivenOption{"a100", "a.sh:3"};
+    return std::nullopt;
+  };
+  const auto in_script =
+      check_against_site(site_request(option, "a.sh", [](std::string_view) { return std::nullopt; }), site);
+  ASSERT_EQ(in_script.size(), 1u);
+  EXPECT_EQ(in_script[0].what, "--time: 30h is over the limit of partition 'gpu_p5' (20h, site jz)");
+}
+
 class Profiles {
  public:
   Profiles() {
