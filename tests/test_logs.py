@@ -36,9 +36,17 @@ def test_an_unknown_run_is_an_error_that_lists_the_runs(stoker, run: Path):
     assert stoker("wait", "--timeout", "5", code=2).err == "wait: --timeout: '5' has no unit (write 5s, 5m or 5h)\n"
 
 
+def test_cancel_needs_a_run(stoker, run: Path):
+    assert stoker("cancel", code=2).err == (
+        "cancel: names no run\n  try: stoker cancel --last for the newest run, stoker status for their ids\n"
+    )
+    assert stoker("cancel", "last", "--last", code=2).err == "cancel: 'last' and --last exclude each other\n"
+    assert stoker("cancel", run.name, code=0).out == f"run {run.name}: has already ended (done)\n"
+
+
 def test_a_run_that_is_done_is_neither_ended_nor_begun_again(stoker, run: Path):
     assert stoker("wait", code=0).out == f"run {run.name}: done\n"
-    assert stoker("cancel", code=0).out == f"run {run.name}: has already ended (done)\n"
+    assert stoker("cancel", "--last", code=0).out == f"run {run.name}: has already ended (done)\n"
     assert stoker("resume", code=2).err == f"run {run.name}: is done, there is nothing to resume\n"
     assert stoker("run", run / "attempts/1", code=2).err == f"run {run.name}: is done already\n"
     assert (
@@ -50,7 +58,7 @@ def test_a_run_that_is_done_is_neither_ended_nor_begun_again(stoker, run: Path):
 def test_a_run_without_attempt_has_nothing_to_show(stoker, run: Path):
     (run / "attempts/1").rename(stoker.folder / "elsewhere")
     assert stoker("logs", code=1).err == f"run {run.name}: no attempt has started\n"
-    assert stoker("cancel", code=2).err == f"run {run.name}: has not started, nothing to cancel\n"
+    assert stoker("cancel", "last", code=2).err == f"run {run.name}: has not started, nothing to cancel\n"
     assert stoker("wait", "--timeout", "100ms", code=1).err.splitlines()[-1] == f"run {run.name}: still created"
 
 

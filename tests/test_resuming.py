@@ -115,7 +115,8 @@ def test_params_that_would_change_nothing_are_refused_with_what_would(stoker, ru
     assert rest == "(with the new value)"
     words = shlex.split(cure)
     assert words == ["try:", "stoker", "resume", folder.name, "--set", f"{key}={now}"]
-    assert stoker("resume", "last", "--set", words[-1].replace("0.1", "0.2"), code=1).out == "lr 0.2\n"
+    changed = stoker("resume", "last", "--from-start", "--set", words[-1].replace("0.1", "0.2"), code=1)
+    assert changed.out == "lr 0.2\n"
 
 
 # The first failed rank ends its peers, so all ranks must have printed before.
@@ -134,9 +135,9 @@ def test_edited_job_file_is_reported_and_not_used(stoker):
         f"name: again\nrun: {{shell: 'echo lr ${{params.lr}}; sh {rendezvous}; exit 1'}}\nparams: {{lr: 0.1}}\n"
     )
     stoker("run", "job.yaml", code=1)
-    assert "job file: " not in stoker("resume", "last", code=1).err
+    assert "job file: " not in stoker("resume", "last", "--from-start", code=1).err
     job.write_text(job.read_text().replace("0.1", "0.5") + "resources: {ranks_per_node: 2}\n")
-    resumed = stoker("resume", "last", code=1)
+    resumed = stoker("resume", "last", "--from-start", code=1)
     assert resumed.out == "lr 0.1\n"
     before, now = (f"echo lr {lr}; sh {rendezvous}; exit 1" for lr in (0.1, 0.5))
     assert [line for line in resumed.err.splitlines() if line.startswith("job file: ")] == [
@@ -146,10 +147,59 @@ def test_edited_job_file_is_reported_and_not_used(stoker):
         "job file: resources.ranks_per_node is 2 in job.yaml now; the run keeps 1 "
         "(to change it: --set resources.ranks_per_node=2)",
     ]
-    taken = stoker("resume", "last", "--set", f"run.shell={now}", "--set", "resources.ranks_per_node=2", code=1)
+    changes = ("--set", f"run.shell={now}", "--set", "resources.ranks_per_node=2")
+    taken = stoker("resume", "last", "--from-start", *changes, code=1)
     assert sorted(taken.out.splitlines()) == ["[1] lr 0.5", "lr 0.5"]
     lines = [line for line in taken.err.splitlines() if line.startswith("job file: ")]
     assert lines == ["job file: params.lr is 0.5 in job.yaml now; the run keeps 0.1"]
+
+
+OWN_FOLDER = """\
+import os, pathlib
+saved = pathlib.Path("saved.txt")
+print("epoch 0 over", saved.read_text() if saved.exists() else "nothing", flush=True)
+saved.write_text("epoch 3")
+raise SystemExit(1)
+"""
+
+
+@pytest.mark.parametrize("where", ["in the run", "elsewhere"])
+def test_a_resume_without_a_checkpoint_needs_from_start(stoker, where: str):
+    (stoker.folder / "own.py").write_text(OWN_FOLDER)
+    folder = stoker.folder / "kept"
+    checkpoint = "" if where == "in the run" else f"checkpoint: {{directory: {folder}}}\n"
+    (stoker.folder / "job.yaml").write_text(f"name: own\nrun: python3 own.py\n{checkpoint}")
+    stoker("run", "job.yaml", code=1)
+    (run,) = (stoker.folder / "runs").iterdir()
+    searched = run / "checkpoints" if where == "in the run" else folder / run.name
+    refused = stoker("resume", "last", code=1).err.splitlines()
+    assert refused == [
+        f"run {run.name}: no checkpoint in {searched} (STOKER_CHECKPOINT_DIR), and attempt 1 has run: it would start at "
+        "the beginning, also over checkpoints in a separate folder",
+        f"  try: stoker resume {run.name} --from-start",
+    ]
+    assert [each.name for each in (run / "attempts").iterdir()] == ["1"]
+    again = stoker("resume", run.name, "--from-start", code=1)
+    assert again.out == "epoch 0 over epoch 3\n"
+
+
+def test_from_start_does_not_ignore_a_checkpoint(stoker):
+    text = (
+        "import os, pathlib, sys\n"
+        "folder = pathlib.Path(os.environ['STOKER_CHECKPOINT_DIR'])\n"
+        "folder.mkdir(parents=True, exist_ok=True)\n"
+        "(folder / 'step=20.safetensors').write_bytes(bytes([2] + 7 * [0]) + b'{}')\n"
+        "sys.exit(1)\n"
+    )
+    (stoker.folder / "save.py").write_text(text)
+    (stoker.folder / "job.yaml").write_text("name: saves\nrun: python3 save.py\n")
+    stoker("run", "job.yaml", code=1)
+    (run,) = (stoker.folder / "runs").iterdir()
+    refused = stoker("resume", "last", "--from-start", code=2).err.splitlines()
+    assert refused == [
+        f"run {run.name}: has the checkpoint step=20.safetensors, and --from-start would overwrite it",
+        f"  try: stoker rerun {run.name}",
+    ]
 
 
 # Needs its time to save when it is asked to end.

@@ -225,7 +225,7 @@ def test_resume_is_the_next_attempt_of_the_same_run(stoker, tmp_path):
     first = stoker("run", "job.yaml", code=1)
     assert "try: stoker resume" not in first.err  # nothing to resume from
     (tmp_path / "ok").touch()
-    again = stoker("resume", "last", code=0)
+    again = stoker("resume", "last", "--from-start", code=0)
     assert again.err == f"run {job.run_folder().name}   attempt 2, from the start: there is no checkpoint yet\n"
     assert job.log(0, attempt=2).decode().strip().endswith("/attempts/2")
     done = stoker("resume", "last", code=2)

@@ -90,7 +90,7 @@ def test_stop_after_a_checkpoint_is_passed_on_and_understood(stoker, tmp_path):
     process.send_signal(signal.SIGUSR1)
     code, err = finish(process)
     assert code == 75
-    assert err[1:] == [EXITED_WITH_75 + BUT, "  no checkpoint yet", "  try: stoker resume last"]
+    assert err[1:] == [EXITED_WITH_75 + BUT, "  no checkpoint yet", "  try: stoker resume last --from-start"]
     assert json.loads(stoker("status", "last", "--json").out)["runs"][0]["state"] == "stopped"
 
 
@@ -101,7 +101,7 @@ def test_a_checkpoint_that_is_not_there_is_not_claimed(stoker, tmp_path):
     assert result.err.splitlines()[1:] == [
         "rank 0 exited with code 75 (saved and stopped)" + BUT,
         "  no checkpoint yet",
-        "  try: stoker resume last",
+        "  try: stoker resume last --from-start",
     ]
 
 
@@ -182,7 +182,7 @@ def test_the_time_that_was_asked_for_ends_the_run(stoker, tmp_path):
     assert result.err.splitlines()[1:] == [
         "time limit 2s (resources.time)",
         "  ranks 0, 1 stopped; no checkpoint yet",
-        "  try: stoker resume last",
+        "  try: stoker resume last --from-start",
     ]
     assert not job.processes()
     waited = json.loads(stoker("wait", "last", "--json", code=124).out)
@@ -210,7 +210,7 @@ def test_an_interrupt_that_led_to_a_checkpoint_ends_with_75(stoker, tmp_path, nu
     assert err[1:] == [
         f"interrupted by {number.name}, {EXITED_WITH_75}{BUT}",
         "  no checkpoint yet",
-        "  try: stoker resume last",
+        "  try: stoker resume last --from-start",
     ]
     (run,) = json.loads(stoker("status", "last", "--json").out)["runs"]
     assert (run["state"], run["exit_code"]) == ("stopped", 75)
@@ -226,7 +226,7 @@ def test_the_ranks_are_asked_to_save_before_the_time_is_over(stoker, tmp_path):
     assert result.err.splitlines()[1:] == [
         f"{EXITED_WITH_75} before time limit 15s (resources.time){BUT}",
         "  no checkpoint yet",
-        "  try: stoker resume last",
+        "  try: stoker resume last --from-start",
     ]
     assert not job.processes()
 

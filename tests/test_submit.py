@@ -90,26 +90,27 @@ def test_a_path_that_sbatch_cannot_take_is_refused(stoker):
 
 def test_without_sbatch_the_cure_names_one(stoker):
     (stoker.folder / "job.yaml").write_text(JOB)
+    (stoker.folder / "true").symlink_to("/bin/true")
     output = stoker("submit", "job.yaml", code=3, env={"PATH": str(stoker.folder)})
     assert output.err == (
         "sbatch: program not found in PATH (is this a machine with Slurm?)\n"
         "  try: module load slurm, or on a machine without Slurm: stoker run JOB\n"
     )
-    (run,) = (stoker.folder / "runs").iterdir()
-    assert stoker("status", "last", "--json", code=0).out.count('"failed"') == 1
-    again = stoker("resume", "last", code=3, env={"PATH": str(stoker.folder)})
-    assert again.err == output.err
-    assert sorted(attempt.name for attempt in (run / "attempts").iterdir()) == ["1", "2"]
+    assert not (stoker.folder / "runs").exists()
 
 
 def test_a_folder_for_runs_that_cannot_be_written_is_refused(stoker, open_folder: Path):
     (open_folder / "job.yaml").write_text(JOB)
     open_folder.chmod(0o755)
     output = stoker("submit", "job.yaml", code=2, cwd=open_folder, user=65534)
-    assert output.err == f"{open_folder}/runs: permission denied\n"
+    assert output.err == (
+        f"record.directory: {open_folder}: no permission to write\n  stoker submit --force submits it anyway\n"
+    )
     assert sorted(path.name for path in open_folder.iterdir()) == ["job.yaml"]
     (stoker.folder / "file").write_text("")
-    assert refused(stoker, JOB + "record: {directory: file}\n", 1) == f"{stoker.folder}/file: not a directory\n"
+    assert refused(stoker, JOB + "record: {directory: file}\n").splitlines()[0] == (
+        f"job.yaml:3:10: record.directory: {stoker.folder}/file: is not a folder"
+    )
 
 
 @pytest.mark.needs("mount")
@@ -121,7 +122,7 @@ def test_full_disk_is_reported_and_nothing_is_submitted(stoker, tmpfs):
     sbatch.parent.mkdir()
     sbatch.write_text("#!/bin/sh\ntouch /proc/self/cwd/called\n")
     sbatch.chmod(0o755)
-    output = stoker("submit", "job.yaml", code=1, cwd=disk, env={"PATH": f"{sbatch.parent}:/bin"})
+    output = stoker("submit", "job.yaml", "--force", code=1, cwd=disk, env={"PATH": f"{sbatch.parent}:/bin"})
     assert output.err.endswith("no space left on device\n")
     assert not (disk / "called").exists()
 
@@ -157,3 +158,84 @@ def test_dry_run_writes_nothing_and_calls_nothing(stoker):
     assert (output["name"], output["resumes"]) == ("digits", None)
     assert output["script"].startswith("#!/bin/bash\n# digits, attempt 1 of run RUN, written by stoker ")
     assert [path.name for path in stoker.folder.iterdir()] == ["job.yaml"]
+
+
+def fake_sbatch(stoker, text: str = "echo 7") -> dict[str, str]:
+    """An environment with this sbatch and an empty cluster."""
+    folder = stoker.folder / "cluster"
+    folder.mkdir()
+    for name, body in {
+        "sbatch": f"touch {stoker.folder}/called; {text}",
+        "sinfo": "echo 'cpu*|1:00|n/a|4|8|1000|0|(null)'",
+    }.items():
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / name).chmod(0o755)
+    return {"PATH": f"{folder}:/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    ("job", "complaint"),
+    [
+        ("run: python3 missing.py\n", "job.yaml:1:6: run: missing.py: no such file in {here}"),
+        ("run: python3 -u missing.py --lr 1\n", "job.yaml:1:6: run: missing.py: no such file in {here}"),
+        ("run: no-such-program\n", "job.yaml:1:6: run: 'no-such-program' was not found in PATH"),
+        (
+            "run: python3 imports.py\n",
+            "imports.py:2: run: imports 'surely_not_there', which is missing in this environment",
+        ),
+        (
+            "run: torchrun --nproc-per-node 4 imports.py\nresources: {nodes: 2}\n",
+            "job.yaml:1:6: run: Stoker starts 2 copies of torchrun, and each one trains separately (--nnodes is 1)",
+        ),
+        (
+            "run: 'true'\nresources: {nodes: 9}\n",
+            "job.yaml:2:20: resources.nodes: 9 requested, but partition 'cpu' has 4: the job would never start",
+        ),
+    ],
+)
+def test_a_job_that_check_expects_to_be_lost_is_refused_unless_forced(stoker, job: str, complaint: str):
+    (stoker.folder / "imports.py").write_text("import os\nimport surely_not_there\n")
+    env = fake_sbatch(stoker)
+    (stoker.folder / "cluster/torchrun").write_text("#!/bin/sh\n")
+    (stoker.folder / "cluster/torchrun").chmod(0o755)
+    (stoker.folder / "job.yaml").write_text(job)
+    output = stoker("submit", "job.yaml", code=2, env=env)
+    assert complaint.format(here=stoker.folder) in output.err.replace(f"{stoker.folder}/imports.py", "imports.py")
+    assert "  stoker submit --force submits it anyway\n" in output.err
+    assert not (stoker.folder / "runs").exists()
+    assert not (stoker.folder / "called").exists()
+    forced = stoker("submit", "job.yaml", "--force", code=0, env=env)
+    assert "forced: " in forced.err
+    assert forced.out.startswith("submitted 7 ")
+
+
+def test_a_script_that_check_expects_to_be_lost_is_refused_unless_forced(stoker):
+    env = fake_sbatch(stoker)
+    (stoker.folder / "train.sh").write_text(
+        "#!/bin/bash\n#SBATCH --nodes=2 --time=1:00 -o logs/%j\nsrun torchrun --nproc-per-node 4 train.py\n"
+    )
+    refused = stoker("submit", "train.sh", code=2, env=env)
+    assert refused.err.splitlines() == [
+        "train.sh:3: srun starts 2 copies of torchrun, and each one trains separately (--nnodes is 1) "
+        "[separate-trainings]",
+        "  stoker submit --force submits it anyway",
+        "  try: stoker check train.sh",
+    ]
+    assert not (stoker.folder / "called").exists()
+    # Options of the command line count.
+    assert stoker("submit", "train.sh", "--sbatch=--nodes=1", code=0, env=env).out.startswith("submitted 7 ")
+    assert stoker("submit", "train.sh", "--force", code=0, env=env).out.startswith("submitted 7 ")
+    assert stoker("submit", "train.sh", "--dry-run", code=0, env=env).err == ""
+
+
+@pytest.mark.parametrize("kind", ["job", "script"])
+def test_a_refused_submission_leaves_no_run(stoker, kind: str):
+    env = fake_sbatch(
+        stoker, "echo 'sbatch: error: Batch job submission failed: Invalid qos specification' >&2; exit 1"
+    )
+    (stoker.folder / "job.yaml").write_text(JOB)
+    (stoker.folder / "a.sh").write_text("#!/bin/bash\n#SBATCH --time=1:00\ntrue\n")
+    refused = stoker("submit", "job.yaml" if kind == "job" else "a.sh", code=2, env=env)
+    assert refused.err == "sbatch: Invalid qos specification\n"
+    assert (stoker.folder / "called").exists()
+    assert not (stoker.folder / "runs").exists()

@@ -2,11 +2,11 @@
 #include "base/json/json.h"
 #include "base/process.h"
 #include "cli/arguments.h"
+#include "cli/check/inspect.h"
 #include "cli/check/nodes.h"
 #include "cli/check/production.h"
 #include "cli/check/script.h"
 #include "cli/commands.h"
-#include "cli/environment/dependencies.h"
 #include "cli/explain/language.h"
 #include "cli/site/sites.h"
 #include "config/writer.h"
@@ -165,17 +165,17 @@ int check_job(const CheckOptions& options, const job::Job& job, const Translator
     out.raw(job::to_yaml(job));
     return exit_code::kOk;
   }
-  Result<preflight::HostContext> host = preflight::inspect_host();
-  if (!host) return out.fail(host.error());
-  host->has_queue = !job::detect_cluster(slurm::process_environment()).cluster.empty();
-  if (job.site != "none") {
-    if (auto found = find_site_by_name(job.site); found.ok()) host->site = std::move(found->site);
+  if (options.production) {
+    std::optional<job::Site> site;
+    if (job.site != "none") {
+      if (auto found = find_site_by_name(job.site); found.ok()) site = std::move(found->site);
+    }
+    return check_production(options.job, job, site, words, out);
   }
-  if (options.production) return check_production(options.job, job, host->site, words, out);
-  preflight::Preflight preflight = preflight::run_preflight(job, *host);
-  for (Finding& finding : find_missing_dependencies(job)) preflight.findings.push_back(std::move(finding));
-  for (Finding& finding : find_site_violations(job)) preflight.findings.push_back(std::move(finding));
-  print(options, job, *host, preflight, out);
+  auto inspection = inspect_job(job, false);
+  if (!inspection.ok()) return out.fail(inspection.error());
+  preflight::Preflight& preflight = inspection->preflight;
+  print(options, job, inspection->host, preflight, out);
   std::optional<NodesCheck> nodes;
   if (options.on_nodes) {
     auto checked = check_on_nodes(job, out);

@@ -144,7 +144,8 @@ void print_ending(const launch::RunResult& result, const launch::NextAction& nex
   if (next.will_continue) return;
   // Resume is suggested only for a run with a checkpoint.
   if (result.can_resume || ending.outcome == record::Outcome::stopped) {
-    out.note("  try: stoker resume {}", run_reference(result.folder));
+    out.note("  try: stoker resume {}{}", run_reference(result.folder),
+             result.can_resume || !result.has_command ? "" : " --from-start");
   }
 }
 

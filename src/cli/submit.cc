@@ -1,10 +1,12 @@
 // `stoker submit JOB|SCRIPT`: docs/commands/submit.md
+#include "launch/start/submit.h"
+
 #include <array>
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "cli/environment/dependencies.h"
+#include "cli/check/inspect.h"
 #include "cli/remote/host.h"
 #include "cli/run_request.h"
 #include "cli/runs.h"
@@ -22,6 +24,7 @@ struct SubmitOptions {
   std::vector<std::string> passthrough;  // "--"
   std::vector<std::string> sbatch;
   bool check = false;
+  bool force = false;
 };
 
 // Detects a batch script by its content, not by its name.
@@ -65,6 +68,10 @@ int submit_user_script(const SubmitOptions& o, std::span<const std::string> word
   const auto asked = launch::site_request(*plan, slurm::process_environment());
   if (const Status judged = check_script_site_limits(plan->job, asked, out); !judged.ok())
     return out.fail(judged);
+  if (!o.choice.dry_run) {
+    const Status lost = refuse_lost_script(o.choice.job, o.sbatch, o.force, out);
+    if (!lost.ok()) return out.fail(lost);
+  }
   if (!o.check || o.choice.dry_run) return submit_script_request(*plan, o.choice.dry_run, out);
   slurm::SlurmCommands scheduler(current_environment(), slurm::OptionPrecedence::shell);
   const auto text = preview_user_script(*plan);
@@ -80,9 +87,13 @@ int submit_job_file(const SubmitOptions& o, std::span<const std::string> words, 
   }
   auto request = request_of(o.choice, "submit", words);
   if (!request.ok()) return out.fail(request.error());
+  auto program = own_program();
+  if (!program.ok()) return out.fail(program.error());
+  request->stoker = *std::move(program);
+  if (const Status checked = launch::check_submission(*request); !checked.ok()) return out.fail(checked);
   if (const Status judged = check_site_limits(request->job, out); !judged.ok()) return out.fail(judged);
   if (!o.choice.dry_run) {
-    if (const Status missing = check_dependencies(request->job, out); !missing.ok()) return out.fail(missing);
+    if (const Status lost = refuse_lost_job(request->job, o.force, out); !lost.ok()) return out.fail(lost);
   }
   if (o.check) {
     const auto text = preview_batch_script(*request);
@@ -107,6 +118,7 @@ int submit(std::span<const std::string> words, Output& out) {
                    "Pass an option to sbatch; it overrides the script's: --sbatch=--time=1:00:00");
   arguments.flag("--check", &o.check, "Ask Slurm whether it would accept the job, submit nothing");
   arguments.flag("--dry-run", &o.choice.dry_run, "Show the batch script, submit nothing");
+  arguments.flag("--force", &o.force, "Submit a job that stoker check expects to be lost");
   add_host_choice(arguments, &o.host);
   arguments.example("stoker submit job.yaml --set resources.nodes=2 --dry-run");
   if (const auto code = arguments.parse(words, out)) return *code;

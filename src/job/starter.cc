@@ -95,6 +95,8 @@ std::string run_section(const FolderInfo& facts, const DatasetRoles& roles) {
       "# Command of every rank, split by shell quoting, with RANK, WORLD_SIZE, MASTER_ADDR ... set.\n"
       "# For pipes and variables: run: {{shell: \"...\"}}. For the built-in trainer: "
       "train: {{model: resnet50}}.\n"
+      "# A script can be resumed if it saves to STOKER_CHECKPOINT_DIR and loads STOKER_RESUME (empty at "
+      "first).\n"
       "run: {} {}\n",
       facts.venv ? "python" : "python3", config::yaml_scalar(shell_quote(script)));
 }

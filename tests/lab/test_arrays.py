@@ -132,7 +132,7 @@ def test_an_array_can_be_cancelled_and_resumed(runs: Runs):
     now = runs.status()
     assert now["state"] == "running"
     assert now["reason"] == "0 of 9 done, 2 running, 7 waiting"
-    runs.stoker("cancel")
+    runs.stoker("cancel", "--last")
     assert re.match(rf"run {runs.run.name}: cancelled \(0 of 9 done, .*2 stopped", runs.wait(code=None))
     wait_until(lambda: runs.processes("sleep") == [], "no process is left")
     (runs.folder / "quick").touch()

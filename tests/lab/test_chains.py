@@ -99,7 +99,7 @@ def test_between_two_links_a_chain_waits_and_can_be_cancelled(runs: Runs):
     assert now["reason"].startswith("link 2 of 3 is next, ")
     refused = runs.stoker("resume", "last", code=2).err
     assert refused.startswith(f"run {runs.run.name}: is queued as job {job}\n")
-    assert runs.stoker("cancel").out == f"cancelling job {job} (queued), run {runs.run.name}\n"
+    assert runs.stoker("cancel", "--last").out == f"cancelling job {job} (queued), run {runs.run.name}\n"
     assert "cancelled" in runs.wait(code=None)
     wait_until(lambda: queue(runs) == "", "the queue is empty")
 

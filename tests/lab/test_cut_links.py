@@ -64,7 +64,7 @@ def test_a_link_cut_between_two_ranks_is_named_within_ten_seconds(ring: Runs, fi
     assert {found[2], found[4]} == {"n2", "n3"}
     assert took < 10
     assert ring.status()["state"] == "running"  # named; what ends it is timeouts.stall
-    ring.stoker("cancel")
+    ring.stoker("cancel", "--last")
     ring.stoker("wait", code=None)
 
 

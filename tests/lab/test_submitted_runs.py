@@ -87,11 +87,11 @@ def test_a_queued_run_shows_its_pending_reason_and_can_be_cancelled(runs: Runs):
     assert now["reason"] == "JobHeldUser: it is held; use scontrol release to release it"
     refused = runs.stoker("resume", "last", code=2).err
     assert refused == f"run {runs.run.name}: is queued as job {job}\n  try: stoker status {runs.run.name}\n"
-    assert runs.stoker("cancel", "--dry-run").out == f"would cancel job {job} (queued), run {runs.run.name}\n"
+    assert runs.stoker("cancel", "--last", "--dry-run").out == f"would cancel job {job} (queued), run {runs.run.name}\n"
     assert runs.status()["state"] == "queued"
-    assert runs.stoker("cancel").out == f"cancelling job {job} (queued), run {runs.run.name}\n"
+    assert runs.stoker("cancel", "--last").out == f"cancelling job {job} (queued), run {runs.run.name}\n"
     assert runs.stoker("wait", code=130).out == f"run {runs.run.name}: cancelled\n"
-    assert runs.stoker("cancel").out == f"run {runs.run.name}: has already ended (cancelled)\n"
+    assert runs.stoker("cancel", "--last").out == f"run {runs.run.name}: has already ended (cancelled)\n"
 
 
 def test_cancelling_a_running_job_leaves_no_process(runs: Runs):
@@ -141,7 +141,7 @@ def test_the_rank_that_fails_is_named_with_its_node_and_the_run_resumed(runs: Ru
     first = runs.submit()
     failed = runs.stoker("wait", code=7).out
     assert re.fullmatch(rf"run {runs.run.name}: failed \(rank 1 \(n2\) exited after .*: exit code 7\)\n", failed)
-    output = json.loads(runs.stoker("resume", "last", "--json").out)
+    output = json.loads(runs.stoker("resume", "last", "--from-start", "--json").out)
     assert output["attempt"] == 2
     assert output["job"] != first
     runs.stoker("wait")
@@ -198,7 +198,7 @@ def test_a_frozen_node_is_named_within_ten_seconds_and_may_continue(runs: Runs):
     )
     time.sleep(3)
     assert runs.status()["state"] == "running"
-    runs.stoker("cancel")
+    runs.stoker("cancel", "--last")
     runs.stoker("wait", code=None)
 
 
@@ -243,14 +243,13 @@ def test_a_requeued_job_is_the_next_attempt_of_its_run(runs: Runs):
     assert (now["job"], now["attempts"]) == (job, 2)
 
 
-def test_sbatch_errors_name_the_job_file_key_and_are_recorded(runs: Runs):
+def test_sbatch_errors_name_the_job_file_key_and_leave_no_run(runs: Runs):
     runs.job("true", "nodes: 1", "slurm: {partition: fast}")
     refused = runs.stoker("submit", "job.yaml", code=2).err
     output = "invalid partition specified: fast; Invalid partition name specified (slurm.partition, job.yaml:4:20)"
     assert refused == f"sbatch: {output}\n"
-    now = runs.status()
-    assert (now["state"], now["reason"]) == ("failed", refused.strip())
-    runs.stoker("resume", "--set", "slurm.partition=cpu")
+    assert runs.stoker("status", "last", code=1).err.startswith("run 'last': ")
+    runs.stoker("submit", "job.yaml", "--set", "slurm.partition=cpu")
     assert runs.stoker("wait").out == f"run {runs.run.name}: done\n"
 
 
@@ -284,12 +283,16 @@ def test_a_refusal_names_what_the_job_asked_for(runs: Runs, resources: str, slur
 
 def test_a_job_that_can_never_start_is_reported(runs: Runs):
     runs.job("true", "nodes: 40")
-    runs.submit()
+    refused = runs.stoker("submit", "job.yaml", code=2).err
+    assert "resources.nodes: 40 requested, but partition 'cpu' has " in refused
+    assert "stoker submit --force submits it anyway" in refused
+    assert not runs.stoker("status", "--json").out.count('"state"')
+    runs.submit("--force")
     why = "PartitionConfig: its partition does not allow its request: it will never start"
     wait_until(lambda: runs.status()["reason"] == why, "the reason is known")
     given_up = runs.stoker("wait", "--timeout", "1s", code=1)
     assert given_up.err == f"queued ({why})\nrun {runs.run.name}: still queued ({why})\n"
-    runs.stoker("cancel")
+    runs.stoker("cancel", "--last")
 
 
 def test_a_submission_killed_after_sbatch_loses_no_job(runs: Runs, wrapper):

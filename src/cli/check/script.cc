@@ -275,6 +275,19 @@ int check_script(const ScriptCheck& check, Output& out) {
   return loses_job ? exit_code::kFailed : exit_code::kOk;
 }
 
+Result<LintResult> lint_for_submission(const std::string& script, const std::vector<std::string>& options) {
+  STOKER_ASSIGN_OR_RETURN(text, script_lint::load_script(script));
+  std::error_code error;
+  const Path directory = std::filesystem::current_path(error);
+  if (error) return posix_error("current folder", error.value());
+  // A separate check compares the limits of the site.
+  return script_lint::lint_script(script, std::move(text),
+                                  {.directory = directory,
+                                   .environment = slurm::process_environment(),
+                                   .slurm = slurm_release(ScriptCheck{}),
+                                   .options = options});
+}
+
 int print_rules(const Translator& words, Output& out) {
   std::vector<std::vector<std::string>> rows;
   ordered_json rules = ordered_json::array();

@@ -34,21 +34,4 @@ std::vector<Finding> find_missing_dependencies(const job::Job& job) {
   return findings;
 }
 
-Status check_dependencies(const job::Job& job, Output& out) {
-  std::vector<std::string> fatal;
-  std::string cure;
-  for (const Finding& finding : find_missing_dependencies(job)) {
-    const std::string text = format("{}: {}", finding.evidence.front().where, finding.what.english());
-    if (finding.level != Level::job) {
-      out.note("advice: {}", text);
-      continue;
-    }
-    fatal.push_back(text);
-    if (cure.empty()) cure = finding.cure.english();
-  }
-  if (fatal.empty()) return {};
-  Status status = not_found("{}", join(fatal, "\n"));
-  return cure.empty() ? status : std::move(status).cure("{}", cure);
-}
-
 }  // namespace stoker::cli

@@ -5,15 +5,11 @@
 
 #include "base/finding.h"
 #include "base/language/translator.h"
-#include "cli/output.h"
 #include "job/job.h"
 
 namespace stoker::cli {
 
 /// Finds missing modules, wheels and imports of the job. Loads the modules in a separate shell.
 std::vector<Finding> find_missing_dependencies(const job::Job& job);
-
-/// Like find_missing_dependencies(): returns fatal findings as an error, prints the rest as notes.
-Status check_dependencies(const job::Job& job, Output& out);
 
 }  // namespace stoker::cli

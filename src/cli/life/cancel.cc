@@ -14,6 +14,7 @@ struct CancelOptions {
   RunChoice choice;
   HostChoice host;
   bool dry_run = false;
+  bool last = false;
 };
 
 // "job 812345 (running)"
@@ -72,11 +73,23 @@ int cancel_job(const Target& target, const CancelOptions& o, Output& out) {
 int cancel(std::span<const std::string> words, Output& out) {
   CancelOptions o;
   Arguments arguments("cancel", "Cancel a run: its Slurm job, or its processes on this machine.");
-  add_run_choice(arguments, &o.choice);
+  o.choice.run.clear();
+  arguments.optional_positional("RUN", &o.choice.run,
+                                "Run id, unique prefix, folder, Slurm job id, or 'last'");
+  arguments.option("--runs", &o.choice.runs, "DIR", "Folder with the runs (the job's record.directory)");
+  arguments.flag("--last", &o.last, "Cancel the newest run");
   arguments.flag("--dry-run", &o.dry_run, "Show the job or process, cancel nothing");
   add_host_choice(arguments, &o.host);
   arguments.example("stoker cancel last");
   if (const auto code = arguments.parse(words, out)) return *code;
+  // A run that is cancelled by mistake loses its place in the queue.
+  if (o.choice.run.empty() && !o.last) {
+    return out.fail(invalid("cancel: names no run")
+                        .cure("stoker cancel --last for the newest run, stoker status for their ids"));
+  }
+  if (!o.choice.run.empty() && o.last)
+    return out.fail(invalid("cancel: '{}' and --last exclude each other", printable(o.choice.run)));
+  if (o.last) o.choice.run = "last";
   if (o.host.is_remote()) return run_on_host(o.host, "cancel", words, "", out);
   const auto target = find_target(o.choice);
   if (!target.ok()) return out.fail(target.error());

@@ -1,4 +1,8 @@
 // `stoker resume RUN` and `stoker rerun RUN`: docs/commands/resume.md, docs/commands/rerun.md
+#include <algorithm>
+#include <filesystem>
+
+#include "checkpoint/layout.h"
 #include "cli/run_request.h"
 #include "cli/runs.h"
 #include "cli/submit_request.h"
@@ -9,6 +13,7 @@
 #include "launch/start/submit.h"
 #include "launch/state/array_file.h"
 #include "launch/state/history.h"
+#include "record/run_events.h"
 #include "slurm/allocation.h"
 
 namespace stoker::cli {
@@ -18,6 +23,7 @@ struct ResumeRerunOptions {
   RunChoice choice;
   std::vector<std::string> set;
   bool dry_run = false;
+  bool from_start = false;
 };
 
 // Parses the common arguments; returns an exit code after --help or an error.
@@ -80,6 +86,42 @@ Status wait_for_orphan_ranks(const record::RunFolder& run, slurm::Scheduler& sch
   return launch::check_resumable(run, life);
 }
 
+// Whether any attempt has started a rank.
+bool has_started_ranks(const record::RunFolder& run, int attempts) {
+  for (int number = attempts; number > 0; --number) {
+    const auto log = record::read_attempt_events(run.folder() / "attempts" / std::to_string(number));
+    const bool has_ranks =
+        log.ok() && std::any_of(log->events.begin(), log->events.end(), [](const record::Event& event) {
+          return record::rank_started(event).has_value();
+        });
+    if (has_ranks) return true;
+  }
+  return false;
+}
+
+// Without a checkpoint a command starts at the beginning, also over checkpoints in a separate folder.
+Status check_resume_point(const launch::Request& request, const record::RunFolder& run,
+                          const launch::RunLife& life, bool from_start) {
+  // The built-in trainer saves to the run's folder only, and a run that has never started has nothing to
+  // lose.
+  if (!request.job.command || !has_started_ranks(run, life.records.last_attempt)) return {};
+  STOKER_ASSIGN_OR_RETURN(from, launch::find_resume_point(request, run));
+  if (!from.step.empty()) {
+    if (!from_start) return {};
+    return invalid("run {}: has the checkpoint {}, and --from-start would overwrite it", run.id(),
+                   printable(from.step.filename().string()))
+        .cure("stoker rerun {}", run.id());
+  }
+  if (from_start) return {};
+  const Path folder =
+      checkpoint::directory_of_run(request.job.checkpoint.directory, std::filesystem::absolute(run.folder()));
+  return not_found(
+             "run {}: no checkpoint in {} (STOKER_CHECKPOINT_DIR), and attempt {} has run: it would start at "
+             "the beginning, also over checkpoints in a separate folder",
+             run.id(), printable(folder.string()), life.records.last_attempt)
+      .cure("stoker resume {} --from-start", run.id());
+}
+
 // On standard error: standard output belongs to rank 0.
 void print_drift(const record::RunFolder& run, const std::vector<launch::Drift>& drift, Output& out) {
   if (drift.empty()) {
@@ -96,6 +138,7 @@ int resume(std::span<const std::string> words, Output& out) {
   ResumeRerunOptions o;
   Arguments arguments("resume", "Resume a run from its last valid checkpoint, as its next attempt.");
   arguments.example("stoker resume last");
+  arguments.flag("--from-start", &o.from_start, "Start at the beginning if the run saved no checkpoint");
   if (const auto code =
           parse(arguments, o, "Change a job file value for this and later attempts", words, out))
     return *code;
@@ -120,6 +163,8 @@ int resume(std::span<const std::string> words, Output& out) {
     const Status alone = wait_for_orphan_ranks(*run, scheduler, out);
     if (!alone.ok()) return out.fail(alone);
   }
+  const Status from = check_resume_point(*request, *run, life, o.from_start);
+  if (!from.ok()) return out.fail(from);
   return start(std::move(*request), *run, o, out);
 }
 

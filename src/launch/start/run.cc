@@ -349,6 +349,7 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
     result.ending = std::move(ending);
   }
   describe_checkpoint(checkpoints, &result);
+  result.has_command = request.job.command.has_value();
   return result;
 }
 
