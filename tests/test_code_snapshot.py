@@ -52,6 +52,20 @@ def test_committed_changed_and_new_files_are_copied_and_used(stoker: Stoker, rep
     assert not list((repository / "runs").glob("*/code/runs"))
 
 
+def test_untracked_files_with_secrets_are_left_out_and_named(stoker: Stoker, repository: Path):
+    job(repository, "{shell: 'cat data.txt; ls -a'}")
+    (repository / "sub/.env").write_text("HF_TOKEN=x\n")
+    (repository / "sub/.env.example").write_text("HF_TOKEN=\n")
+    (repository / "deploy.pem").write_text("key\n")
+    done = stoker("run", "job.yaml", cwd=repository, code=0)
+    assert ".env.example" in done.out.split() and ".env" not in done.out.split()
+    note = "code.snapshot: left out deploy.pem, sub/.env: may hold secrets and not in git"
+    assert any(line.startswith(note) for line in done.err.splitlines())
+    (run,) = (repository / "runs").iterdir()
+    assert json.loads((run / "code/.stoker-snapshot.json").read_text())["secret"] == ["deploy.pem", "sub/.env"]
+    assert not (run / "code/sub/.env").exists()
+
+
 def test_outside_of_a_repository_nothing_is_created(stoker: Stoker, tmp_path: Path):
     (tmp_path / "sub").mkdir()
     job(tmp_path, "true")

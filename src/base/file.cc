@@ -12,6 +12,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/private_file.h"
+
 namespace stoker {
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -174,9 +176,15 @@ Result<std::string> read_file(const Path& path, ByteCount limit) {
 Result<std::string> read_pseudo_file(const Path& path) { return read_file(path, 4_MiB); }
 
 Status write_file(const Path& path, std::string_view content, Durability durability) {
+  return write_file(path, content, durability, Access::umask);
+}
+
+Status write_file(const Path& path, std::string_view content, Durability durability, Access access) {
   const Path temporary = path.string() + "." + random_name() + ".tmp";
   const auto write_and_rename = [&]() -> Status {
     STOKER_ASSIGN_OR_RETURN(file, File::create_new(temporary));
+    if (access == Access::owner && ::fchmod(file.fd(), 0600) != 0)
+      return posix_error(subject(temporary), errno);
     STOKER_RETURN_IF_ERROR(file.write(content));
     if (durability == Durability::synced) STOKER_RETURN_IF_ERROR(file.sync());
     STOKER_RETURN_IF_ERROR(file.close());

@@ -1,6 +1,7 @@
 #include "record/capsule.h"
 
-#include "base/file.h"
+#include "base/private_file.h"
+#include "base/secrets.h"
 #include "record/json.h"
 
 namespace stoker::record {
@@ -10,9 +11,16 @@ namespace {
 constexpr std::size_t kMaxDiff = 16u << 20;
 constexpr std::size_t kMaxItems = 100'000;
 
-Status write_part(const RunFolder& run, const char* name, std::string_view content) {
+Status write_part(const RunFolder& run, const char* name, std::string_view content,
+                  Access access = Access::umask) {
   STOKER_RETURN_IF_ERROR(make_directories(run.capsule()));
-  return write_file(run.capsule() / name, content, Durability::synced);
+  return write_file(run.capsule() / name, content, Durability::synced, access);
+}
+
+std::vector<std::pair<std::string, std::string>> hidden_variables(const EnvironmentInfo& facts) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const auto& [name, value] : facts.variables) variables.emplace_back(name, hide_variable(name, value));
+  return variables;
 }
 
 Json code_json(const CodeInfo& facts) {
@@ -151,17 +159,19 @@ std::optional<std::vector<NodeInfo>> read_execution(PartReader& reader) {
 
 Status write_code(const RunFolder& run, const CodeInfo& facts) {
   if (!facts.diff.empty()) {
-    STOKER_RETURN_IF_ERROR(write_part(run, "code.diff", std::string_view(facts.diff).substr(0, kMaxDiff)));
+    STOKER_RETURN_IF_ERROR(
+        write_part(run, "code.diff", std::string_view(facts.diff).substr(0, kMaxDiff), Access::owner));
   }
   return write_part(run, "code.json", to_file_text(code_json(facts)));
 }
 
 Status write_environment(const RunFolder& run, const EnvironmentInfo& facts) {
-  if (!facts.packages.empty()) STOKER_RETURN_IF_ERROR(write_part(run, "packages.txt", facts.packages));
+  if (!facts.packages.empty())
+    STOKER_RETURN_IF_ERROR(write_part(run, "packages.txt", hide_secrets(facts.packages)));
   Json object;
   object["programs"] = to_json_object(facts.programs);
-  object["variables"] = to_json_object(facts.variables);
-  return write_part(run, "environment.json", to_file_text(object));
+  object["variables"] = to_json_object(hidden_variables(facts));
+  return write_part(run, "environment.json", to_file_text(object), Access::owner);
 }
 
 Status write_data(const RunFolder& run, const std::vector<DataInfo>& facts) {

@@ -1,6 +1,6 @@
 // The state at the start of a run, in `capsule/`: code, environment, data, execution. The caller collects the
-// values; this file writes and reads them. Every part is published by rename, so it is either complete or
-// absent. Format: docs/formats/run.md#capsule.
+// values; this file writes and reads them, and hides secrets among the variables and packages. Every part is
+// published by rename, so it is either complete or absent. Format: docs/formats/run.md#capsule.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct CodeInfo {
 /// capsule/environment.json, and capsule/packages.txt.
 struct EnvironmentInfo {
   std::vector<std::pair<std::string, std::string>> programs;   ///< "python" → "3.11.2", "torch" → "2.13.0"
-  std::vector<std::pair<std::string, std::string>> variables;  ///< the caller masks secrets
+  std::vector<std::pair<std::string, std::string>> variables;  ///< secrets are hidden when written
   std::string packages;                                        ///< in the format of `pip freeze`
 };
 

@@ -1,5 +1,7 @@
 #include "record/capsule.h"
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,6 +41,27 @@ TEST(Capsule, parts_are_read_back_unchanged) {
   ASSERT_THAT(*capsule.execution, SizeIs(1));
   EXPECT_EQ(capsule.execution->front().cpu, "EPYC");
   EXPECT_THAT(capsule.execution->front().gpus, ElementsAre("H100"));
+}
+
+TEST(Capsule, secrets_are_hidden_and_variables_are_for_the_owner) {
+  TempDirectory box;
+  const RunFolder run = make_run(box);
+  const std::string token = "hf_0123456789abcdefghij";
+  ASSERT_TRUE(
+      write_environment(
+          run, {{}, {{"A", token}, {"DB_PWD", "x"}, {"PWD", "/w"}}, "a @ git+https://" + token + "@h/a\n"})
+          .ok());
+  ASSERT_TRUE(write_code(run, {"/p", "3f", "main", "", true, "+x\n", {}}).ok());
+  const Capsule capsule = read_capsule(run);
+  EXPECT_THAT(
+      capsule.environment->variables,
+      ElementsAre(std::pair("A", "(hidden)"), std::pair("DB_PWD", "(hidden)"), std::pair("PWD", "/w")));
+  EXPECT_EQ(capsule.environment->packages, "a @ git+https://(hidden)@h/a\n");
+  for (const char* name : {"environment.json", "code.diff"}) {
+    struct stat info{};
+    ASSERT_EQ(::stat((run.capsule() / name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << name;
+  }
 }
 
 TEST(Capsule, absent_parts_are_allowed_and_damaged_ones_are_reported) {

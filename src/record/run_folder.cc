@@ -8,11 +8,14 @@
 #include "record/run_folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <ctime>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/language/counted.h"
+#include "base/secrets.h"
 #include "record/json.h"
 #include "record/run_events.h"
 #include "stoker/time.h"
@@ -25,6 +28,12 @@ constexpr int kRunVersion = 1;
 constexpr int kMaxAttempts = 100'000;
 constexpr std::size_t kTimeLength = 19;  // 2026-11-21T10-03-11
 
+std::vector<std::pair<std::string, std::string>> hidden_params(const RunDescription& what) {
+  std::vector<std::pair<std::string, std::string>> params;
+  for (const auto& [name, value] : what.params) params.emplace_back(name, hide_variable(name, value));
+  return params;
+}
+
 std::string to_run_json(const std::string& id, const RunDescription& what) {
   Json object;
   object["format"] = "stoker-run";
@@ -33,16 +42,16 @@ std::string to_run_json(const std::string& id, const RunDescription& what) {
   object["name"] = what.name;
   object["created"] = what.created;
   object["git"] = what.git;
-  object["command"] = what.command;
+  object["command"] = hide_in_command(what.command);
   object["job_file"] = what.job_file;
   object["working_directory"] = what.working_directory;
-  object["typed"] = what.typed;
+  object["typed"] = hide_in_command(what.typed);
   object["world_size"] = what.world_size;
   object["hosts"] = what.hosts;
   object["user"] = what.user;
   object["stoker_version"] = what.stoker_version;
   object["scheduler_job"] = what.scheduler_job;
-  object["params"] = to_json_object(what.params);
+  object["params"] = to_json_object(hidden_params(what));
   return to_file_text(object);
 }
 
@@ -151,12 +160,24 @@ Result<RunFolder> open_listed(const ListedRun& run) {
 // For a folder without readers yet: no temporary name, and the folder is synced later.
 Status write_new(const Path& path, std::string_view text) {
   STOKER_ASSIGN_OR_RETURN(file, File::create_new(path));
+  if (access_of(text) == Access::owner && ::fchmod(file.fd(), 0600) != 0)
+    return posix_error(printable(path.string()), errno);
   STOKER_RETURN_IF_ERROR(file.write(text));
   STOKER_RETURN_IF_ERROR(file.sync());
   return file.close();
 }
 
 }  // namespace
+
+Access access_of(std::string_view text) {
+  bool has_values = text.find("\n  variables:\n") != std::string_view::npos;
+  constexpr std::string_view kExport = "--export=";
+  for (std::size_t at = text.find(kExport); at != std::string_view::npos; at = text.find(kExport, at + 1)) {
+    const std::string_view names = text.substr(at + kExport.size());
+    has_values |= names.substr(0, names.find_first_of(" \t\n\"'")).find('=') != std::string_view::npos;
+  }
+  return has_values || has_secret(text) ? Access::owner : Access::umask;
+}
 
 Path Attempt::file(std::string_view stem, int index, std::string_view extension) const {
   return folder_ / format("{}-{:04}.{}", stem, index, extension);
@@ -202,8 +223,8 @@ Result<RunFolder> RunFolder::create(const Path& runs, const RunDescription& what
   STOKER_RETURN_IF_ERROR(taken);
   RunFolder run(runs / id, std::move(described));
   STOKER_RETURN_IF_ERROR(write_new(run.job(), job_yaml));
-  STOKER_RETURN_IF_ERROR(
-      write_file(run.folder() / "run.json", to_run_json(id, run.description_), Durability::synced));
+  const std::string text = to_run_json(id, run.description_);
+  STOKER_RETURN_IF_ERROR(write_file(run.folder() / "run.json", text, Durability::synced, access_of(text)));
   return run;
 }
 
@@ -245,7 +266,7 @@ Result<Attempt> RunFolder::start_attempt(std::string_view job_yaml) const {
     const Status taken = make_directory(attempt.folder());
     if (taken.code() == Code::exists) continue;
     STOKER_RETURN_IF_ERROR(taken);
-    STOKER_RETURN_IF_ERROR(write_file(attempt.job(), job_yaml, Durability::synced));
+    STOKER_RETURN_IF_ERROR(write_file(attempt.job(), job_yaml, Durability::synced, access_of(job_yaml)));
     return attempt;
   }
   return invalid("{}: {}, the maximum of a run", printable(all.string()), counted(kMaxAttempts, "attempt"));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/private_file.h"
 #include "stoker/status.h"
 
 namespace stoker::record {
@@ -120,6 +121,10 @@ struct ListedRun {
 /// Runs in `runs`, oldest first. Folders whose names are not run IDs are ignored, damaged runs are listed
 /// with their problem. If `runs` does not exist, the list is empty.
 Result<std::vector<ListedRun>> list_runs(const Path& runs);
+
+/// Who may read a file with this text: only its owner if it has values of the environment (a job file with
+/// environment.variables, a batch script with --export=NAME=VALUE) or a secret.
+Access access_of(std::string_view text);
 
 /// The ID of a run created at `unix_seconds`: keeps letters, digits, '.', '-' of the name, at most 48
 /// characters.

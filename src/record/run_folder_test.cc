@@ -1,5 +1,7 @@
 #include "record/run_folder.h"
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -179,6 +181,38 @@ TEST(RunFolder, fields_of_the_wrong_type_read_as_absent) {
   EXPECT_EQ(opened->description().world_size, 1'000'000);
   EXPECT_THAT(opened->description().hosts, ElementsAre("h"));
   EXPECT_THAT(opened->description().params, ElementsAre(std::pair("b", "2")));
+}
+
+mode_t mode_of(const Path& file) {
+  struct stat info{};
+  EXPECT_EQ(::stat(file.c_str(), &info), 0) << file;
+  return info.st_mode & 0777;
+}
+
+TEST(RunFolder, values_of_the_environment_are_for_the_owner_and_hidden_in_run_json) {
+  TempDirectory box;
+  const std::string job = "name: x\nenvironment:\n  variables:\n    HF_TOKEN: x\n";
+  RunDescription what;
+  what.typed = {"stoker", "run", "job.yaml", "--set", "environment.variables.HF_TOKEN=hush"};
+  what.command = {"python", "t.py", "--password=hush"};
+  what.params = {{"api_key", "hush"}, {"lr", "0.1"}};
+  const RunFolder run = *RunFolder::create(box / "runs", what, job);
+  EXPECT_EQ(mode_of(run.job()), 0600u);
+  EXPECT_EQ(mode_of(run.start_attempt(job)->job()), 0600u);
+  const std::string text = *read_file(run.folder() / "run.json");
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("hush")));
+  const RunDescription read = RunFolder::open(run.folder())->description();
+  EXPECT_THAT(read.typed,
+              ElementsAre("stoker", "run", "job.yaml", "--set", "environment.variables.HF_TOKEN=(hidden)"));
+  EXPECT_THAT(read.command, ElementsAre("python", "t.py", "--password=(hidden)"));
+  EXPECT_THAT(read.params, ElementsAre(std::pair("api_key", "(hidden)"), std::pair("lr", "0.1")));
+}
+
+TEST(RunFolder, files_without_values_are_for_everybody_whom_the_umask_allows) {
+  EXPECT_EQ(access_of("name: x\nrun: train\n"), Access::umask);
+  EXPECT_EQ(access_of("#SBATCH --export=ALL,HOME\n"), Access::umask);
+  EXPECT_EQ(access_of("#SBATCH --export=ALL,DB_PWD=x\n"), Access::owner);
+  EXPECT_EQ(access_of("run: train hf_0123456789abcdefghij\n"), Access::owner);
 }
 
 TEST(RunFolder, a_missing_runs_folder_gives_an_empty_list) {

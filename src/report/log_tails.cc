@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/secrets.h"
 
 namespace stoker::report {
 namespace {
@@ -48,7 +49,7 @@ std::optional<LogTail> read_tail(const record::Attempt& attempt, int rank) {
     if (const std::size_t rewritten = line.rfind('\r'); rewritten != std::string_view::npos) {
       line.remove_prefix(rewritten + 1);
     }
-    tail.lines.push_back(printable(without_colours(line.substr(0, kLongest))));
+    tail.lines.push_back(printable(hide_secrets(without_colours(line.substr(0, kLongest)))));
   }
   if (tail.lines.size() > kLines) tail.lines.erase(tail.lines.begin(), tail.lines.end() - kLines);
   if (tail.lines.size() == 1 && tail.lines[0].empty()) return std::nullopt;

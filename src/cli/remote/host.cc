@@ -16,6 +16,8 @@ Result<std::optional<File>> pack(const std::string& job, launch::RemoteRequest& 
   STOKER_ASSIGN_OR_RETURN(what, launch::list_files_to_send(job, here));
   for (const std::string& name : what.left_out)
     out.note("not sent: {}, larger than 10 MiB and not in git", printable(name));
+  for (const std::string& name : what.secret)
+    out.note("not sent: {}, may hold secrets and not in git", printable(name));
   STOKER_ASSIGN_OR_RETURN(tar, launch::pack_files_to_send(what, here));
   STOKER_ASSIGN_OR_RETURN(bytes, tar.size());
   request.sent_below = what.below;

@@ -9,6 +9,7 @@
 
 #include "base/language/counted.h"
 #include "base/process.h"
+#include "base/secrets.h"
 #include "launch/start/snapshot.h"
 #include "stage/listing.h"
 
@@ -45,7 +46,11 @@ Result<CodeListing> walk(const Path& folder) {
     const std::string relative = each->path().lexically_relative(folder).string();
     const bool is_large =
         S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) > kLargestFile.value;
-    (is_large ? listing.left_out : listing.files).push_back(relative);
+    if (is_secret_file(relative)) {
+      listing.secret.push_back(relative);
+    } else {
+      (is_large ? listing.left_out : listing.files).push_back(relative);
+    }
     if (listing.files.size() > kMaxFiles) break;
   }
   if (error) return posix_error(printable(folder.string()), error.value());
@@ -88,6 +93,7 @@ Result<FilesToSend> list_files_to_send(const std::string& job, const Path& here)
   what.below = folder.string();
   what.files = below(*listing, listing->files, folder);
   what.left_out = below(*listing, listing->left_out, folder);
+  what.secret = below(*listing, listing->secret, folder);
   // Included even if git ignores it.
   what.files.push_back(relative.string());
   std::sort(what.files.begin(), what.files.end());

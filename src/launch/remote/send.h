@@ -15,6 +15,7 @@ struct FilesToSend {
   std::string below;                  ///< the inspected folder, relative to `here`; "" for `here`
   std::vector<std::string> files;     ///< relative to `here`, sorted
   std::vector<std::string> left_out;  ///< files over the size limit
+  std::vector<std::string> secret;    ///< files that usually hold secrets: .env
   std::uint64_t bytes = 0;
 };
 

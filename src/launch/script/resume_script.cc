@@ -33,7 +33,6 @@ Result<PlannedScript> replan_script(const record::RunFolder& run, const std::vec
   const record::RunDescription& was = run.description();
   if (was.command.empty()) return corrupt("run {}: its run.json names no script", run.id());
   ScriptRequest request{.script = was.command.front()};
-  request.arguments.assign(was.command.begin() + 1, was.command.end());
   request.options = sbatch_options(was.typed);
   request.set = settings;
   request.stoker = stoker;
@@ -42,6 +41,9 @@ Result<PlannedScript> replan_script(const record::RunFolder& run, const std::vec
     return not_found("run {}: the folder {} of its submission no longer exists", run.id(), request.directory);
   STOKER_ASSIGN_OR_RETURN(text, read_file(script_of(*attempt)));
   STOKER_ASSIGN_OR_RETURN(job, job::load(run.job(), {.set = settings}));
+  // run.json shows the arguments without secrets; the job has them unchanged.
+  if (job.command && job.command->arguments.size() > 1)
+    request.arguments.assign(job.command->arguments.begin() + 1, job.command->arguments.end());
   return plan_text(std::move(request), std::move(job), std::move(text));
 }
 

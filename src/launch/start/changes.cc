@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/secrets.h"
 #include "rank/capsule/facts.h"
 #include "record/capsule.h"
 
@@ -135,8 +136,8 @@ std::vector<std::string> describe_changes(const record::RunFolder& run, const jo
                                           const job::Job& after) {
   std::vector<std::string> lines;
   for (const job::Difference& change : job::differences(before, after)) {
-    lines.push_back(format("{}: {} → {} ({})", change.key, shown(change.before), shown(change.after),
-                           after.origins.where(change.key)));
+    lines.push_back(format("{}: {} → {} ({})", change.key, shown(hide_setting(change.key, change.before)),
+                           shown(hide_setting(change.key, change.after)), after.origins.where(change.key)));
   }
   const std::uint32_t ranks = before.resources.world_size(), ranks_now = after.resources.world_size();
   if (ranks != ranks_now) lines.push_back(format("ranks: {} → {}", ranks, ranks_now));
@@ -165,9 +166,10 @@ std::vector<JobFileChange> job_file_changes(const record::RunFolder& run, const 
     if (change.key == "record.directory" && now->origins.where(change.key) == "default") continue;
     const bool may_be_set =
         is_same_kind && !change.key.starts_with("params.") && immutable_reason(change.key, taken).empty();
-    changes.push_back({format("{} is {} in {} now; the run keeps {}", change.key, shown_value(change.after),
-                              name, shown_value(counts->second)),
-                       may_be_set ? setting_of(change) : ""});
+    const std::string value = hide_setting(change.key, change.after);
+    changes.push_back({format("{} is {} in {} now; the run keeps {}", change.key, shown_value(value), name,
+                              shown_value(hide_setting(change.key, counts->second))),
+                       may_be_set && value == change.after ? setting_of(change) : ""});
   }
   return changes;
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/process.h"
+#include "base/secrets.h"
 #include "launch/start/sent_files.h"
 
 namespace stoker::launch {
@@ -90,8 +91,11 @@ std::optional<CodeListing> list_sent(const Path& folder) {
   const Path place = std::filesystem::canonical(folder, error);
   for (Path root = place; !error; root = root.parent_path()) {
     if (auto files = read_sent(root); files.ok())
-      return CodeListing{
-          .root = root, .inside = place.lexically_relative(root), .files = std::move(*files), .left_out = {}};
+      return CodeListing{.root = root,
+                         .inside = place.lexically_relative(root),
+                         .files = std::move(*files),
+                         .left_out = {},
+                         .secret = {}};
     if (root == root.parent_path()) break;
   }
   return std::nullopt;
@@ -123,7 +127,11 @@ Result<CodeListing> list_code(const CodeSource& place) {
     const bool is_large = is_untracked && ::lstat((listing.root / name).c_str(), &info) == 0 &&
                           S_ISREG(info.st_mode) &&
                           static_cast<std::uint64_t>(info.st_size) > place.untracked_limit.value;
-    (is_large ? listing.left_out : listing.files).push_back(std::move(name));
+    if (is_untracked && is_secret_file(name)) {
+      listing.secret.push_back(std::move(name));
+    } else {
+      (is_large ? listing.left_out : listing.files).push_back(std::move(name));
+    }
   }
   std::sort(listing.files.begin(), listing.files.end());
   listing.files.erase(std::unique(listing.files.begin(), listing.files.end()), listing.files.end());
@@ -150,10 +158,28 @@ Result<Snapshot> take_snapshot(const CodeListing& listing, const record::RunFold
   nlohmann::ordered_json facts = {{"root", printable(listing.root.string())},
                                   {"files", snapshot.files},
                                   {"bytes", snapshot.bytes.value},
-                                  {"left_out", nlohmann::ordered_json::array()}};
+                                  {"left_out", nlohmann::ordered_json::array()},
+                                  {"secret", nlohmann::ordered_json::array()}};
   for (const std::string& name : listing.left_out) facts["left_out"].push_back(printable(name));
+  for (const std::string& name : listing.secret) facts["secret"].push_back(printable(name));
   STOKER_RETURN_IF_ERROR(write_file(root / ".stoker-snapshot.json", json_text(facts, 1) + "\n"));
   return snapshot;
+}
+
+std::vector<std::string> left_out_notes(const CodeListing& listing) {
+  std::vector<std::string> notes;
+  const auto note = [&](const std::vector<std::string>& names, std::string_view why) {
+    constexpr std::size_t kShown = 3;
+    if (names.empty()) return;
+    std::vector<std::string> shown;
+    for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) shown.push_back(printable(names[i]));
+    const std::string more =
+        names.size() > kShown ? format(" and {} more", grouped(names.size() - kShown)) : "";
+    notes.push_back(format("code.snapshot: left out {}{}: {}", join(shown, ", "), more, why));
+  };
+  note(listing.secret, "may hold secrets and not in git (set them in the environment of the job)");
+  note(listing.left_out, "not in git and over the limit (code.untracked_limit)");
+  return notes;
 }
 
 bool needs_snapshot(const job::Job& job, const std::optional<record::RunFolder>& resumed) {

@@ -20,6 +20,7 @@ struct CodeListing {
   Path inside;                        ///< the job's working directory, relative to it
   std::vector<std::string> files;     ///< relative to `root`, sorted
   std::vector<std::string> left_out;  ///< untracked files over the limit
+  std::vector<std::string> secret;    ///< untracked files that usually hold secrets (.env); left out, too
 };
 
 /// Where to find the code.
@@ -44,6 +45,9 @@ struct Snapshot {
 /// Copies the files to `code/` in the run's folder, read only, and lists the left-out files in
 /// `.stoker-snapshot.json` there.
 Result<Snapshot> take_snapshot(const CodeListing& listing, const record::RunFolder& run);
+
+/// The files that a snapshot leaves out, as lines for users: "code.snapshot: left out .env: ...".
+std::vector<std::string> left_out_notes(const CodeListing& listing);
 
 /// Whether a run of this job still needs a snapshot; a resumed run already has one.
 bool needs_snapshot(const job::Job& job, const std::optional<record::RunFolder>& resumed);

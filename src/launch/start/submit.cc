@@ -192,7 +192,8 @@ void discard_run(const record::RunFolder& folder) {
 Result<Submission> enqueue(const record::RunFolder& folder, const record::Attempt& attempt,
                            const QueueEntry& entry, slurm::Scheduler& scheduler, Deadline deadline) {
   STOKER_ASSIGN_OR_RETURN(events, record::EventWriter::open(attempt.submit_events()));
-  STOKER_RETURN_IF_ERROR(write_file(attempt.batch_script(), entry.script));
+  STOKER_RETURN_IF_ERROR(
+      write_file(attempt.batch_script(), entry.script, Durability::none, record::access_of(entry.script)));
   STOKER_RETURN_IF_ERROR(write_event(
       events, record::Submitting{
                   .host = record::this_process().host, .comment = entry.comment, .tasks = entry.tasks}));
@@ -212,7 +213,7 @@ Result<Submission> enqueue(const record::RunFolder& folder, const record::Attemp
   const record::Submitted taken{.scheduler_job = *job, .links = entry.links, .after = entry.after};
   STOKER_RETURN_IF_ERROR(
       write_event(events, taken).with_context(format("job {} is in the queue, but not recorded", *job)));
-  return Submission{folder, attempt, *job, {}, {}};
+  return Submission{folder, attempt, *job, {}, {}, {}};
 }
 
 Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, Deadline deadline) {
@@ -234,9 +235,11 @@ Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, D
   if (!made.ok()) return std::move(made).error();
   Request used = request;
   used.job.after = folders_of(predecessors);
+  std::vector<std::string> notes;
   if (copies_code) {
     STOKER_ASSIGN_OR_RETURN(snapshot, take_snapshot(*listing, *made));
     used.job.working_directory = snapshot.directory;
+    notes = left_out_notes(*listing);
   }
   STOKER_ASSIGN_OR_RETURN(attempt, claim_attempt(used, *made, "", to_yaml(used.job)));
   STOKER_ASSIGN_OR_RETURN(script, batch_script(used, attempt, made->id(), chain_order(links, predecessors)));
@@ -251,6 +254,7 @@ Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, D
                                              scheduler, deadline));
   submitted.links = links;
   submitted.predecessors = std::move(predecessors);
+  submitted.notes = std::move(notes);
   return std::move(submitted);
 }
 

@@ -27,6 +27,7 @@ struct Submission {
   std::string scheduler_job;
   Links links;                            ///< of a chain
   std::vector<Predecessor> predecessors;  ///< runs that must finish first
+  std::vector<std::string> notes = {};    ///< files that a snapshot leaves out
 };
 
 /// Removes a run whose submission was refused: nothing of it can run or be resumed.

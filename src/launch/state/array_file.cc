@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/file.h"
+#include "base/private_file.h"
 #include "base/json/json.h"
 #include "job/read_job.h"
 
@@ -98,7 +98,8 @@ Status write_array_file(const record::Attempt& attempt, const TaskArrayFile& arr
                        {"chosen", array.chosen},
                        {"tasks", tasks},
                        {"text", array.text}};
-  return write_file(array_path(attempt), json_text(object) + "\n", Durability::synced);
+  // It has the environment of the submission.
+  return write_file(array_path(attempt), json_text(object) + "\n", Durability::synced, Access::owner);
 }
 
 Result<TaskArrayFile> parse_array_file(std::string_view name, std::string_view text) {

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 
 #include "base/file.h"
+#include "base/secrets.h"
 #include "dataset/manifest.h"
 #include "net/port.h"
 #include "rank/environment.h"
@@ -85,9 +86,9 @@ record::CodeInfo code_facts(const Path& folder, const Path& excluded) {
   facts.commit = git_line({"rev-parse", "HEAD"}, folder);
   facts.branch = git_line({"rev-parse", "--abbrev-ref", "HEAD"}, folder);
   facts.remote = git_line({"config", "--get", "remote.origin.url"}, folder);
-  if (is_secret("", facts.remote)) facts.remote = "(hidden: holds a password)";
+  if (has_secret(facts.remote)) facts.remote = "(hidden: holds a password)";
   // Before the first commit, there is no diff.
-  if (!facts.commit.empty()) facts.diff = git({"diff", "HEAD", "--binary"}, facts.root, 60s);
+  if (!facts.commit.empty()) facts.diff = hide_in_patch(git({"diff", "HEAD", "--binary"}, facts.root, 60s));
   std::vector<std::string> listing = {"ls-files", "-z", "--others", "--exclude-standard", "--", "."};
   const Path inside = excluded.lexically_relative(facts.root);
   if (!inside.empty() && !inside.string().starts_with(".."))
@@ -109,25 +110,11 @@ std::string interpreter_of(const std::vector<std::string>& command, const job::E
   return names_python ? "python3" : "";
 }
 
-bool is_secret(std::string_view name, std::string_view value) {
-  const std::string lower = to_lower(name);
-  for (std::string_view word :
-       {"token", "secret", "passw", "key", "credential", "auth", "cookie", "session"}) {
-    if (lower.find(word) != std::string::npos) return true;
-  }
-  // scheme://user:password@host
-  const std::size_t scheme = value.find("://");
-  if (scheme == std::string_view::npos) return false;
-  const std::string_view authority = value.substr(scheme + 3, value.find('/', scheme + 3) - scheme - 3);
-  const std::size_t at = authority.rfind('@');
-  return at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
-}
-
 record::EnvironmentInfo environment_facts(const std::string& interpreter, const Environment& variables,
                                           const Path& folder) {
   record::EnvironmentInfo facts;
   for (const auto& [name, value] : variables) {
-    facts.variables.emplace_back(name, is_secret(name, value) ? "(hidden)" : value);
+    facts.variables.emplace_back(name, hide_variable(name, value));
   }
   std::sort(facts.variables.begin(), facts.variables.end());
   if (interpreter.empty()) return facts;

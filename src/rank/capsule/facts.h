@@ -16,21 +16,17 @@ namespace stoker::rank {
 /// milliseconds.
 std::string short_commit(const Path& folder);
 
-/// Commit, uncommitted changes and untracked files of the repository around `folder`. Excludes files below
-/// `excluded` (the runs).
+/// Commit, uncommitted changes (secrets in added lines are hidden) and untracked files of the repository
+/// around `folder`. Excludes files below `excluded` (the runs).
 record::CodeInfo code_facts(const Path& folder, const Path& excluded);
 
 /// The interpreter that `command` starts: its program if that is Python, the virtual environment's if a shell
 /// starts it; "" without one.
 std::string interpreter_of(const std::vector<std::string>& command, const job::Environment& environment);
 
-/// `variables` with secrets masked, and the packages of `interpreter`.
+/// `variables` with secrets hidden, and the packages of `interpreter`.
 record::EnvironmentInfo environment_facts(const std::string& interpreter, const Environment& variables,
                                           const Path& folder);
-
-/// Whether a variable's value must not be stored: its name suggests a secret (TOKEN, SECRET, PASSWORD, KEY,
-/// ...), or it is a URL with a password.
-bool is_secret(std::string_view name, std::string_view value);
 
 /// Version and size of every dataset of the job.
 std::vector<record::DataInfo> data_facts(const job::Job& job);

@@ -52,13 +52,21 @@ TEST(Capsule, a_password_in_the_remote_is_hidden) {
   EXPECT_EQ(code_facts(repository.box.path(), {}).remote, "(hidden: holds a password)");
 }
 
-TEST(Capsule, secrets_are_known_by_their_names_and_by_passwords_in_addresses) {
-  for (std::string_view name : {"WANDB_API_KEY", "github_token", "MY_SECRET", "DB_PASSWORD", "AWS_SESSION"}) {
-    EXPECT_TRUE(is_secret(name, "x")) << name;
-  }
-  EXPECT_TRUE(is_secret("URL", "https://me:hush@example.org/"));
-  EXPECT_FALSE(is_secret("URL", "https://example.org/a:b@c"));
-  EXPECT_FALSE(is_secret("HOME", "/root"));
+TEST(Capsule, a_token_in_an_uncommitted_line_is_hidden_and_the_patch_still_applies) {
+  Repository repository;
+  ASSERT_TRUE(write_file(repository.box / "file", "token = ghp_0123456789abcdefABCDEF0123456789abcd\n").ok());
+  const record::CodeInfo facts = code_facts(repository.box.path(), {});
+  EXPECT_THAT(facts.diff, HasSubstr("-one\n+token = (hidden)\n"));
+  ASSERT_TRUE(write_file(repository.box / "patch", facts.diff).ok());
+  repository.run("checkout -q file && git apply patch");
+  EXPECT_EQ(*read_file(repository.box / "file"), "token = (hidden)\n");
+}
+
+TEST(Capsule, variables_are_hidden_by_name_and_by_value) {
+  const record::EnvironmentInfo facts = environment_facts(
+      "", {{"WANDB_API_KEY", "x"}, {"NOTES", "use hf_0123456789abcdefghij"}, {"HOME", "/root"}}, "/");
+  EXPECT_THAT(facts.variables, ElementsAre(std::pair("HOME", "/root"), std::pair("NOTES", "use (hidden)"),
+                                           std::pair("WANDB_API_KEY", "(hidden)")));
 }
 
 TEST(Capsule, the_interpreter_is_the_one_that_the_command_starts) {
