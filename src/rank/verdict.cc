@@ -126,6 +126,14 @@ std::string describe_stop(const std::vector<RankStatus>& statuses, const StopFac
       asked_by, name_ranks(ranks), kStoppedAfterCheckpoint, before);
 }
 
+std::string describe_lost_output(const std::vector<RankStatus>& statuses) {
+  for (const RankStatus& status : statuses) {
+    if (status.ended && !status.ended->log_error.empty())
+      return format("rank {} ({}): {}", status.rank.value, printable(status.host), status.ended->log_error);
+  }
+  return "";
+}
+
 record::AttemptEnded to_event(const Ending& ending) {
   record::AttemptEnded event;
   event.outcome = ending.outcome;
@@ -133,6 +141,7 @@ record::AttemptEnded to_event(const Ending& ending) {
   event.first_rank = ending.first_rank;
   event.reason = ending.cause;
   event.is_loss = ending.is_loss;
+  event.lost_output = ending.lost_output;
   return event;
 }
 

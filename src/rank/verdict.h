@@ -46,6 +46,7 @@ struct Ending {
   std::string last_line;          ///< the first rank's last line of output; may be ""
   int interrupted_by = 0;         ///< the signal that started the end; 0: none
   bool is_loss = false;           ///< the first rank's failure may be a node failure
+  std::string lost_output;        ///< "rank 0 (n1): ...", if a log lacks output
 };
 
 /// One line: "rank 1 (node002) exited at epoch 3 step 118, phase backward: killed by signal 9 (SIGKILL)".
@@ -61,6 +62,9 @@ struct StopFacts {
 /// "interrupted by SIGTERM, stopped after a checkpoint"; without a checkpoint, the ranks that claim to have
 /// saved.
 std::string describe_stop(const std::vector<RankStatus>& statuses, const StopFacts& stop);
+
+/// "rank 0 (n1): rank-0000.log: no space left on device; 3 MB of output are missing" for the first such rank.
+std::string describe_lost_output(const std::vector<RankStatus>& statuses);
 
 /// The event for the records.
 record::AttemptEnded to_event(const Ending& ending);

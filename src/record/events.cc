@@ -121,6 +121,11 @@ Result<EventWriter> EventWriter::open(const Path& file) {
   return EventWriter(std::move(opened), mid_line);
 }
 
+void EventWriter::reserve(std::uint64_t bytes) {
+  const auto size = file_.fd() < 0 ? Result<std::uint64_t>(0) : file_.size();
+  if (file_.fd() >= 0 && size.ok()) (void)file_.reserve(*size + bytes);
+}
+
 Status EventWriter::write(std::string_view kind, std::span<const Field> fields) {
   return write_at(unix_seconds(RealClock().wall()), kind, fields);
 }

@@ -43,6 +43,9 @@ class EventWriter {
   }
   /// Like `write`, with a given time (Unix seconds).
   Status write_at(double time, std::string_view kind, std::span<const Field> fields);
+  /// Allocates space for `bytes` more of events, so that an ending can be written when the disk is full. Best
+  /// effort.
+  void reserve(std::uint64_t bytes);
 
  private:
   EventWriter(File file, bool mid_line) : file_(std::move(file)), mid_line_(mid_line) {}

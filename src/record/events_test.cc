@@ -166,6 +166,9 @@ TEST(RunEvents, are_read_back_unchanged) {
   EXPECT_TRUE(
       round_trip(AttemptEnded{.outcome = Outcome::failed, .exit_code = 137, .is_loss = true}, attempt_ended)
           .is_loss);
+  EXPECT_EQ(over.lost_output, "");
+  EXPECT_EQ(round_trip(AttemptEnded{.lost_output = "rank 0 (n1): disk full"}, attempt_ended).lost_output,
+            "rank 0 (n1): disk full");
   EXPECT_EQ(over.outcome, Outcome::stopped);
   EXPECT_EQ(over.exit_code, 75);
   EXPECT_EQ(over.first_rank, 1);
@@ -183,6 +186,13 @@ TEST(RunEvents, are_read_back_unchanged) {
   EXPECT_EQ(round_trip(Resumed{100, 2, "/c/step-100"}, resumed).step, 100);
   EXPECT_EQ(round_trip(RankStarted{3, "node1", 12}, rank_started).pid, 12);
   EXPECT_EQ(round_trip(Stopping{"rank 1 failed"}, stopping).reason, "rank 1 failed");
+}
+
+TEST(RunEvents, a_secret_of_the_command_is_hidden) {
+  AttemptStarted started;
+  started.command = {"python", "train.py", "--api-key", "x"};
+  EXPECT_THAT(round_trip(started, attempt_started).command,
+              ElementsAre("python", "train.py", "--api-key", "(hidden)"));
 }
 
 TEST(RunEvents, are_rejected_without_their_identifying_fields) {

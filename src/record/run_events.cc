@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/secrets.h"
+
 namespace stoker::record {
 
 namespace {
@@ -105,7 +107,7 @@ Status write_event(EventWriter& out, const AttemptStarted& event) {
       .add("pid_start", whole(who.pid_start))
       .add("boot", who.boot)
       .add("world_size", whole(event.world_size))
-      .add("command", event.command)
+      .add("command", hide_in_command(event.command))
       .add_text("resume", event.resume)
       .add_optional("resume_step", event.resume_step)
       .add_text("scheduler_job", event.scheduler_job);
@@ -134,6 +136,7 @@ Status write_event(EventWriter& out, const RankEnded& event) {
       .add_optional("epoch", event.epoch)
       .add_optional("step", event.step)
       .add_text("reason", event.reason)
+      .add_text("lost_output", event.lost_output)
       .write(out, kRankEnded);
 }
 
@@ -149,6 +152,7 @@ Status write_event(EventWriter& out, const AttemptEnded& event) {
       .add_optional("first_rank", event.first_rank)
       .add_text("reason", event.reason);
   if (event.is_loss) fields.add("loss", whole(1));
+  fields.add_text("lost_output", event.lost_output);
   return fields.write(out, kAttemptEnded);
 }
 
@@ -253,6 +257,7 @@ std::optional<RankEnded> rank_ended(const Event& event) {
   ended.epoch = event.integer("epoch");
   ended.step = event.integer("step");
   ended.reason = text(event, "reason");
+  ended.lost_output = text(event, "lost_output");
   return ended;
 }
 
@@ -270,7 +275,8 @@ std::optional<AttemptEnded> attempt_ended(const Event& event) {
                       small(event, "first_rank"),
                       text(event, "reason"),
                       text(event, "job_state"),
-                      event.integer("loss").value_or(0) != 0};
+                      event.integer("loss").value_or(0) != 0,
+                      text(event, "lost_output")};
 }
 
 std::optional<Staged> staged(const Event& event) {

@@ -69,6 +69,8 @@ struct RankEnded {
   std::optional<std::int64_t> epoch;
   std::optional<std::int64_t> step;
   std::string reason;  ///< one readable line: "killed by signal 9, out of memory (...)"
+  std::string
+      lost_output;  ///< why its log lacks output: "rank-0000.log: no space left on device; 3 MB of ..."
 };
 
 /// By the supervisor, when it starts to terminate the ranks: "rank 1 failed", "interrupted", "time limit".
@@ -93,6 +95,7 @@ struct AttemptEnded {
       job_state;  ///< the scheduler's state of the job when a signal ended it: "TIMEOUT"; "" if not queried
   /// That rank was killed from outside or stopped responding; a dying node looks the same.
   bool is_loss = false;
+  std::string lost_output;  ///< "rank 0 (n1): ...": the first log that lacks output; "" for complete logs
 };
 
 /// By rank 0 of the trainer, when a checkpoint is committed.

@@ -148,7 +148,10 @@ void apply_ending(const AttemptHistory& history, RunState& state) {
   state.first_rank = ending->second.first_rank;
   state.reason = ending->second.reason;
   state.is_loss = ending->second.is_loss;
-  for (const auto& [node, each] : history.ended) state.ended = std::max(state.ended, each.first);
+  for (const auto& [node, each] : history.ended) {
+    state.ended = std::max(state.ended, each.first);
+    if (state.lost_output.empty()) state.lost_output = each.second.lost_output;
+  }
 }
 
 void derive_unfinished(const AttemptHistory& history, const Attempt& attempt, const Liveness& liveness,

@@ -36,6 +36,7 @@ struct RunState {
   std::optional<int> first_rank;  ///< the rank whose end determined the result
   std::string reason;             ///< one line; "" for running and done
   bool is_loss = false;           ///< its first rank was killed from outside or stopped responding
+  std::string lost_output;        ///< why a log of the last attempt lacks output; "" for complete logs
   double started = 0;             ///< of the first attempt, Unix seconds; 0 without one
   double last_started = 0;        ///< of the last attempt, once it has started
   double ended = 0;               ///< of the last attempt; for a lost one its last heartbeat; 0 while running

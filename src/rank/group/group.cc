@@ -7,6 +7,13 @@
 #include "record/state.h"
 
 namespace stoker::rank {
+namespace {
+
+// For the events of the end, when output of the ranks has filled the disk.
+constexpr std::uint64_t kReservedBytes = 8192;
+constexpr std::uint64_t kReservedBytesPerRank = 1024;
+
+}  // namespace
 
 Result<Ending> run_group(const GroupOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
@@ -27,6 +34,8 @@ Result<Ending> run_group(const GroupOptions& options) {
   GroupOptions own = options;
   own.start.supervisor = record::this_process();
   if (!own.has_begun) STOKER_RETURN_IF_ERROR(write_event(events, own.start));
+  events.reserve(kReservedBytes +
+                 kReservedBytesPerRank * static_cast<std::uint64_t>(options.plan.world_size().value));
   RankGroup group(own, {std::move(server), std::move(nodes)}, std::move(signals), std::move(events));
   return group.run();
 }

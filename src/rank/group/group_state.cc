@@ -118,6 +118,7 @@ GroupTransition next(GroupState state, const GroupEvent& event) {
 Ending conclude(const GroupState& state, const std::vector<RankStatus>& statuses, const EndingFacts& facts) {
   Ending ending = ending_of(state, statuses, facts);
   ending.interrupted_by = state.interrupted_by;
+  ending.lost_output = describe_lost_output(statuses);
   return ending;
 }
 

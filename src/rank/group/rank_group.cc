@@ -305,6 +305,7 @@ void RankGroup::handle_rank_exit(RankStatus& member, RankExit ended) {
   event.epoch = ended.where.epoch;
   event.step = ended.where.step;
   event.reason = reason(ended);
+  event.lost_output = ended.log_error;
   (void)write_event(events_, event);
   const std::string who = format("rank {} ({})", member.rank.value, printable(member.host));
   if (!ended.left_behind.empty() && !ended.stopped_by_us) {
