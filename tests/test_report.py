@@ -41,7 +41,7 @@ RUN_FIELDS = {
 def test_json_form_has_the_documented_fields(stoker):
     run_folders.killed_and_resumed(stoker.folder / "runs")
     report = json.loads(stoker("report", "--format", "json", code=0).out)
-    assert (report["format"], report["version"]) == ("stoker-report", 1)
+    assert (report["format"], report["version"]) == ("stoker-report", 2)
     (run,) = report["runs"]
     assert list(run) == list(RUN_FIELDS)
     for name, kind in RUN_FIELDS.items():

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/runs.h"
+#include "launch/status/life.h"
 #include "report/html/page.h"
 #include "report/json.h"
 #include "report/sentence.h"
@@ -104,11 +105,20 @@ int report(std::span<const std::string> words, Output& out) {
   if (const auto code = arguments.parse(words, out)) return *code;
   if (const Status status = check(o); !status.ok()) return out.fail(status);
   if (o.words.empty()) o.words.emplace_back("last");
-  std::vector<report::RunFacts> all;
+  std::vector<record::RunFolder> runs;
   for (const std::string& word : o.words) {
     const auto run = record::RunFolder::find(o.runs, word);
     if (!run) return out.fail(run.error());
-    all.push_back(report::collect_run_facts(*run));
+    runs.push_back(*run);
+  }
+  auto scheduler = make_scheduler();
+  const auto lives = launch::query_life(runs, scheduler, Deadline::after(kSchedulerTimeout));
+  std::vector<report::RunFacts> all;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const launch::RunLife& life = lives[i];
+    all.push_back(report::collect_run_facts(
+        runs[i], {},
+        report::JudgedState{std::string(to_text(life.life)), life.note, is_over(life.life), life.records}));
   }
   return o.form == "html" ? write_page(o, all, out) : write_text(o, all, out);
 }

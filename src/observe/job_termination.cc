@@ -1,6 +1,7 @@
 #include "observe/job_termination.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "base/file.h"
 
@@ -70,6 +71,12 @@ std::optional<slurm::JobTermination> job_termination(const record::RunFolder& ru
   if (!log->read_at(*size - end.size(), std::as_writable_bytes(std::span(end))).ok()) return std::nullopt;
   const int first = *size > kRead ? 0 : owner->number();
   return slurm::last_termination(attempt_section(end, run.id(), first, attempt.number()), id);
+}
+
+bool explains_end(const slurm::JobTermination& message, double ended, std::optional<int> exit_code) {
+  // Slurm's timestamps are whole seconds.
+  if (!message.time || ended <= 0 || ended >= *message.time - 1) return true;
+  return message.state == slurm::JobState::preempted && exit_code == 128 + SIGTERM;
 }
 
 std::string_view termination_text(slurm::JobState state) {

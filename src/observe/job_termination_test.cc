@@ -62,6 +62,17 @@ TEST(JobTermination, a_requeued_attempt_is_read_from_the_log_of_its_submission) 
   EXPECT_FALSE(job_termination(*run, *second, "").has_value());
 }
 
+TEST(JobTermination, an_earlier_recorded_end_counts_except_before_a_preemption) {
+  const slurm::JobTermination limit{.state = JobState::timeout, .time = 1000.0, .figures = ""};
+  const slurm::JobTermination preempted{.state = JobState::preempted, .time = 1000.0, .figures = ""};
+  EXPECT_TRUE(explains_end(limit, 0, std::nullopt));
+  EXPECT_TRUE(explains_end(limit, 999.5, 1));
+  EXPECT_FALSE(explains_end(limit, 900, 7));
+  EXPECT_FALSE(explains_end(limit, 900, 143)) << "somebody else sent SIGTERM";
+  EXPECT_TRUE(explains_end(preempted, 900, 143)) << "within the grace time";
+  EXPECT_FALSE(explains_end(preempted, 900, 7)) << "it had failed before";
+}
+
 TEST(JobTermination, a_requeue_has_a_separate_text) {
   EXPECT_EQ(termination_text(JobState::pending), "requeued");
   EXPECT_EQ(termination_text(JobState::out_of_memory), "out of memory");

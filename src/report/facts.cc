@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <set>
 
 #include "base/exit_code.h"
+#include "base/file.h"
+#include "base/secrets.h"
 #include "observe/job_termination.h"
 #include "observe/suspect_lines.h"
 #include "report/learning.h"
@@ -21,15 +24,26 @@ namespace {
 
 using record::Event;
 
+// Of a step folder: ".../step-200".
+std::optional<std::int64_t> step_in_name(const std::string& checkpoint) {
+  constexpr std::string_view kStep = "step-";
+  const std::string name = Path(checkpoint).filename().string();
+  std::int64_t step = 0;
+  const bool is_step = name.starts_with(kStep) && parse_number(name.substr(kStep.size()), &step);
+  return is_step ? std::optional(step) : std::nullopt;
+}
+
 void apply_event(const Event& event, AttemptFacts& facts) {
   if (const auto started = record::attempt_started(event)) {
     if (facts.started == 0) facts.started = event.time;
     facts.world_size = std::max(facts.world_size, started->world_size);
     facts.hosts.push_back(started->supervisor.host);
     facts.scheduler_job = started->scheduler_job;
-    if (started->resume_step) facts.resume_step = started->resume_step;
+    facts.resume = started->resume;
+    facts.resume_step = started->resume_step ? started->resume_step : step_in_name(started->resume);
   } else if (const auto resumed = record::resumed(event)) {
     facts.resume_step = resumed->step;
+    facts.resume = resumed->folder;
   } else if (auto ended = record::rank_ended(event)) {
     facts.ends.push_back(*std::move(ended));
   }
@@ -82,9 +96,8 @@ AttemptFacts read_attempt(const record::Attempt& attempt, RunFacts& run) {
 /// Reads Slurm's messages about the end, unless the attempt had ended before.
 void read_slurm_ending(const record::RunFolder& run, const record::Attempt& attempt, AttemptFacts& facts) {
   const auto ending = observe::job_termination(run, attempt, facts.scheduler_job);
-  const bool has_earlier_ending = ending && ending->time && facts.exit_code &&
-                                  facts.state == record::State::failed && facts.ended < *ending->time - 1;
-  if (!ending || has_earlier_ending) return;
+  const bool has_own_ending = facts.exit_code && facts.state == record::State::failed;
+  if (!ending || (has_own_ending && !observe::explains_end(*ending, facts.ended, facts.exit_code))) return;
   facts.ending = observe::termination_text(ending->state);
   if (!ending->figures.empty())
     facts.reason = format("took {}{}{}", ending->figures, facts.reason.empty() ? "" : "; ", facts.reason);
@@ -121,6 +134,10 @@ void note_changes(const std::vector<record::Attempt>& attempts, RunFacts& facts)
     auto job = job::load(attempts[i].job());
     if (!job.ok()) continue;
     if (before) facts.attempts[i].changes = job::differences(*before, *job);
+    for (job::Difference& change : facts.attempts[i].changes) {
+      change.before = hide_setting(change.key, change.before);
+      change.after = hide_setting(change.key, change.after);
+    }
     before = std::move(*job);
   }
 }
@@ -133,6 +150,46 @@ void apply_state(RunFacts& facts) {
   if (last.state == record::State::running) last.ended = facts.now;
   if (last.reason.empty()) last.reason = facts.state.reason;
   if (!last.exit_code) last.exit_code = facts.state.exit_code;
+}
+
+/// The run's word, and the same word for its last attempt.
+void apply_judged(const std::optional<JudgedState>& judged, RunFacts& facts) {
+  AttemptFacts* last = facts.attempts.empty() ? nullptr : &facts.attempts.back();
+  if (!judged) {
+    const bool has_ending = last != nullptr && !last->ending.empty();
+    facts.state_word = has_ending ? last->ending : std::string(to_text(facts.state.state));
+    return;
+  }
+  facts.state_word = judged->state;
+  facts.state.reason = judged->note;
+  if (judged->is_over && last != nullptr)
+    last->ending = judged->state == to_text(last->state) ? "" : judged->state;
+}
+
+/// A batch script or an array has no job file that starts it again: its own command line does.
+std::string rerun_command_of(const record::RunFolder& run, const std::vector<record::Attempt>& attempts) {
+  const record::RunDescription& what = run.description();
+  const bool was_submitted =
+      std::any_of(attempts.begin(), attempts.end(),
+                  [](const record::Attempt& attempt) { return path_exists(attempt.submit_events()); });
+  const bool is_array = std::any_of(attempts.begin(), attempts.end(), [](const record::Attempt& attempt) {
+    return path_exists(attempt.folder() / "array.json");
+  });
+  const bool is_first = what.typed.size() > 2 && what.typed[1] == "submit";
+  if ((is_array || what.job_file.empty()) && was_submitted && is_first) {
+    std::string text;
+    for (const std::string& word : what.typed)
+      text += (text.empty() ? "" : " ") + shell_quote(printable(word));
+    return text;
+  }
+  std::error_code error;
+  const Path folder = std::filesystem::absolute(run.folder(), error).lexically_normal();
+  if (was_submitted && what.job_file.empty())
+    return "stoker rerun " + shell_quote(printable(folder.string()));
+  const auto job = job::load(run.job());
+  const bool needs_queue = was_submitted || (job.ok() && job->resources.nodes > 1);
+  return format("stoker {} {}", needs_queue ? "submit" : "run",
+                shell_quote(printable((folder / "job.yaml").string())));
 }
 
 void place_checkpoints(const std::vector<AttemptSource>& sources, RunFacts& facts) {
@@ -171,8 +228,8 @@ double RankTime::total() const {
 }
 
 int RunFacts::resumes() const {
-  return static_cast<int>(std::count_if(attempts.begin(), attempts.end(),
-                                        [](const AttemptFacts& a) { return a.resume_step.has_value(); }));
+  return static_cast<int>(
+      std::count_if(attempts.begin(), attempts.end(), [](const AttemptFacts& a) { return a.is_resumed(); }));
 }
 
 int RunFacts::world_size() const {
@@ -182,13 +239,15 @@ int RunFacts::world_size() const {
   return description.world_size;
 }
 
-RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options) {
+RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options,
+                           const std::optional<JudgedState>& judged) {
   RunFacts facts;
   facts.id = run.id();
   facts.folder = run.folder();
   facts.description = run.description();
   facts.now = options.now > 0 ? options.now : unix_seconds(RealClock().wall());
-  facts.state = record::derive_state(run, options);
+  facts.state = judged ? judged->records : record::derive_state(run, options);
+  facts.state_word = judged ? judged->state : std::string(to_text(facts.state.state));
   facts.capsule = record::read_capsule(run);
   for (const std::string& problem : facts.capsule.problems) facts.notes.push_back(problem);
   const auto attempts = run.attempts();
@@ -205,6 +264,9 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
   }
   if (facts.state.is_cancelled && facts.state.state == record::State::stopped && !facts.attempts.empty())
     facts.attempts.back().ending = "cancelled";
+  apply_judged(judged, facts);
+  facts.rerun_command = rerun_command_of(run, *attempts);
+  if (!facts.state.lost_output.empty()) facts.notes.push_back(facts.state.lost_output);
   if (!attempts->empty()) note_doubts(attempts->back(), facts);
   std::vector<AttemptSource> sources;
   for (std::size_t i = 0; i < attempts->size(); ++i) {

@@ -28,12 +28,22 @@ struct AttemptFacts {
   std::string scheduler_job;
   bool is_loss = false;                     ///< it has no end event, or one caused by a node failure
   std::optional<std::int64_t> resume_step;  ///< it resumed from this step
+  std::string resume;                       ///< the checkpoint that it resumed from; "" without one
   int world_size = 0;
   std::vector<std::string> hosts;
   std::vector<record::RankEnded> ends;
   std::vector<job::Difference> changes;  ///< of its job compared with the previous attempt
 
+  bool is_resumed() const { return resume_step.has_value() || !resume.empty(); }
   double seconds() const { return ended > started && started > 0 ? ended - started : 0; }
+};
+
+/// The state of a run as `stoker status` shows it, from its records and its scheduler (launch::query_life).
+struct JudgedState {
+  std::string state;  ///< "done", "preempted", "out of memory", ...
+  std::string note;   ///< why; may be ""
+  bool is_over = false;
+  record::RunState records;
 };
 
 /// One optimizer step, over all ranks that recorded it.
@@ -175,9 +185,11 @@ struct RunFacts {
   Path folder;
   record::RunDescription description;
   record::RunState state;
-  double now = 0;            ///< when the facts were collected
-  double running_s = 0;      ///< sum of the attempts
-  double samples_per_s = 0;  ///< over all steps, without validation; 0 without metrics
+  std::string state_word;     ///< "done", "preempted", "out of memory", ...: the word of `stoker status`
+  std::string rerun_command;  ///< starts it again from the beginning, the way it was started
+  double now = 0;             ///< when the facts were collected
+  double running_s = 0;       ///< sum of the attempts
+  double samples_per_s = 0;   ///< over all steps, without validation; 0 without metrics
   std::vector<AttemptFacts> attempts;
   record::Capsule capsule;
   Learning learning;
@@ -194,6 +206,8 @@ struct RunFacts {
 };
 
 /// Reads the run's folder. Damaged and missing parts are skipped and listed in `notes`; there are no errors.
-RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options = {});
+/// Without `judged`, the state is the recorded one.
+RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options = {},
+                           const std::optional<JudgedState>& judged = std::nullopt);
 
 }  // namespace stoker::report

@@ -337,5 +337,56 @@ TEST(Numbers, are_written_with_the_digits_that_matter) {
   EXPECT_EQ(seconds_text(-1), "-");
 }
 
+TEST(RunFacts, an_attempt_that_resumed_from_any_checkpoint_counts) {
+  RunOnDisk disk;
+  disk.put("attempts/1/events-node-0000.jsonl", started(1000) + ended(1010, "failed", 1));
+  disk.put("attempts/2/events-node-0000.jsonl",
+           started(1100, ",\"resume\":\"/c/last.pt\"") + ended(1110, "failed", 1));
+  disk.put("attempts/3/events-node-0000.jsonl",
+           started(1200, ",\"resume\":\"/c/step-7\"") + ended(1210, "done", 0));
+  const RunFacts facts = disk.facts();
+  EXPECT_EQ(facts.resumes(), 2);
+  const Table table = attempts_table(facts);
+  EXPECT_EQ(table.rows[0][3], "start");
+  EXPECT_EQ(table.rows[1][3], "last.pt");
+  EXPECT_EQ(table.rows[2][3], "7");
+  EXPECT_THAT(result_sentence(facts), HasSubstr("resumed twice"));
+}
+
+TEST(RunFacts, the_judged_state_is_the_word_everywhere) {
+  RunOnDisk disk;
+  disk.put("attempts/1/events-node-0000.jsonl", started(1000) + ended(1010, "failed", 143));
+  const record::LivenessOptions options{.now = 4e9};
+  JudgedState judged{"preempted", "its note", true, record::derive_state(disk.run(), options)};
+  const RunFacts facts = collect_run_facts(disk.run(), options, judged);
+  EXPECT_EQ(state_text(facts), "preempted, exit code 143");
+  EXPECT_THAT(result_sentence(facts), HasSubstr(": preempted"));
+  EXPECT_EQ(attempts_table(facts).rows[0][1], "preempted");
+  EXPECT_THAT(to_json(std::vector{facts}), HasSubstr("\"state\":\"preempted\""));
+}
+
+TEST(RunFacts, a_run_is_started_again_the_way_it_was_started) {
+  TempDirectory box;
+  const auto again = [&](const record::RunDescription& what, const std::string& job, bool is_submitted) {
+    const record::RunFolder run = *record::RunFolder::create(box / "runs", what, job);
+    const auto attempt = run.start_attempt(job);
+    if (is_submitted) STOKER_CHECK(write_file(attempt->submit_events(), "").ok());
+    const std::string command = rerun_commands(collect_run_facts(run, {.now = 4e9})).back();
+    const std::size_t at = command.find(run.folder().string());
+    return at == std::string::npos
+               ? command
+               : command.substr(0, at) + "RUN" + command.substr(at + run.folder().string().size());
+  };
+  const std::string one = "name: a\nrun: train\n";
+  const std::string two = one + "resources: {nodes: 2}\n";
+  record::RunDescription what{.name = "a", .job_file = "job.yaml", .typed = {"stoker", "run", "job.yaml"}};
+  EXPECT_EQ(again(what, one, false), "stoker run RUN/job.yaml");
+  EXPECT_EQ(again(what, one, true), "stoker submit RUN/job.yaml");
+  EXPECT_EQ(again(what, two, false), "stoker submit RUN/job.yaml");
+  what.job_file = "";
+  what.typed = {"stoker", "submit", "--sbatch=--time=1:00:00", "train.sh"};
+  EXPECT_EQ(again(what, one, true), "stoker submit --sbatch=--time=1:00:00 train.sh");
+}
+
 }  // namespace
 }  // namespace stoker::report

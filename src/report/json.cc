@@ -13,7 +13,7 @@ namespace stoker::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr std::size_t kCurvePoints = 2000;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -63,6 +63,7 @@ Json attempts_json(const RunFacts& facts) {
                     {"first_rank", optional(attempt.first_rank)},
                     {"reason", attempt.reason},
                     {"resume_step", optional(attempt.resume_step)},
+                    {"resume", attempt.resume.empty() ? Json(nullptr) : Json(attempt.resume)},
                     {"world_size", attempt.world_size},
                     {"hosts", attempt.hosts},
                     {"changes", changes},
@@ -206,7 +207,7 @@ Json run_json(const RunFacts& facts) {
   object["name"] = facts.description.name;
   object["folder"] = facts.folder.string();
   object["result"] = result_sentence(facts);
-  object["state"] = to_text(facts.state.state);
+  object["state"] = facts.state_word;
   object["exit_code"] = optional(facts.state.exit_code);
   object["first_rank"] = optional(facts.state.first_rank);
   object["reason"] = facts.state.reason;

@@ -61,28 +61,13 @@ std::string position_text(const RunFacts& facts) {
 
 std::string outcome(const RunFacts& facts) {
   const std::string reached = result(facts);
-  const bool is_over = facts.state.state == record::State::stopped ||
-                       facts.state.state == record::State::failed || facts.state.state == record::State::lost;
-  const std::string ending = facts.attempts.empty() ? "" : facts.attempts.back().ending;
-  if (is_over && !ending.empty()) return ending + position_text(facts);
-  switch (facts.state.state) {
-    case record::State::done:
-      return reached.empty() ? "done" : reached;
-    case record::State::running:
-      return reached.empty() ? "running" : "running, " + reached;
-    case record::State::stopped:
-      return "stopped" + position_text(facts) +
-             (facts.state.exit_code == exit_code::kStoppedAfterCheckpoint ? ", can be resumed" : "");
-    case record::State::failed:
-      return "failed" + position_text(facts);
-    case record::State::lost:
-      return "lost" + position_text(facts);
-    case record::State::created:
-      return "never started";
-    case record::State::queued:
-      return "pending";
-  }
-  return "";
+  const std::string& word = facts.state_word;
+  if (word == "done") return reached.empty() ? word : reached;
+  if (word == "running") return reached.empty() ? word : format("{}, {}", word, reached);
+  if (word == "created") return "never started";
+  if (word == "queued" || word == "unknown") return word;
+  const bool is_saved = word == "stopped" && facts.state.exit_code == exit_code::kStoppedAfterCheckpoint;
+  return word + position_text(facts) + (is_saved ? ", can be resumed" : "");
 }
 
 }  // namespace
@@ -119,9 +104,8 @@ std::string result_sentence(const RunFacts& facts) {
 }
 
 std::string state_text(const RunFacts& facts) {
-  std::string text(to_text(facts.state.state));
-  if (!facts.attempts.empty() && !facts.attempts.back().ending.empty()) text = facts.attempts.back().ending;
-  if (facts.state.exit_code && facts.state.state != record::State::done) {
+  std::string text = facts.state_word;
+  if (facts.state.exit_code && text != "done") {
     text += format(", exit code {}", *facts.state.exit_code);
   }
   return text;

@@ -163,7 +163,10 @@ std::vector<std::string> rerun_commands(const RunFacts& facts) {
   std::vector<std::string> lines;
   if (!what.working_directory.empty())
     lines.push_back("cd " + shell_quote(printable(what.working_directory)));
-  if (facts.state.state != record::State::done && facts.state.state != record::State::running) {
+  constexpr std::string_view kActive[] = {"done", "running", "queued", "created"};
+  const bool may_resume =
+      std::find(std::begin(kActive), std::end(kActive), facts.state_word) == std::end(kActive);
+  if (may_resume) {
     lines.push_back(facts.checkpoints.empty() ? "# resume from its last checkpoint, if any"
                                               : "# resume from the last valid checkpoint");
     lines.push_back("stoker resume " + shell_quote(printable(name_from(what.working_directory, facts))));
@@ -176,9 +179,21 @@ std::vector<std::string> rerun_commands(const RunFacts& facts) {
       lines.push_back("git apply " + shell_quote(printable((folder / "capsule/code.diff").string())));
     }
   }
-  lines.push_back("stoker run " + shell_quote(printable((folder / "job.yaml").string())));
+  lines.push_back(facts.rerun_command.empty()
+                      ? "stoker run " + shell_quote(printable((folder / "job.yaml").string()))
+                      : facts.rerun_command);
   return lines;
 }
+
+namespace {
+
+// The step, or the name of a third-party checkpoint.
+std::string resume_text(const AttemptFacts& attempt) {
+  if (attempt.resume_step) return std::to_string(*attempt.resume_step);
+  return attempt.resume.empty() ? "start" : printable(Path(attempt.resume).filename().string());
+}
+
+}  // namespace
 
 Table attempts_table(const RunFacts& facts) {
   Table table{"Attempts",
@@ -193,8 +208,7 @@ Table attempts_table(const RunFacts& facts) {
   for (const AttemptFacts& attempt : facts.attempts) {
     const std::string state = attempt.ending.empty() ? std::string(to_text(attempt.state)) : attempt.ending;
     table.rows.push_back({std::to_string(attempt.number), state,
-                          attempt.seconds() > 0 ? seconds_text(attempt.seconds()) : "-",
-                          attempt.resume_step ? std::to_string(*attempt.resume_step) : "start",
+                          attempt.seconds() > 0 ? seconds_text(attempt.seconds()) : "-", resume_text(attempt),
                           utc(attempt.started), ending_text(attempt)});
   }
   return table;

@@ -149,6 +149,7 @@ int resume(std::span<const std::string> words, Output& out) {
   if (!program.ok()) return out.fail(program.error());
   auto scheduler = make_scheduler();
   const launch::RunLife life = launch::query_life(*run, scheduler, Deadline::after(kSchedulerTimeout));
+  if (o.dry_run) out.note("run {}: {}", run->id(), to_text(life));
   if (launch::attempt_with_script(*run))
     return start_script(launch::resume_script(*run, life, o.set, *program), typed_command("resume", words), o,
                         out);

@@ -17,12 +17,6 @@ struct WaitArguments {
   bool is_strict = false;
 };
 
-std::string run_summary(const launch::RunLife& run) {
-  std::string text(to_text(run.life));
-  if (run.life == launch::Life::running && !run.nodes.empty()) text += " on " + printable(run.nodes);
-  return run.note.empty() ? text : format("{} ({})", text, run.note);
-}
-
 launch::WaitOptions wait_options(const WaitArguments& o) {
   launch::WaitOptions options;
   if (o.timeout) options.deadline = Deadline::after(*o.timeout);
@@ -43,15 +37,16 @@ int wait_for_run(const record::RunFolder& run, const WaitArguments& o, Output& o
   auto scheduler = make_scheduler();
   launch::WaitOptions options = wait_options(o);
   options.on_change = [&](const launch::RunLife& life) {
-    if (!is_over(life.life)) out.note("{}", run_summary(life));
+    if (!is_over(life.life)) out.note("{}", to_text(life));
   };
   const auto ended = launch::wait_for(run, scheduler, options);
   if (!ended.ok()) return out.fail(ended.error());
-  out.line("run {}: {}", run.id(), run_summary(*ended));
+  out.line("run {}: {}", run.id(), to_text(*ended));
   std::vector<observe::SuspectLine> doubts;
   if (const auto attempt = run.last_attempt(); attempt.ok() && ended->life == launch::Life::done)
     doubts = observe::attempt_suspect_lines(*attempt);
-  const int code = print_doubts(doubts, o, launch::exit_code_of(*ended), out);
+  int code = print_doubts(doubts, o, launch::exit_code_of(*ended), out);
+  if (code == exit_code::kOk && o.is_strict && !ended->records.lost_output.empty()) code = exit_code::kFailed;
   out.json(json_text(nlohmann::ordered_json{{"run", run.id()},
                                             {"state", std::string(to_text(ended->life))},
                                             {"exit_code", code},

@@ -319,6 +319,19 @@ TEST(Array, running_tasks_are_listed_with_last_line) {
             format("run {}: no task 5 (valid: 1 to )4", array->folder.id()));
 }
 
+TEST(Array, a_job_without_a_reason_yet_adds_none) {
+  ArrayBox box(50);
+  const auto array = box.submit();
+  slurm::JobInfo job;
+  job.id = array->jobs.front();
+  job.state = slurm::JobState::pending;
+  box.scheduler.listed.jobs = {job};
+  EXPECT_EQ(query_life(array->folder, box.scheduler, soon()).note, "0 of 50 done, 50 waiting");
+  box.scheduler.listed.jobs[0].reason = "Priority";
+  EXPECT_EQ(query_life(array->folder, box.scheduler, soon()).note,
+            "0 of 50 done, 50 waiting; Priority: other jobs have a higher priority");
+}
+
 TEST(Array, unfinished_tasks_are_reported_when_no_job_is_left) {
   ArrayBox box(3);
   const auto array = box.submit();

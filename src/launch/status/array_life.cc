@@ -64,8 +64,9 @@ RunLife judge_array(const RecordedStatus& own, const SchedulerStatus& status, do
         run.life = Life::running;
         run.nodes = status.job.nodes;
       } else if (array.started == 0) {
-        const std::string_view words = slurm::reason_text(status.job.reason);
-        run.note += format("; {}{}{}", printable(status.job.reason), words.empty() ? "" : ": ", words);
+        // Right after its submission, a job has no reason yet.
+        const std::string why = waiting_note(status.job, now);
+        if (!why.empty()) run.note += format("; {}", why);
       }
       break;
   }

@@ -220,6 +220,12 @@ std::string_view to_text(Life life) {
   return "unknown";
 }
 
+std::string to_text(const RunLife& run) {
+  std::string text(to_text(run.life));
+  if (run.life == Life::running && !run.nodes.empty()) text += " on " + printable(run.nodes);
+  return run.note.empty() ? text : format("{} ({})", text, run.note);
+}
+
 bool is_over(Life life) {
   return life != Life::created && life != Life::queued && life != Life::running && life != Life::unknown;
 }
@@ -278,8 +284,7 @@ RecordedStatus read_recorded_status(const record::RunFolder& run, double now) {
   // Slurm may have ended an earlier attempt. Slurm's timestamps are whole seconds.
   const double begin = std::max(records.submitted, records.last_started);
   if (ending->time && *ending->time < begin - 1) return own;
-  // A run that ended before its job was ended keeps its recorded ending.
-  if (ending->time && records.ended > 0 && records.ended < *ending->time - 1) return own;
+  if (!observe::explains_end(*ending, records.ended, records.exit_code)) return own;
   own.ending = ending->state;
   return own;
 }
@@ -368,6 +373,8 @@ RunLife judge_life(const RecordedStatus& own, const SchedulerStatus& status, dou
   const bool is_given_up = records.has_no_next && records.state != State::done && !records.is_cancelled;
   if (is_over(run.life) && is_given_up && run.note.find(records.no_next_reason) == std::string::npos)
     run.note += format("{}{}", run.note.empty() ? "" : "; ", records.no_next_reason);
+  if (is_over(run.life) && !records.lost_output.empty())
+    run.note += format("{}{}", run.note.empty() ? "" : "; ", records.lost_output);
   return run;
 }
 

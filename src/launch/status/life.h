@@ -50,6 +50,9 @@ struct RunLife {
   std::optional<ArrayState> array;  ///< for an array
 };
 
+/// "preempted", "running on n[1-4]", "failed (rank 1 (n2) exited: exit code 7)".
+std::string to_text(const RunLife& run);
+
 /// The scheduler's answer about a run's job.
 struct SchedulerStatus {
   enum class Kind {

@@ -81,6 +81,14 @@ TEST(Life, a_lost_rank_is_no_ending_while_slurm_has_the_job) {
   EXPECT_EQ(still.note, "rank 0 (n1) was lost; its job has not ended, a node may be down");
 }
 
+TEST(Life, lost_output_is_part_of_the_note) {
+  RecordedStatus status = own(State::done, 0);
+  status.records.lost_output = "rank 0 (n1): no space left on device; 3.00 MB of output are missing";
+  const RunLife run = judge_life(status, nothing(Kind::not_asked), kNow);
+  EXPECT_EQ(run.life, Life::done);
+  EXPECT_EQ(to_text(run), "done (" + status.records.lost_output + ")");
+}
+
 TEST(Life, run_without_record_has_the_scheduler_s_ending) {
   for (const RecordedStatus& status :
        {own(State::queued), own(State::running), own(State::lost), own(State::stopped, 143)}) {

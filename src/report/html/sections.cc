@@ -223,13 +223,14 @@ std::string time_table_html(const RunFacts& facts) {
 std::string header(const RunFacts& facts) {
   std::string out = "<header>" + element("p", "over", "Stoker report of " + printable(facts.id)) +
                     element("h1", "", result_sentence(facts));
-  const bool is_bad = facts.state.state == record::State::failed || facts.state.state == record::State::lost;
+  constexpr std::string_view kGood[] = {"created", "queued", "running", "done", "stopped"};
+  const bool is_bad = std::find(std::begin(kGood), std::end(kGood), facts.state_word) == std::end(kGood);
   if (!facts.state.reason.empty()) out += element("p", is_bad ? "bad" : "", printable(facts.state.reason));
   std::string lede;
   for (const std::string& word : facts.description.command)
     lede += (lede.empty() ? "" : " ") + shell_quote(word);
   out += element("p", "lede", printable(lede));
-  if (facts.state.state == record::State::running) {
+  if (facts.state_word == "running") {
     out += element(
         "p", "",
         "The run was still running when this page was created. The page shows its records up to then.");
@@ -325,7 +326,7 @@ std::string checkpoints_section(const RunFacts& facts) {
 
 std::string logs_section(const RunFacts& facts) {
   const bool has_curves = !facts.learning.steps.empty();
-  if (has_curves && facts.state.state == record::State::done) return "";
+  if (has_curves && facts.state_word == "done") return "";
   std::string body;
   for (const LogTail& tail : facts.logs) {
     body += element("h3", "", format("Rank {}, attempt {}", tail.rank, tail.attempt));
