@@ -164,6 +164,24 @@ def test_list_shows_torn_steps(stoker, checkpoints):
     assert (oldest["state"], oldest["world_size"], oldest["run"]) == ("valid", 2, "run-a")
 
 
+def test_list_shows_checkpoints_of_other_programs(stoker, tmp_path):
+    folder = tmp_path / "ckpt"
+    folder.mkdir()
+    whole, torn = bytes([2] + 7 * [0]) + b"{}", bytes([99] + 7 * [0]) + b"{}"
+    (folder / "epoch=1-step=20.safetensors").write_bytes(whole)
+    (folder / "torn.safetensors").write_bytes(torn)
+    os.utime(folder / "torn.safetensors", (1, 1))
+    lines = stoker("checkpoint", "list", "ckpt", code=0).out.splitlines()
+    assert lines[0].split() == ["NAME", "STEP", "AGE", "SIZE", "KIND", "STATE"]
+    assert lines[1].split()[:2] == ["epoch=1-step=20.safetensors", "20"] and lines[1].endswith("complete")
+    assert "torn: " in lines[2] and lines[2].endswith("not used")
+    listed = json.loads(stoker("checkpoint", "list", "ckpt", "--json", code=0).out)
+    assert listed["steps"] == []
+    assert [(each["step"], each["state"]) for each in listed["others"]] == [(20, "complete"), (None, "torn")]
+    latest = stoker("checkpoint", "latest", "ckpt", code=0).out
+    assert latest == "ckpt/epoch=1-step=20.safetensors\n"
+
+
 def test_list_of_an_empty_directory(stoker, tmp_path):
     (tmp_path / "empty").mkdir()
     assert stoker("checkpoint", "list", "empty", code=1).err == "empty: no checkpoint\n"
@@ -372,7 +390,8 @@ def test_a_resume_names_skipped_checkpoints(stoker, run):
     answer = stoker("checkpoint", "latest", "last", code=0).err
     assert answer.startswith("skipped step-200: manifest.json: ")
     resumed = stoker("resume", "last", code=0)
-    assert resumed.err == f"run {run.name}   attempt 2, from runs/{run.name}/checkpoints/step-100\n{answer}"
+    begun = f"run {run.name}   attempt 2, from runs/{run.name}/checkpoints/step-100\n{answer}"
+    assert resumed.err.startswith(begun + "done, ")
 
 
 def test_a_run_without_checkpoints_names_the_directory(stoker, run):

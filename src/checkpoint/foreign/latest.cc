@@ -176,6 +176,25 @@ Result<Latest> latest_step(const Path& folder, std::vector<Step> steps, const La
 
 }  // namespace
 
+Result<std::vector<ForeignCheckpoint>> list_foreign(const Path& folder) {
+  std::vector<ForeignCheckpoint> all;
+  auto names = list_directory(folder);
+  if (!names.ok() && names.error().code() == Code::not_found) return all;
+  if (!names.ok()) return std::move(names).error();
+  std::erase_if(*names, is_temporary);
+  for (const CheckpointCandidate& candidate : other_candidates(folder, *names)) {
+    const WriteFingerprint found = fingerprint_of(candidate.path);
+    const Status status = candidate.check();
+    all.push_back({.path = candidate.path,
+                   .kind = candidate.kind,
+                   .step = candidate.step,
+                   .bytes = found.bytes,
+                   .written = 1e-9 * static_cast<double>(found.changed),
+                   .why = status.ok() ? "" : without_folder(candidate.path, status)});
+  }
+  return all;
+}
+
 Result<Latest> find_latest(const Path& folder, const LatestOptions& options, Clock& clock,
                            Progress& progress) {
   STOKER_ASSIGN_OR_RETURN(steps, step_folders(folder));

@@ -28,6 +28,20 @@ struct Latest {
   std::vector<SkippedStep> skipped;  ///< newer candidates and the reason for each
 };
 
+/// A checkpoint of a third-party program.
+struct ForeignCheckpoint {
+  Path path;
+  std::string kind;                  ///< as in Latest
+  std::optional<std::int64_t> step;  ///< if the name has one
+  std::uint64_t bytes = 0;
+  double written = 0;  ///< last change, Unix seconds
+  std::string why;     ///< why it is not complete; "" for a complete one
+};
+
+/// The candidates that find_latest() considers in a folder without Stoker's steps, newest first. Does not
+/// wait for one that is still being written. Empty for a missing folder.
+Result<std::vector<ForeignCheckpoint>> list_foreign(const Path& folder);
+
 /// Checks the candidates from the newest on. Stoker's steps are verified byte by byte; other formats must be
 /// complete and unchanged. If there are Stoker steps, only these are considered; otherwise, if there are
 /// checkpoint-N folders, only these. An empty result or a missing folder is not an error. Cancelled if

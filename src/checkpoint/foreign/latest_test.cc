@@ -207,6 +207,19 @@ TEST_F(FindLatest, files_being_written_are_skipped) {
   EXPECT_EQ(latest->skipped[0].why, "changed while being checked: it is still being written");
 }
 
+TEST_F(FindLatest, the_list_has_all_candidates_and_why_one_is_not_complete) {
+  ASSERT_TRUE(make_directories(folder / "checkpoint-20").ok());
+  ASSERT_TRUE(make_directories(folder / "checkpoint-30").ok());
+  const auto all = list_foreign(folder.path());
+  ASSERT_TRUE(all.ok());
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ((*all)[0].path, folder / "checkpoint-30");
+  EXPECT_EQ((*all)[0].step, 30);
+  EXPECT_EQ((*all)[0].kind, "hugging face");
+  EXPECT_NE((*all)[0].why, "");
+  EXPECT_TRUE(list_foreign(folder / "missing")->empty());
+}
+
 TEST_F(FindLatest, stoker_steps_are_verified_completely) {
   const Sandbox box(folder / "ckpt");
   box.save_well(1, {9, 10});

@@ -1,5 +1,6 @@
 // `stoker checkpoint list RUN|DIR`: docs/commands/checkpoint-list.md
 #include "base/json/json.h"
+#include "checkpoint/foreign/latest.h"
 #include "checkpoint/read/catalog.h"
 #include "cli/checkpoint/directory.h"
 #include "cli/commands.h"
@@ -45,11 +46,45 @@ std::string to_json(const Path& directory, const std::vector<checkpoint::StepInf
   return json_text(json);
 }
 
+void print(const std::vector<checkpoint::ForeignCheckpoint>& all, double now, Output& out) {
+  std::vector<std::vector<std::string>> rows;
+  for (const checkpoint::ForeignCheckpoint& each : all) {
+    rows.push_back({printable(each.path.filename().string()), each.step ? std::to_string(*each.step) : "-",
+                    duration_or_dash(now - each.written), rounded({each.bytes}), each.kind,
+                    each.why.empty() ? "complete" : format("torn: {}; not used", each.why)});
+  }
+  out.table({"NAME", "STEP", "AGE", "SIZE", "KIND", "STATE"}, rows);
+}
+
+std::string to_json(const Path& directory, const std::vector<checkpoint::ForeignCheckpoint>& all) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const checkpoint::ForeignCheckpoint& each : all) {
+    list.push_back({{"path", each.path.string()},
+                    {"kind", each.kind},
+                    {"step", nullptr},
+                    {"state", each.why.empty() ? "complete" : "torn"},
+                    {"why", each.why},
+                    {"bytes", each.bytes},
+                    {"written", each.written}});
+    if (each.step) list.back()["step"] = *each.step;
+  }
+  const nlohmann::ordered_json json = {{"directory", directory.string()},
+                                       {"steps", nlohmann::ordered_json::array()},
+                                       {"others", std::move(list)}};
+  return json_text(json);
+}
+
 Status show(const RunChoice& choice, Output& out) {
   STOKER_ASSIGN_OR_RETURN(directory, find_checkpoint_directory(choice));
   const WallTime now = RealClock().wall();
   STOKER_ASSIGN_OR_RETURN(steps, checkpoint::list_steps(directory, checkpoint::Depth::structure, now));
-  if (steps.empty()) return not_found("{}: no checkpoint", printable(directory.string()));
+  if (steps.empty()) {
+    STOKER_ASSIGN_OR_RETURN(others, checkpoint::list_foreign(directory));
+    if (others.empty()) return not_found("{}: no checkpoint", printable(directory.string()));
+    print(others, unix_seconds(now), out);
+    out.json(to_json(directory, others));
+    return {};
+  }
   print(steps, unix_seconds(now), out);
   out.json(to_json(directory, steps));
   return {};
