@@ -63,7 +63,9 @@ def test_rank_0_is_streamed_verbatim_and_peers_are_prefixed(stoker, tmp_path):
     assert sorted(result.out.splitlines()) == ["[1] out 1", "[2] out 2", "out 0"]
     errors = result.err.splitlines()
     assert errors[0] == f"run {job.run_folder().name}   in runs/"
-    assert sorted(errors[1:]) == ["[1] err 1", "[2] err 2", "err 0"]
+    assert sorted(errors[1:-2]) == ["[1] err 1", "[2] err 2", "err 0"]
+    assert re.fullmatch(r"done, [\d.]+ m?s", errors[-2])
+    assert errors[-1] == "  next: stoker report last"
     assert sorted(job.log(2).splitlines()) == [b"err 2", b"out 2"]
 
 
@@ -226,10 +228,16 @@ def test_resume_is_the_next_attempt_of_the_same_run(stoker, tmp_path):
     assert "try: stoker resume" not in first.err  # nothing to resume from
     (tmp_path / "ok").touch()
     again = stoker("resume", "last", "--from-start", code=0)
-    assert again.err == f"run {job.run_folder().name}   attempt 2, from the start: there is no checkpoint yet\n"
+    name = job.run_folder().name
+    assert again.err.splitlines()[0] == f"run {name}   attempt 2, from the start: there is no checkpoint yet"
     assert job.log(0, attempt=2).decode().strip().endswith("/attempts/2")
     done = stoker("resume", "last", code=2)
-    assert done.err == f"run {job.run_folder().name}: is done, there is nothing to resume\n"
+    assert done.err == (
+        f"run {name}: is done, there is nothing to resume\n  try: stoker rerun {name}      (starts a new run)\n"
+    )
+    longer = stoker("resume", "last", "--from-start", "--set", "run=echo more", code=0)
+    assert longer.out == "more\n"
+    assert [path.name for path in sorted((job.run_folder() / "attempts").iterdir())] == ["1", "2", "3"]
 
 
 def test_a_running_run_is_not_resumed(stoker, tmp_path):
@@ -391,3 +399,77 @@ def test_starting_and_ending_costs_next_to_nothing(stoker, tmp_path):
 @pytest.mark.parametrize("verb", ["run", "resume", "rank"])
 def test_unknown_flags_are_refused(stoker, verb):
     assert stoker(verb, "--nonsense", code=2).err.startswith(f"{verb}: unknown option '--nonsense'")
+
+
+METRICS = """\
+import os
+with open(os.environ["STOKER_ATTEMPT_DIR"] + "/metrics-0000.csv", "w") as file:
+    file.write("time,epoch,step,samples,loss\\n1,0,1,8,3.5\\n2,0,2,8,2.77\\n")
+"""
+
+
+def test_a_run_ends_with_its_duration_and_last_loss(stoker, tmp_path):
+    Job(tmp_path, python(tmp_path, "m.py", METRICS), ranks=1)
+    lines = stoker("run", "job.yaml", code=0).err.splitlines()
+    assert re.fullmatch(r"done, [\d.]+ m?s, loss 2\.77", lines[-2])
+    assert lines[-1] == "  next: stoker report last"
+    printed = json.loads(stoker("run", "job.yaml", "--json", code=0).out)
+    assert (printed["state"], printed["loss"]) == ("done", 2.77)
+    assert 0 < printed["seconds"] < 600
+
+
+def test_the_checkpoint_folder_exists_when_the_command_starts(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'echo saved > $STOKER_CHECKPOINT_DIR/a.txt'}", ranks=2)
+    stoker("run", "job.yaml", code=0)
+    assert (job.run_folder() / "checkpoints/a.txt").read_text() == "saved\n"
+    other = tmp_path / "elsewhere"
+    stoker("run", "job.yaml", "--set", f"checkpoint.directory={other}", code=0)
+    assert [path.name for path in other.glob("*/*")] == ["a.txt"]
+    (tmp_path / "file").touch()
+    before = len(list((tmp_path / "runs").iterdir()))
+    refused = stoker("run", "job.yaml", "--set", f"checkpoint.directory={tmp_path}/file")
+    assert refused.code != 0 and refused.err.startswith("checkpoint.directory: ")
+    assert len(list((tmp_path / "runs").iterdir())) == before
+
+
+@pytest.mark.needs("mount")
+def test_output_lost_on_a_full_disk_is_recorded(stoker, tmp_path, tmpfs):
+    disk = tmpfs("1M")
+    program = python(tmp_path, "p.py", "for i in range(3 * 1024): print('x' * 1023)\n")
+    Job(tmp_path, program, ranks=1, more=f"record: {{directory: {disk}/runs}}\n")
+    done = stoker("run", "job.yaml", code=0)
+    assert len(done.out) == 3 << 20  # the reader has everything
+    lost = "no space left on device"
+    assert len([line for line in done.err.splitlines() if lost in line]) == 1
+    for words in (["status"], ["wait"], ["explain"]):
+        shown = stoker(*words, "last", "--runs", f"{disk}/runs", code=0).out
+        assert "done" in shown and lost in shown and "of output are missing" in shown, words
+    assert stoker("wait", "last", "--runs", f"{disk}/runs", "--strict").code == 1
+    report = json.loads(stoker("report", "last", "--runs", f"{disk}/runs", "--json", "--format", "json", code=0).out)
+    assert report["runs"][0]["state"] == "done"
+    assert any(lost in note for note in report["runs"][0]["notes"])
+
+
+def test_secrets_stay_out_of_the_records_and_values_are_for_the_owner(stoker, tmp_path):
+    token = "hf_" + "0123456789abcdef" * 2
+    job = Job(tmp_path, "{shell: 'test -n \"$HF_TOKEN\"'}", ranks=1)
+    wish = f"environment.variables.HF_TOKEN={token}"
+    done = stoker("run", "job.yaml", "--set", wish, code=0, env={"NOTE": f"use {token}", "DB_PWD": "hush"})
+    assert token not in done.err + done.out
+    run = job.run_folder()
+    kept = {
+        path.relative_to(run).as_posix()
+        for path in run.rglob("*")
+        if path.is_file() and token.encode() in path.read_bytes()
+    }
+    assert kept == {"job.yaml", "attempts/1/job.yaml"}  # the run needs it
+    for name in (*kept, "capsule/environment.json"):
+        assert (run / name).stat().st_mode & 0o777 == 0o600, name
+    variables = json.loads((run / "capsule/environment.json").read_text())["variables"]
+    assert (variables["NOTE"], variables["DB_PWD"], variables["HF_TOKEN"]) == ("use (hidden)", "(hidden)", "(hidden)")
+    assert json.loads((run / "run.json").read_text())["typed"][-1] == "environment.variables.HF_TOKEN=(hidden)"
+    again = stoker(
+        "resume", "last", "--from-start", "--set", "run=true", "--set", "environment.variables.HF_TOKEN=other", code=0
+    )
+    assert "environment.variables.HF_TOKEN: (hidden) → (hidden)" in again.err
+    assert token not in stoker("report", "last", "--format", "text", code=0).out

@@ -8,7 +8,10 @@
 #include "cli/checkpoint/directory.h"
 #include "cli/runs.h"
 #include "job/check.h"
+#include "observe/progress.h"
 #include "record/run_events.h"
+#include "report/sentence.h"
+#include "stoker/time.h"
 
 namespace stoker::cli {
 namespace {
@@ -96,6 +99,7 @@ class RunReporter final : public launch::Observer {
     }
     note_skipped_steps(from.skipped, out_);
   }
+  void on_note(const std::string& note) override { out_.note("{}", note); }
   void on_staged(const std::vector<launch::StagedNode>& nodes) override {
     const launch::StagedNode& first = nodes.front();
     if (first.files == 0) return;  // only stage-out is configured
@@ -109,10 +113,25 @@ class RunReporter final : public launch::Observer {
 };
 
 // As shown by `stoker status`.
-std::string_view state_text(const rank::Ending& ending) {
-  const bool is_overtime =
-      ending.outcome == record::Outcome::stopped && ending.exit_code == record::kOutOfTime;
-  return is_overtime ? launch::to_text(launch::Life::timeout) : record::to_text(ending.outcome);
+launch::RunLife life_of(const launch::RunResult& result) {
+  const double now = unix_seconds(RealClock().wall());
+  return launch::judge_life(launch::read_recorded_status(result.folder, now), {}, now);
+}
+
+double seconds_of(const record::RunState& records) {
+  return records.last_started > 0 ? std::max(0.0, records.ended - records.last_started) : 0;
+}
+
+// "done, 6.0 s, loss 2.77", and what to do next.
+void print_success(const launch::RunResult& result, Output& out) {
+  const double seconds = seconds_of(life_of(result).records);
+  const auto progress = observe::read_progress(result.attempt, 1);
+  std::string text =
+      format("done, {}", rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds))));
+  if (progress.loss) text += ", loss " + report::significant(*progress.loss);
+  if (progress.validation_top1) text += format(", top-1 {:.1f} %", 100 * *progress.validation_top1);
+  out.note("{}", text);
+  out.note("  next: stoker report {}", run_reference(result.folder));
 }
 
 void print_staged_out(const launch::RunResult& result, Output& out) {
@@ -132,6 +151,7 @@ void print_staged_out(const launch::RunResult& result, Output& out) {
 void print_ending(const launch::RunResult& result, const launch::NextAction& next, Output& out) {
   const rank::Ending& ending = result.ending;
   print_staged_out(result, out);
+  if (ending.outcome == record::Outcome::done) print_success(result, out);
   if (ending.cause.empty()) return;
   out.note("{}", ending.cause);
   if (!result.cure.empty()) out.note("  try: {}", result.cure);
@@ -151,10 +171,14 @@ void print_ending(const launch::RunResult& result, const launch::NextAction& nex
 
 Json to_json(const launch::RunResult& result) {
   const rank::Ending& ending = result.ending;
+  const launch::RunLife life = life_of(result);
+  const auto progress = observe::read_progress(result.attempt, 1);
   return {{"run", result.folder.id()},
           {"folder", result.folder.folder().string()},
           {"attempt", result.attempt.number()},
-          {"state", std::string(state_text(ending))},
+          {"state", std::string(to_text(life.life))},
+          {"seconds", seconds_of(life.records)},
+          {"loss", progress.loss ? Json(*progress.loss) : Json(nullptr)},
           {"exit_code", ending.exit_code},
           {"first_rank", ending.first_rank ? Json(*ending.first_rank) : Json(nullptr)},
           {"reason", ending.cause},

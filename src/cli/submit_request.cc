@@ -5,6 +5,7 @@
 #include "cli/run_request.h"
 #include "cli/runs.h"
 #include "launch/array/submit_array.h"
+#include "launch/next/attempt_decision.h"
 #include "launch/start/submit.h"
 #include "launch/state/task_record.h"
 
@@ -88,8 +89,12 @@ int submit_request(launch::Request request, bool dry_run, Output& out) {
   for (const launch::Predecessor& each : submitted->predecessors) {
     if (!each.dependency.empty()) out.line("  after {}", each.run.id());
   }
-  if (submitted->attempt.number() > 1)
-    out.line("  attempt {}, from the last valid checkpoint", submitted->attempt.number());
+  if (submitted->attempt.number() > 1) {
+    const Path from = launch::newest_checkpoint_shallow(request, submitted->folder);
+    out.line("  attempt {}, from {}", submitted->attempt.number(),
+             from.empty() ? "the start: there is no checkpoint yet" : display_path(from));
+  }
+  for (const std::string& note : submitted->notes) out.note("{}", note);
   out.line("  logs  {}         stoker logs -f {}", display_path(submitted->attempt.log(0)), name);
   out.line("  next  stoker status {}, stoker wait {}, stoker cancel {}", name, name, name);
   out.json(json_text(nlohmann::ordered_json{

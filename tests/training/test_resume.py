@@ -73,6 +73,24 @@ def train_with_kills(stoker, example_images, kills: int, seed: int, more: str = 
     assert len(ranks[0]) == last
 
 
+def test_a_finished_training_is_trained_longer(stoker, example_images):
+    dataset = trained.small_dataset(stoker, example_images)
+    job = trained.write_job(stoker.folder, dataset, 2, "3 steps", "validate_every: 0")
+    stoker("run", job, code=0)
+    run = trained.the_run(stoker.folder)
+    refused = stoker("resume", "last", code=2)
+    assert refused.err == (
+        f"run {run.name}: is done, there is nothing to resume\n"
+        f"  try: stoker resume {run.name} --set train.epochs=4      (trains longer)\n"
+    )
+    assert stoker("resume", "last", "--set", "train.epochs=2", code=2).err == refused.err
+    longer = stoker("resume", "last", "--set", "train.epochs=3", code=0)
+    assert "changed: train.epochs: 2 → 3 (--set train.epochs)" in longer.err
+    rows = (run / "attempts/2/metrics-0000.csv").read_text().splitlines()
+    steps = [int(row.split(",")[rows[0].split(",").index("step")]) for row in rows[1:]]
+    assert steps == list(range(2 * STEPS_PER_EPOCH + 1, 3 * STEPS_PER_EPOCH + 1))
+
+
 @pytest.mark.timeout(900)
 def test_twenty_kills_do_not_change_the_result(stoker, example_images):
     train_with_kills(stoker, example_images, kills=20, seed=1)

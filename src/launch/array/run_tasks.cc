@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "checkpoint/foreign/latest.h"
@@ -145,6 +146,7 @@ class Tasks {
     }
     const Path checkpoints = checkpoints_of(task, job);
     STOKER_ASSIGN_OR_RETURN(resume, newest_checkpoint(checkpoints));
+    STOKER_RETURN_IF_ERROR(make_directories(checkpoints).with_context("checkpoint.directory"));
     options.environment =
         run_environment(inherited_environment(job, current_environment()), {.job = job,
                                                                             .folder = run_folder(),
@@ -164,6 +166,8 @@ class Tasks {
     options.grace = job.timeouts.grace;
     STOKER_RETURN_IF_ERROR(begin(events, "", resume));
     STOKER_ASSIGN_OR_RETURN(ending, rank::run_single(options));
+    // An array may have 100 000 tasks that save nothing.
+    (void)::rmdir(checkpoints.c_str());  // only if it is empty
     return conclude({task, job, events, ending}, [&] {
       const auto newest = newest_checkpoint(checkpoints, {.match = "", .settle = Duration::zero()});
       return newest.ok() ? *newest : Path();

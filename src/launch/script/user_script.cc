@@ -97,7 +97,9 @@ Status find_log_folders(PlannedScript& plan) {
                      printable(folder), printable(above.string()), log->where)
           .cure("stoker submit {} --sbatch={}=FILE", shell_quote(plan.request.script.string()), name);
     }
-    plan.log_folders.push_back((base / folder).lexically_normal());
+    const Path missing = (base / folder).lexically_normal();
+    if (std::find(plan.log_folders.begin(), plan.log_folders.end(), missing) == plan.log_folders.end())
+      plan.log_folders.push_back(missing);
   }
   return {};
 }
@@ -288,6 +290,7 @@ Result<Exit> run_script(const Path& attempt_folder) {
   if (allocation) script.scheduler_job = allocation->job_id;
   const Environment inherited = current_environment();
   const Path checkpoints = request.resumed->folder() / "checkpoints";
+  (void)make_directories(checkpoints);  // the script may not use it
   const bool will_continue = script.attempt.number() > 1;
   script.environment =
       run_environment(inherited, {.job = request.job,

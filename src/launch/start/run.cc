@@ -105,6 +105,8 @@ rank::GroupOptions group_of(const Request& request, const Prepared& prepared, co
   group.start.command = group.command;
   group.start.resume = resumed_from;
   group.start.resume_written = checkpoint_stamp(resumed_from).written;
+  if (const auto step = checkpoint::step_of_folder(resumed_from.filename().string()))
+    group.start.resume_step = step->value;
   group.start.links = request.links;
   group.start.may_restart = request.prepared && request.links == 0 && may_restart(job.restart);
   group.start.scheduler_job = prepared.plan.scheduler_job;
@@ -289,8 +291,10 @@ Result<Prepared> prepare(const Request& request) {
 
 namespace {
 
-// The run's folder, new or resumed. With a code snapshot, `request` uses the copy from here on.
-Result<record::RunFolder> open_folder(Request& request, const Prepared& prepared) {
+// The run's folder, new or resumed. With a code snapshot, `request` uses the copy from here on, and `notes`
+// gets the files that it leaves out.
+Result<record::RunFolder> open_folder(Request& request, const Prepared& prepared,
+                                      std::vector<std::string>& notes) {
   const bool copies_code = needs_snapshot(request.job, request.resumed);
   auto listing = copies_code ? list_code(request.job) : Result<CodeListing>(CodeListing{});
   if (!listing.ok()) return std::move(listing).error();
@@ -304,6 +308,7 @@ Result<record::RunFolder> open_folder(Request& request, const Prepared& prepared
   if (copies_code) {
     STOKER_ASSIGN_OR_RETURN(snapshot, take_snapshot(*listing, *made));
     request.job.working_directory = snapshot.directory;
+    notes = left_out_notes(*listing);
   }
   return std::move(*made);
 }
@@ -317,14 +322,21 @@ Result<ResumePoint> choose_resume_point(const Request& request, const record::Ru
 
 Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& observer) {
   Request request = asked;
-  STOKER_ASSIGN_OR_RETURN(folder, open_folder(request, prepared));
+  // Before the run exists: a folder that cannot be created leaves none.
+  if (const auto& directory = request.job.checkpoint.directory)
+    STOKER_RETURN_IF_ERROR(make_directories(*directory).with_context("checkpoint.directory"));
+  std::vector<std::string> notes;
+  STOKER_ASSIGN_OR_RETURN(folder, open_folder(request, prepared, notes));
   const Path checkpoints = checkpoint::directory_of_run(request.job.checkpoint.directory,
                                                         std::filesystem::absolute(folder.folder()));
   STOKER_ASSIGN_OR_RETURN(from, choose_resume_point(request, folder));
+  // So that a script can save there without mkdir.
+  STOKER_RETURN_IF_ERROR(make_directories(checkpoints).with_context("checkpoint.directory"));
   STOKER_ASSIGN_OR_RETURN(attempt,
                           claim_attempt(request, folder, prepared.plan.scheduler_job, to_yaml(request.job)));
   // From here on, the attempt exists: every return path records an ending in its events.
   observer.on_run_created(folder, attempt, from);
+  for (const std::string& note : notes) observer.on_note(note);
 
   rank::GroupOptions group = group_of(request, prepared, attempt, from.step);
   group.environment = run_environment(prepared.environment, {.job = request.job,
@@ -370,9 +382,34 @@ Status check_resumable(const record::RunFolder& folder, const RunLife& life) {
   }
 }
 
+namespace {
+
+// A done run is resumed only if a setting gives it more to do.
+bool is_extended(const job::Job& before, const job::Job& after) {
+  if (before.train && after.train) {
+    const auto& steps = after.train->steps;
+    const bool has_more_steps = before.train->steps && (!steps || *steps > *before.train->steps);
+    return has_more_steps || after.train->epochs > before.train->epochs;
+  }
+  return before.command && after.command && before.command->arguments != after.command->arguments;
+}
+
+Status nothing_to_resume(const record::RunFolder& folder, const job::Job& job) {
+  Status done = invalid("run {}: is done, there is nothing to resume", folder.id());
+  if (!job.train) return std::move(done).cure("stoker rerun {}      (starts a new run)", folder.id());
+  if (job.train->steps)
+    return std::move(done).cure("stoker resume {} --set train.steps={}      (trains longer)", folder.id(),
+                                2 * *job.train->steps);
+  return std::move(done).cure("stoker resume {} --set train.epochs={}      (trains longer)", folder.id(),
+                              2 * job.train->epochs);
+}
+
+}  // namespace
+
 Result<Request> resume_request(const record::RunFolder& folder, const RunLife& life,
                                const std::vector<std::string>& settings) {
-  STOKER_RETURN_IF_ERROR(check_resumable(folder, life));
+  const bool is_done = life.life == Life::done;
+  if (!is_done) STOKER_RETURN_IF_ERROR(check_resumable(folder, life));
   job::LoadOptions options;
   options.set = settings;
   // The last attempt's job counts, so changes persist.
@@ -383,6 +420,7 @@ Result<Request> resume_request(const record::RunFolder& folder, const RunLife& l
   STOKER_RETURN_IF_ERROR(check_params(folder, before, settings));
   STOKER_RETURN_IF_ERROR(check_changes(folder, before, job));
   STOKER_RETURN_IF_ERROR(check_versions(folder, job));
+  if (is_done && !is_extended(before, job)) return nothing_to_resume(folder, before);
   Request request{.job = std::move(job)};
   request.changes = describe_changes(folder, before, request.job);
   request.ignored_changes = describe_job_file_changes(folder, request.job);

@@ -78,6 +78,8 @@ class Observer {
   /// The run folder exists.
   virtual void on_run_created(const record::RunFolder& folder, const record::Attempt& attempt,
                               const ResumePoint& from) = 0;
+  /// Something that the user should know, in one line: files that a snapshot leaves out.
+  virtual void on_note(const std::string&) {}
   /// The job's files are on its nodes' local disks.
   virtual void on_staged(const std::vector<StagedNode>&) {}
 };
@@ -89,7 +91,8 @@ Result<RunResult> run(const Request& request, const Prepared& prepared, Observer
 /// Invalid when the run is done, running or queued; Unavailable when its state is unknown.
 Status check_resumable(const record::RunFolder& folder, const RunLife& life);
 
-/// The job and folder to resume; `life` is the run's current state. Errors of check_resumable; Invalid when a
+/// The job and folder to resume; `life` is the run's current state. A done run is resumed only with settings
+/// that extend it: more epochs or steps, or another command. Errors of check_resumable; Invalid when a
 /// setting or a dataset would make it a different run, or a setting would have no effect.
 Result<Request> resume_request(const record::RunFolder& folder, const RunLife& life,
                                const std::vector<std::string>& settings);
