@@ -379,12 +379,22 @@ void RankGroup::check_running(RankStatus& member) {
       check_rank(member, monitor(member.rank),
                  {.now = mono_now(),
                   .timeouts = options_.timeouts,
+                  .is_peer_stopped = is_peer_stopped(member.rank),
                   .send_probe = [&] { server_.send(member.rank, net::ControlMessage{"still there", {}}); },
                   .has_unacknowledged_data = [&] { return server_.unacknowledged(member.rank) > 0; },
                   .is_stopped_here = [&] { return is_stopped_here(member.rank); },
                   .host_at = [&](std::string_view address) { return host_at(address); }});
   for (const std::string& note : result.notes) log_line(note);
   if (result.failure) mark_failed(member, std::move(*result.failure));
+}
+
+// Whether a different rank is stopped by a signal, or sends no heartbeat: its peers wait for it.
+bool RankGroup::is_peer_stopped(Rank rank) const {
+  return std::any_of(statuses_.begin(), statuses_.end(), [&](const RankStatus& status) {
+    const RankMonitor& peer = monitors_[static_cast<std::size_t>(status.rank.value)];
+    return status.rank.value != rank.value && status.joined && !status.ended &&
+           (peer.heartbeat.stopped_s > 0 || peer.reported_unheard);
+  });
 }
 
 // On this machine, /proc shows whether a signal stopped the `stoker rank`.

@@ -58,6 +58,7 @@ class RankGroup {
   bool remaining_unresponsive() const;
   void check_running(RankStatus& status);
   bool is_stopped_here(Rank rank) const;
+  bool is_peer_stopped(Rank rank) const;
   std::string host_at(std::string_view address) const;
   void mark_failed(RankStatus& status, DetectedFailure failure);
   void forward_signal(int signal);

@@ -35,7 +35,7 @@ class RankCheck {
       return std::move(result_);
     }
     if (!check_heartbeat()) return std::move(result_);
-    if (timeouts.stall > Duration::zero() && silent >= timeouts.stall) {
+    if (timeouts.stall > Duration::zero() && silent >= timeouts.stall && !facts_.is_peer_stopped) {
       fail(format("made no progress for {}{} (timeouts.stall)", rounded_duration(silent), position_));
       return std::move(result_);
     }
@@ -111,6 +111,7 @@ class RankCheck {
     const Duration notice = monitor_.heartbeat.has_beacon ? kNoticeSilent : kNoticeSilentWithoutBeacon;
     if (silent < notice) monitor_.reported_silent = false;
     if (silent < notice || stopped > Duration::zero() || monitor_.reported_silent) return;
+    if (facts_.is_peer_stopped) return;
     note(format("{} has been silent for {}{}: no step, no CPU time{}", rank_, rounded_duration(silent),
                 position_, limit_text(facts_.timeouts.stall, "timeouts.stall")));
     monitor_.reported_silent = true;

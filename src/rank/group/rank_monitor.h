@@ -33,9 +33,10 @@ struct RankMonitor {
 struct MonitorFacts {
   MonoTime now;
   job::Timeouts timeouts;
-  std::function<void()> send_probe;               ///< a message that the kernel of its host acknowledges
-  std::function<bool()> has_unacknowledged_data;  ///< sent to the rank's host
-  std::function<bool()> is_stopped_here;          ///< its `stoker rank` is stopped on this machine
+  bool is_peer_stopped = false;      ///< a different rank is stopped or unheard: this one may wait for it
+  std::function<void()> send_probe;  ///< a message that the kernel of its host acknowledges
+  std::function<bool()> has_unacknowledged_data;         ///< sent to the rank's host
+  std::function<bool()> is_stopped_here;                 ///< its `stoker rank` is stopped on this machine
   std::function<std::string(std::string_view)> host_at;  ///< the rank and host for an address
 };
 

@@ -20,6 +20,7 @@ class RankMonitorTest : public testing::Test {
         kRank, monitor_,
         {.now = now_,
          .timeouts = timeouts_,
+         .is_peer_stopped = is_peer_stopped_,
          .send_probe = [this] { ++probes_; },
          .has_unacknowledged_data = [this] { return !is_acknowledged_; },
          .is_stopped_here = [this] { return is_stopped_here_; },
@@ -36,6 +37,7 @@ class RankMonitorTest : public testing::Test {
   RankMonitor monitor_;
   bool is_acknowledged_ = true;
   bool is_stopped_here_ = false;
+  bool is_peer_stopped_ = false;
   int probes_ = 0;
 };
 
@@ -74,6 +76,17 @@ TEST_F(RankMonitorTest, silence_is_reported_later_without_a_beacon) {
               ElementsAre("rank 1 (n2) has been silent for 10 s at epoch 1 step 7, phase backward: "
                           "no step, no CPU time"));
   EXPECT_THAT(check().notes, IsEmpty());
+}
+
+TEST_F(RankMonitorTest, a_rank_that_waits_for_a_stopped_peer_is_neither_silent_nor_hanging) {
+  timeouts_.stall = 30s;
+  is_peer_stopped_ = true;
+  monitor_.heartbeat.has_beacon = true;
+  monitor_.heartbeat.silent_s = 40;
+  EXPECT_THAT(check().notes, IsEmpty());
+  EXPECT_FALSE(check().failure);
+  is_peer_stopped_ = false;
+  EXPECT_TRUE(check().failure);
 }
 
 TEST_F(RankMonitorTest, hanging_rank_fails_after_its_timeout) {

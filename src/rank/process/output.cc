@@ -33,6 +33,15 @@ Fd reopen(int fd, bool* may_block) {
   return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
 
+// A warning, or its source line: libraries print them at exit, after the error.
+bool is_warning(std::string_view line) {
+  if (line.starts_with("warnings.warn(") || line.starts_with("[W")) return true;
+  for (const std::string_view word : {"Warning: ", "WARNING: ", "]:[W", " WARNING ", "leaked semaphore"}) {
+    if (line.find(word) != line.npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Sink::Sink(int fd, Options options) : options_(options), last_progress_(mono_now()) {
@@ -173,10 +182,12 @@ void Tail::feed(std::string_view bytes) {
 
 std::string Tail::last_line() const {
   constexpr std::size_t kShown = 200;
-  std::string_view last;
+  std::string_view last, last_warning;
   for (std::string_view line : split(kept_, '\n')) {
-    if (!trim(line).empty()) last = trim(line);
+    line = trim(line);
+    if (!line.empty()) (is_warning(line) ? last_warning : last) = line;
   }
+  if (last.empty()) last = last_warning;
   if (const std::size_t back = last.rfind('\r'); back != std::string_view::npos) last.remove_prefix(back + 1);
   return printable(last.substr(0, kShown));
 }

@@ -104,7 +104,7 @@ class LogFile {
   Status first_error_;
 };
 
-/// Keeps the end of a stream: its last nonblank line, for messages.
+/// Keeps the end of a stream: its last nonblank line, for messages. Warnings at exit do not hide an error.
 class Tail {
  public:
   void feed(std::string_view bytes);

@@ -119,5 +119,24 @@ TEST(Tail, is_the_last_line_with_something_on_it) {
   EXPECT_EQ(tail.last_line(), "20 %");
 }
 
+TEST(Tail, is_the_error_above_warnings_at_exit) {
+  for (const char* warning :
+       {"[rank0]:[W1125 10:03:11.25 ProcessGroupNCCL.cpp:1479] Warning: WARNING: destroy_process_group() was "
+        "not "
+        "called before program exit, which can leak resources.",
+        "[W ProcessGroupNCCL.cpp:1250] Warning: process group has NOT been destroyed (function operator())",
+        "/v/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 6 "
+        "leaked "
+        "semaphore objects to clean up at shutdown\n  warnings.warn('resource_tracker: There appear to be %d "
+        "'"}) {
+    Tail tail;
+    tail.feed(std::string("KeyError: 'lr'\n") + warning + "\n");
+    EXPECT_EQ(tail.last_line(), "KeyError: 'lr'") << warning;
+  }
+  Tail only;
+  only.feed("UserWarning: slow\n");
+  EXPECT_EQ(only.last_line(), "UserWarning: slow");
+}
+
 }  // namespace
 }  // namespace stoker::rank
