@@ -78,7 +78,7 @@ def test_a_better_tool_is_suggested(stoker, tmp_path):
         "failed ones [advice: sbatch-loop]",
         "    3 |   sbatch train.sh $lr",
         "      |   ^",
-        "    try: sbatch --array=1-3%3 …",
+        "    try: sbatch --array=1-3%3 SCRIPT",
         "1 finding, 0 would lose the job",
     ]
 

@@ -312,13 +312,13 @@ TEST(ScriptLint, a_better_tool_is_reported) {
     return std::string();
   };
   EXPECT_EQ(found("#SBATCH --array=1-10%1\npython -u a.py --checkpoint c\n"),
-            "stoker init --from SCRIPT: chain: {until: done, time_per_link: ...}");
+            "`stoker init --from SCRIPT`, then in the job file `chain: {until: done, time_per_link: 20h}`");
   EXPECT_EQ(found("#SBATCH --array=1-10%1\npython -u a.py\n"), "");
   EXPECT_EQ(found("for i in 1 2 3; do\n  sbatch --dependency=afterok:$j a.sh\ndone\n"),
-            "chain: {until: done, time_per_link: ...}, or after: [another.yaml]");
+            "in a job file: `chain: {until: done, time_per_link: 20h}`, or `after: [FIRST.yaml]`");
   EXPECT_EQ(found("for i in {1..8}; do\n  python -u a.py $i &\ndone\nwait\n"), "#SBATCH --array=1-8");
   EXPECT_EQ(found("for i in 1 2 3; do\n  for j in a b; do\n    python -u a.py $i $j\n  done\ndone\n"),
-            "stoker submit with array: {over: configs.csv}, one row per run");
+            "`stoker submit` with `array: {over: configs.csv}`, one row per run");
   EXPECT_EQ(found("for i in 1 2; do\n  python -u a.py $i\ndone\n"), "");
 }
 

@@ -27,8 +27,8 @@ void find_cluster_on_login(const Script& script, FindingReport& report) {
         .add(call.span, message("{} starts on the login node, because the script requests no resources "
                                 "from Slurm; the staff will kill it",
                                 cluster))
-        .fix =
-        message("#SBATCH --nodes=2, and srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 for the workers");
+        .fix = message(
+        "`#SBATCH --nodes=2`, and `srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 PROGRAM` for the workers");
     return;
   }
 }

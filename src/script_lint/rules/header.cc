@@ -155,7 +155,7 @@ void find_misspelt_option(const Script& script, FindingReport& report) {
     const std::string_view likely = slurm::suggest_option(typed);
     if (is_of_srun(typed)) {
       report.add(directive.span, message("{} is an option of srun, sbatch rejects it", typed)).fix =
-          format("srun {} …", typed);
+          format("srun {} PROGRAM", typed);
     } else if (!likely.empty()) {
       report_name(directive, likely,
                   message("{}: no such option, sbatch rejects the script", printable(typed)), report);

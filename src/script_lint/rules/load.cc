@@ -35,7 +35,7 @@ void find_submission_flood(const Script& script, FindingReport& report) {
     report
         .add(call.span,
              message("{} submissions from a loop: an array is one submission", call.context.repeats))
-        .fix = format("sbatch --array=1-{}%20 …", call.context.repeats);
+        .fix = format("sbatch --array=1-{}%20 SCRIPT", call.context.repeats);
   }
 }
 
@@ -51,7 +51,7 @@ void find_many_processes(const Script& script, FindingReport& report) {
         .add(call.span,
              // several, at least kManyProcesses
              message("{} processes at once: they compete for memory and cores", call.context.repeats))
-        .fix = message("xargs -P \"$SLURM_CPUS_ON_NODE\" …    (or an array)");
+        .fix = message("xargs -n 1 -P \"$SLURM_CPUS_ON_NODE\" PROGRAM < LIST    (or an array)");
     return;
   }
 }
@@ -65,7 +65,7 @@ void find_ssh_loop(const Script& script, FindingReport& report) {
         .add(call.span, message("processes started by ssh are outside Slurm's control: no limits, no "
                                 "accounting, and they may "
                                 "outlive the job"))
-        .fix = "srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 …";
+        .fix = "srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 PROGRAM";
     return;
   }
 }
@@ -129,7 +129,7 @@ void find_network(const Script& script, FindingReport& report) {
     if (use.empty() || call.context.is_condition) continue;
     const Message text = message("{}: the compute nodes of {} have no internet access", use, site->name);
     if (use != "pip install") {
-      report.add(call.span, text).fix = message("{} …    (on a login node, before the job)", use);
+      report.add(call.span, text).fix = message("run `{}` on a login node, before the job", use);
       continue;
     }
     const auto install = std::find_if(call.typed.begin(), call.typed.end(), [&](const bash::Word* word) {

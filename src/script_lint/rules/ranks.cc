@@ -135,7 +135,7 @@ void find_ranks_of_script(const Script& script, FindingReport& report) {
         .add(setting.assignment->span,
              message("{} is set before srun starts: every task gets the value of the batch script, 0",
                      setting.name))
-        .fix = format("srun bash -c 'export {}={}; exec …'", setting.name, setting.value);
+        .fix = format("srun bash -c 'export {}={}; exec \"$@\"' bash PROGRAM", setting.name, setting.value);
   }
 }
 

@@ -48,7 +48,7 @@ void find_loop(const Script& script, FindingReport& report) {
                            call.context.repeats)
                  : message("{} sequential runs: an array uses all free nodes and retries a failed run alone",
                            call.context.repeats))
-        .fix = is_table ? message("stoker submit with array: {{over: configs.csv}}, one row per run")
+        .fix = is_table ? message("`stoker submit` with `array: {{over: configs.csv}}`, one row per run")
                         : Message(format("#SBATCH --array=1-{}", call.context.repeats));
     return;
   }
@@ -62,7 +62,8 @@ void find_fitting_tool(const Script& script, FindingReport& report) {
         .add(array->value, message("{} jobs, each resuming from the previous one: jobs after the end of "
                                    "the training start for nothing",
                                    script.request.array_tasks()))
-        .fix = "stoker init --from SCRIPT: chain: {until: done, time_per_link: ...}";
+        .fix = message(
+        "`stoker init --from SCRIPT`, then in the job file `chain: {{until: done, time_per_link: 20h}}`");
   }
   for (const ProgramCall& call : script.calls) {
     const bool is_next = call.program == "sbatch" && (call.has("--dependency") || call.has("-d"));
@@ -70,7 +71,8 @@ void find_fitting_tool(const Script& script, FindingReport& report) {
     report
         .add(call.span,
              message("jobs that depend on each other: if one fails, the later ones stay in the queue"))
-        .fix = message("chain: {{until: done, time_per_link: ...}}, or after: [another.yaml]");
+        .fix =
+        message("in a job file: `chain: {{until: done, time_per_link: 20h}}`, or `after: [FIRST.yaml]`");
     return;
   }
   find_loop(script, report);
@@ -91,8 +93,8 @@ void find_sbatch_loop(const Script& script, FindingReport& report) {
                                  : message("one job per value: an array is one submission, with a limit "
                                            "on concurrent tasks and retries of failed ones"))
         .fix = is_table || call.context.repeats == 1
-                   ? message("stoker submit with array: {{over: values.csv, at_once: 20}}")
-                   : Message(format("sbatch --array=1-{}%{} …", call.context.repeats,
+                   ? message("`stoker submit` with `array: {{over: values.csv, at_once: 20}}`")
+                   : Message(format("sbatch --array=1-{}%{} SCRIPT", call.context.repeats,
                                     std::min<std::uint64_t>(call.context.repeats, kFewTasks)));
     return;
   }
@@ -109,7 +111,8 @@ void find_short_tasks(const Script& script, FindingReport& report) {
              message("{} jobs of at most {}: several of them in one job wait and start only once", tasks,
                      duration_text(*time)))
         .fix = message(
-        "use xargs -P or GNU parallel over a part of the list in each job; stoker submit packs tasks below 5 "
+        "use `xargs -P` or GNU parallel over a part of the list in each job; `stoker submit` packs tasks "
+        "below 5 "
         "minutes");
   }
   for (const ProgramCall& call : script.calls) {
@@ -154,7 +157,7 @@ void find_submits_itself(const Script& script, FindingReport& report) {
             : message("a chain by hand: a job that fails at once keeps failing until somebody stops it; a "
                       "Stoker chain ends when the run is done, or when two jobs save no newer checkpoint"));
     finding.level = is_bare ? Level::time : Level::advice;
-    finding.fix = message("stoker submit with chain: {{until: done, time_per_link: ...}}");
+    finding.fix = message("`stoker submit` with `chain: {{until: done, time_per_link: 20h}}`");
     return;
   }
 }

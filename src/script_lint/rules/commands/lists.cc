@@ -27,7 +27,7 @@ void report_open_index(const bash::Word& word, const Script& script, FindingRepo
         .add(piece.span,
              message("${}[...] is the first element of {} followed by text: other elements need braces",
                      piece.text, piece.text))
-        .fix = format("${{{}[...]}}", piece.text);
+        .fix = format("${{{}[INDEX]}}", piece.text);
     return;
   }
 }

@@ -72,7 +72,7 @@ void find_unset_variable(const Script& script, FindingReport& report) {
     report
         .add(piece.span, message("${} is empty: Slurm sets it only with {}, which is missing", piece.text,
                                  variable->option))
-        .fix = format("#SBATCH {}=…", variable->option);
+        .fix = format("#SBATCH {}=1", variable->option);
   };
   for_each_exit_guard(script.tree.list, look);
   for (const VariableSetting& setting : script.settings) {
