@@ -28,7 +28,7 @@ def test_an_arbitrary_log_is_explained(stoker, tmp_path: Path):
     assert output == (
         "train.log\n  cause      the disk is full: /a\n"
         "  evidence   train.log:2  OSError: [Errno 28] No space left on device: '/a'\n"
-        "  cure       df -h and df -i show the disk; write checkpoints elsewhere, or fewer of them (checkpoint.keep_last)\n"
+        "  cure       delete unneeded files, write checkpoints to a different disk, or keep fewer of them\n"
         "  confirm    df -h; df -i\n"
     )
 
@@ -153,6 +153,33 @@ def test_resource_usage_is_shown_with_the_result(stoker):
     assert "\n  hint       ranks of node 0 use 0." in output
 
 
+LOGGING_ERROR = (
+    "import logging\nfor epoch in range(3):\n    logging.error('epoch', epoch)\n    print('epoch', epoch, flush=True)\n"
+)
+
+
+def test_an_error_that_the_program_handled_is_not_a_cause(stoker):
+    (stoker.folder / "train.py").write_text(LOGGING_ERROR)
+    run(stoker, f"exec {sys.executable} train.py")
+    assert "--- Logging error ---" in stoker("logs", "last", code=0).out
+    assert stoker("explain", code=0).out.endswith("done\n  cause      none: its logs contain no failure\n")
+    (stoker.folder / "train.py").write_text(LOGGING_ERROR + "raise KeyError('lr')\n")
+    run(stoker, f"exec {sys.executable} train.py")
+    found = diagnosis(stoker, "last")
+    assert (found["cause"], found["certainty"]) == ("the program raised KeyError: 'lr' (train.py:5)", "known")
+
+
+def test_the_cure_of_a_run_names_its_job_file_and_id(stoker):
+    run(stoker, "trainer train.py")
+    found = diagnosis(stoker, "last")
+    assert "`environment: {modules: [NAME]}`" in found["cure"]
+    assert found["confirm"] == "stoker check job.yaml"
+    (stoker.folder / "trained.log").write_text("/bin/sh: 1: trainer: not found\n")
+    found = diagnosis(stoker, "trained.log")
+    assert found["cure"] == "load its module or activate its environment before that line"
+    assert found["confirm"] is None
+
+
 def test_a_bare_exit_code_is_not_a_cause(stoker):
     run(stoker, "echo one; echo two; exit 7")
     output = stoker("explain", "last", code=1).out
@@ -186,6 +213,21 @@ def test_a_failed_job_is_explained_by_its_log(stoker, tmp_path: Path):
     assert (found["rule"], found["evidence"][0]["where"]) == ("command-not-found", "slurm-7.out:2")
     log.write_text("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch.\n")
     assert diagnosis(stoker, "7", env=cluster.env)["confirm"] == "sacct -j 7 -o JobID,ReqMem,MaxRSS"
+
+
+def test_a_job_whose_log_folder_does_not_exist_is_explained(stoker, tmp_path: Path):
+    cluster = cluster_of(tmp_path)
+    cluster.job("FAILED", "ExitCode=0:53", tmp_path / "nofolder/7.out")
+    explained = stoker("explain", "7", env=cluster.env, code=0)
+    assert explained.out.startswith("job 7: failed (Slurm could not start it: exit code 0:53)\n")
+    found = diagnosis(stoker, "7", env=cluster.env)
+    assert (found["rule"], found["certainty"]) == ("log-folder-missing", "known")
+    assert found["cause"] == f"Slurm could not open the job's log: folder {tmp_path}/nofolder does not exist"
+    assert found["cure"] == f"create it, then submit again: `mkdir -p {tmp_path}/nofolder`"
+    # The folder exists: only the usual reason is known.
+    (tmp_path / "nofolder").mkdir()
+    found = diagnosis(stoker, "7", env=cluster.env)
+    assert (found["rule"], found["certainty"]) == ("launch-failed", "likely")
 
 
 def test_a_job_without_a_log_is_explained_by_its_state(stoker, tmp_path: Path):

@@ -132,6 +132,23 @@ Result<Explanation> explain_run(const record::RunFolder& run, const ExplainOptio
   return explanation;
 }
 
+// Slurm's code for a script that it could not start. The usual reason is a log in a folder that does not
+// exist.
+constexpr int kLaunchFailure = 53;
+
+void add_launch_failure(const slurm::JobInfo& job, FailureFacts& facts) {
+  if (job.exit_signal != kLaunchFailure && job.reason != "JobLaunchFailure") return;
+  const Path folder = job.log.parent_path();
+  if (!job.log.empty() && !folder_exists(folder)) {
+    facts.records.push_back(
+        {"Slurm",
+         format("the job's log cannot be opened: its folder {} does not exist (exit code 0:53)", folder),
+         -1});
+    return;
+  }
+  facts.records.push_back({"Slurm", "Slurm could not start the script (exit code 0:53)", -1});
+}
+
 // The first array task that did not succeed, else the first task.
 const launch::JobLife& first_unsuccessful(const std::vector<launch::JobLife>& jobs) {
   for (const launch::JobLife& job : jobs) {
@@ -157,9 +174,12 @@ Result<Explanation> explain_job(const Target& target, const Translator& words,
   }
   FailureFacts facts;
   facts.job = job.facts.id;
+  facts.setting = diagnose::Setting::script;
+  facts.has_succeeded = job.life == launch::Life::done;
   if (!job.facts.log.empty() && path_exists(job.facts.log))
     facts.logs.push_back({.file = job.facts.log, .name = job.facts.log.filename().string(), .rank = -1});
   add_state_evidence(job.life, job.note, "Slurm", facts);
+  add_launch_failure(job.facts, facts);
   for (const observe::SuspectLine& doubt : job.doubts) facts.also.push_back(diagnose::finding_of(doubt));
   explanation.diagnosis = explain_failure(facts);
   if (facts.logs.empty())

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "diagnose/advice.h"
+#include "diagnose/log_line.h"
 #include "diagnose/log_text.h"
 #include "diagnose/root_cause.h"
 #include "diagnose/rule.h"
@@ -14,11 +16,6 @@ namespace {
 
 constexpr std::size_t kMaxEvidence = 3;
 constexpr std::size_t kMaxAlso = 3;
-// Placeholder for the job id in commands of rules.
-constexpr std::string_view kJob = "-j JOB";
-constexpr std::string_view kKernelLogCommand =
-    "journalctl -k | grep -i 'killed process'; grep oom_kill /sys/fs/cgroup/memory.events";
-
 std::string_view class_name(FailureClass failure_class) {
   switch (failure_class) {
     case FailureClass::root:
@@ -39,50 +36,6 @@ std::string_view class_name(FailureClass failure_class) {
       return "noise";
   }
   return "noise";
-}
-
-// French uses it before a colon.
-constexpr std::string_view kHardBlank = "\u00a0";
-
-constexpr std::size_t kFrame = 4;  // after the groups
-
-// Fills the groups of a match and its frame into a rule's text. Removes blanks and colons around empty ones.
-std::string fill(std::string_view pattern, std::span<const FormatArg> arguments) {
-  const auto argument = [&](std::size_t i) { return std::get<std::string_view>(arguments[i].value()); };
-  std::string text;
-  for (std::size_t at = 0; at < pattern.size(); ++at) {
-    const bool is_group = pattern[at] == '{' && at + 2 < pattern.size() && pattern[at + 2] == '}' &&
-                          pattern[at + 1] >= '1' && pattern[at + 1] <= '4';
-    if (is_group) {
-      text += argument(static_cast<std::size_t>(pattern[at + 1] - '1'));
-      at += 2;
-    } else if (pattern.substr(at).starts_with("{frame}")) {
-      if (!argument(kFrame).empty()) text += format("({})", argument(kFrame));
-      at += 6;
-    } else {
-      text += pattern[at];
-    }
-  }
-  std::string clean;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool takes_no_blank = text[at] == ':' || std::string_view(text).substr(at).starts_with(kHardBlank);
-    if (text[at] == ' ' && clean.ends_with(' ')) continue;
-    if (takes_no_blank && clean.ends_with(' ')) clean.pop_back();
-    clean += text[at];
-  }
-  for (std::size_t end = clean.size() + 1; end != clean.size();) {
-    end = clean.size();
-    if (clean.ends_with(' ') || clean.ends_with(':')) clean.pop_back();
-    if (clean.ends_with(kHardBlank)) clean.resize(clean.size() - kHardBlank.size());
-  }
-  return clean;
-}
-
-// The text of a rule about its match.
-Message rule_text(std::string_view text, const Hit& hit) {
-  const auto& groups = hit.groups;
-  return text.empty() ? Message()
-                      : Message::of(fill, text, groups[0], groups[1], groups[2], groups[3], hit.frame);
 }
 
 std::string where_of(const Suspect& suspect) {
@@ -118,7 +71,7 @@ void scan_logs(const FailureFacts& facts, std::vector<LogScan>& scans, Diagnosis
 }
 
 // The consequences: "2 ranks: the connection to another rank broke (rank-0000.log:12)".
-Message consequences_text(std::vector<Suspect> consequences) {
+Message consequences_text(std::vector<Suspect> consequences, const FailureFacts& facts) {
   // Flight recorder records are evidence.
   std::erase_if(consequences, [](const Suspect& each) { return each.log->name == kFlightRecorder; });
   if (consequences.empty()) return {};
@@ -130,30 +83,26 @@ Message consequences_text(std::vector<Suspect> consequences) {
   Message who;
   if (ranks.size() == 1) who = message("rank {}: ", *ranks.begin());
   if (ranks.size() > 1) who = message("{} ranks: ", ranks.size());
-  return message("{}{} ({})", who, rule_text(rule->cause, *consequences.front().hit),
+  return message("{}{} ({})", who, rule_text(rule->cause, *consequences.front().hit, facts),
                  where_of(consequences.front()));
 }
 
 Evidence evidence_of(const Suspect& suspect) { return {where_of(suspect), suspect.hit->text}; }
 
-bool contains(std::string_view text, std::string_view word) { return text.find(word) != text.npos; }
-
-// The advice of rules assumes Slurm, which has memory requests and accounting. Outside of Slurm, refer to the
-// machine's memory and the kernel log.
-void set_advice(const Hit& hit, const std::optional<std::string>& job, Diagnosis& diagnosis) {
-  const FailureRule& rule = *hit.rule;
-  diagnosis.cure = rule_text(rule.cure, hit);
-  diagnosis.confirm = rule_text(rule.confirm, hit).english();
-  if (!job) return;
-  if (job->empty()) {
-    if (contains(rule.cure, "--mem") || contains(rule.cure, "memory_per_node"))
-      diagnosis.cure = message(
-          "use fewer loader workers or a smaller batch; increase the memory limit of the container or "
-          "cgroup");
-    if (contains(rule.confirm, "MaxRSS")) diagnosis.confirm = kKernelLogCommand;
-  } else if (const std::size_t at = diagnosis.confirm.find(kJob); at != std::string::npos) {
-    diagnosis.confirm.replace(at, kJob.size(), "-j " + *job);
+// Completes the rank and node of a cause from the node that its line names.
+void set_place(const Suspect& cause, const FailureFacts& facts, Diagnosis& diagnosis) {
+  if (cause.rank() >= 0) diagnosis.rank = cause.rank();
+  const NodeInLine named = node_named_in(cause.hit->text);
+  diagnosis.node = named.node;
+  if (diagnosis.rank || named.node.empty()) return;
+  std::vector<int> ranks;
+  for (const auto& [rank, host] : facts.hosts) {
+    const bool is_there = host == named.node || host.starts_with(named.node + ".");
+    if (is_there) ranks.push_back(rank);
   }
+  if (ranks.size() == 1) diagnosis.rank = ranks[0];
+  if (named.task && std::find(ranks.begin(), ranks.end(), *named.task) != ranks.end())
+    diagnosis.rank = *named.task;
 }
 
 void set_cause(const Choice& choice, const FailureFacts& facts, Diagnosis& diagnosis) {
@@ -162,9 +111,10 @@ void set_cause(const Choice& choice, const FailureFacts& facts, Diagnosis& diagn
   const bool is_sure = choice.is_sure && rule.failure_class != FailureClass::hang;
   diagnosis.certainty = is_sure ? Certainty::known : Certainty::likely;
   diagnosis.rule = rule.name;
-  diagnosis.cause = rule_text(rule.cause, *cause.hit);
-  set_advice(*cause.hit, facts.job, diagnosis);
-  if (cause.rank() >= 0) diagnosis.rank = cause.rank();
+  diagnosis.cause = rule_text(rule.cause, *cause.hit, facts);
+  diagnosis.cure = cure_of(*cause.hit, facts);
+  diagnosis.confirm = confirmation_of(*cause.hit, facts);
+  set_place(cause, facts, diagnosis);
   diagnosis.evidence.push_back(evidence_of(cause));
   std::set<int> ranks{cause.rank()};
   for (const Suspect& each : choice.same_rule) {
@@ -173,7 +123,17 @@ void set_cause(const Choice& choice, const FailureFacts& facts, Diagnosis& diagn
     if (each.rank() < 0 && cause.rank() >= 0) continue;
     if (ranks.insert(each.rank()).second) diagnosis.evidence.push_back(evidence_of(each));
   }
-  diagnosis.consequences = consequences_text(choice.consequences);
+  diagnosis.consequences = consequences_text(choice.consequences, facts);
+}
+
+// Whether something failed although the program succeeded: an error that it handled is not a cause.
+bool is_failure_of_success(const Choice& choice, const FailureFacts& facts) {
+  if (!choice.cause) return false;
+  const bool is_doubt = std::any_of(facts.also.begin(), facts.also.end(), [&](const Finding& finding) {
+    return finding.level == Level::job && !finding.evidence.empty() &&
+           finding.evidence[0].where == where_of(*choice.cause);
+  });
+  return is_doubt && (choice.is_sure || choice.cause->hit->rule->script_continues);
 }
 
 // Adds which rank missed which collective when a different rule is the cause.
@@ -204,7 +164,7 @@ void add_notable_lines(const std::vector<LogScan>& scans, std::optional<int> fir
   }
 }
 
-void add_slow_findings(const std::vector<LogScan>& scans, Diagnosis& diagnosis) {
+void add_slow_findings(const std::vector<LogScan>& scans, const FailureFacts& facts, Diagnosis& diagnosis) {
   std::set<std::string_view> reported;
   const std::size_t most = diagnosis.also.size() + kMaxAlso;
   for (const LogScan& each : scans) {
@@ -213,9 +173,9 @@ void add_slow_findings(const std::vector<LogScan>& scans, Diagnosis& diagnosis) 
       if (!reported.insert(hit.rule->name).second) continue;
       diagnosis.also.push_back({.rule = std::string(hit.rule->name),
                                 .level = Level::time,
-                                .what = rule_text(hit.rule->cause, hit),
+                                .what = rule_text(hit.rule->cause, hit, facts),
                                 .evidence = {evidence_of({&each, &hit})},
-                                .cure = rule_text(hit.rule->cure, hit)});
+                                .cure = cure_of(hit, facts)});
     }
   }
 }
@@ -239,11 +199,13 @@ Diagnosis explain_failure(const FailureFacts& facts) {
   std::vector<LogScan> scans;
   for (const FailureRecord& record : facts.records) scans.push_back(scan_record(record));
   scan_logs(facts, scans, diagnosis);
-  const Choice choice = choose_root_cause(scans, facts.first_rank);
+  Choice choice = choose_root_cause(scans, facts.first_rank);
+  if (facts.has_succeeded && !is_failure_of_success(choice, facts)) choice.cause.reset();
+  if (facts.has_succeeded) choice.is_sure = false;
   if (choice.cause) {
     set_cause(choice, facts, diagnosis);
     add_collective_evidence(scans, choice.cause->hit, diagnosis);
-  } else {
+  } else if (!facts.has_succeeded) {
     add_notable_lines(scans, facts.first_rank, diagnosis);
   }
   for (const Finding& each : facts.also) {
@@ -252,16 +214,17 @@ Diagnosis explain_failure(const FailureFacts& facts) {
                     [&](const Evidence& e) { return e.where == each.evidence.at(0).where; });
     if (!is_shown || diagnosis.certainty == Certainty::unknown) diagnosis.also.push_back(each);
   }
-  add_slow_findings(scans, diagnosis);
+  add_slow_findings(scans, facts, diagnosis);
   return diagnosis;
 }
 
 const std::vector<const FailureRule*>& failure_rules() {
   static const std::vector<const FailureRule*> rules = [] {
     std::vector<const FailureRule*> all;
-    for (const auto& table : {noise_rules(), record_rules(), memory_rules(), submit_rules(), slurm_rules(),
-                              nccl_rules(), rendezvous_rules(), cuda_rules(), environment_rules(),
-                              file_rules(), python_rules(), collective_rules(), reported_reason_rules()}) {
+    for (const auto& table :
+         {noise_rules(), record_rules(), memory_rules(), submit_rules(), slurm_rules(), nccl_rules(),
+          rendezvous_rules(), jax_rules(), cuda_rules(), environment_rules(), file_rules(), python_rules(),
+          collective_rules(), reported_reason_rules()}) {
       for (const FailureRule& rule : table) all.push_back(&rule);
     }
     return all;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,14 @@ struct FailureRecord {
   int rank = -1;
 };
 
+/// What the failed program was started from: cures use its terms.
+enum class Setting {
+  log,       ///< unknown: any log
+  script,    ///< the user's batch script in Slurm
+  job_file,  ///< a job file, submitted to Slurm
+  local,     ///< a job file, or a command, on this machine
+};
+
 /// The input of a diagnosis.
 struct FailureFacts {
   std::vector<FailedLog> logs;
@@ -40,6 +49,12 @@ struct FailureFacts {
   /// The Slurm job id, "" without Slurm; empty if unknown.
   std::optional<std::string> job = std::nullopt;
   std::vector<Finding> also;  ///< findings besides the failure; each has evidence
+  Setting setting = Setting::log;
+  std::string run;                   ///< id of the run; "" without one
+  std::string started_from;          ///< path of the job file or script; "" if unknown
+  std::map<int, std::string> hosts;  ///< of the ranks, as far as recorded
+  /// It ended successfully: only an error that a line of `also` shows can be a cause.
+  bool has_succeeded = false;
 };
 
 /// The certainty of a diagnosis.
@@ -56,6 +71,7 @@ struct Diagnosis {
   std::string rule;  ///< the name of the rule; "" without a match
   Message cause;
   std::optional<int> rank;         ///< the first rank to fail
+  std::string node;                ///< the node that the evidence names; may be empty
   std::vector<Evidence> evidence;  ///< up to three lines; the most notable ones if no rule matches
   Message consequences;            ///< consequences: "3 ranks: the peer's connection closed"; may be empty
   Message cure;

@@ -34,8 +34,9 @@ class Logs {
     facts_.first_rank = rank;
     return *this;
   }
-  Logs& in_job(const std::string& job) {
-    facts_.job = job;
+  Logs& without_slurm() {
+    facts_.job = "";
+    facts_.setting = Setting::local;
     return *this;
   }
   Diagnosis explain() const { return explain_failure(facts_); }
@@ -327,7 +328,7 @@ TEST(Explain, cures_without_slurm_omit_slurm_commands) {
   for (const FailureRule* rule : failure_rules()) {
     for (const std::string_view line : split(rule->example, '\n')) {
       Logs logs;
-      const Diagnosis diagnosis = logs.record(std::string(line)).in_job("").explain();
+      const Diagnosis diagnosis = logs.record(std::string(line)).without_slurm().explain();
       EXPECT_THAT(diagnosis.cure.english(), Not(HasSubstr("--mem"))) << rule->name;
       EXPECT_THAT(diagnosis.confirm, Not(HasSubstr("MaxRSS"))) << rule->name;
     }

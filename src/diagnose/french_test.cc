@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/language/translator.h"
+#include "diagnose/advice.h"
 #include "diagnose/failure.h"
 #include "diagnose/pending.h"
 #include "diagnose/rule.h"
@@ -33,6 +34,10 @@ Diagnosis explain_text(const std::string& text) {
 }
 
 TEST(French, every_rule_over_logs_is_translated) {
+  for (const Advice& advice : advice_table()) {
+    for (const std::string_view text : {advice.cure, advice.script, advice.job_file, advice.local})
+      EXPECT_TRUE(is_translated(text)) << text;
+  }
   for (const FailureRule* rule : failure_rules()) {
     EXPECT_TRUE(is_translated(rule->cause)) << rule->name << ": " << rule->cause;
     EXPECT_TRUE(is_translated(rule->cure)) << rule->name << ": " << rule->cure;
@@ -57,7 +62,7 @@ TEST(French, the_cause_is_translated_and_the_log_quoted) {
 
 TEST(French, empty_arguments_leave_no_blank_or_colon) {
   EXPECT_EQ(kFrench.render(explain_text("RuntimeError: CUDA error: out of memory\n").cause),
-            "la mémoire du GPU était pleine\u00a0: il fallait encore");
+            "la mémoire du GPU est pleine");
 }
 
 }  // namespace

@@ -109,4 +109,20 @@ int rank_named_in(std::string_view text) {
   return parse_number(first.empty() ? second : first, &number) ? static_cast<int>(number) : -1;
 }
 
+NodeInLine node_named_in(std::string_view text) {
+  static const RE2 kTask(R"(\bsrun: error: ([\w.-]+): tasks? (\d{1,6})([,-]?))");
+  static const RE2 kDaemon(R"(\bslurmstepd-([\w.-]+): )");
+  static const RE2 kKernel(R"(^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+) kernel: )");
+  NodeInLine found;
+  int task = -1;
+  std::string more;
+  if (RE2::PartialMatch(piece(text), kTask, &found.node, &task, &more)) {
+    if (more.empty()) found.task = task;
+    return found;
+  }
+  if (!RE2::PartialMatch(piece(text), kDaemon, &found.node))
+    (void)RE2::PartialMatch(piece(text), kKernel, &found.node);
+  return found;
+}
+
 }  // namespace stoker::diagnose

@@ -26,4 +26,11 @@ std::optional<double> time_of(std::string_view text);
 /// The rank in "[PG 0 Rank 3]", "[Rank 3]", "RANK 3"; -1 without one.
 int rank_named_in(std::string_view text);
 
+/// The node, and with srun the tasks, that Slurm or the kernel names in a line about a failed process.
+struct NodeInLine {
+  std::string node;         ///< "" without one
+  std::optional<int> task;  ///< if it is a single one
+};
+NodeInLine node_named_in(std::string_view text);
+
 }  // namespace stoker::diagnose

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "diagnose/log_line.h"
+
 namespace stoker::diagnose {
 namespace {
 
@@ -18,6 +20,13 @@ constexpr std::uint64_t kFinalLines = 8;
 // Chained exceptions are within this distance.
 constexpr std::uint64_t kChained = 80;
 
+// Rules for processes that the kernel or Slurm killed for their memory, most specific first: srun names the
+// node and the task, slurmstepd only the step.
+constexpr std::array<std::string_view, 5> kMemoryKills = {
+    "srun-out-of-memory", "rank-out-of-memory", "kernel-oom", "cgroup-oom-kill", "memory-limit-exceeded"};
+// Records of a rank that was lost together with its step: they do not show which rank failed first.
+constexpr std::array<std::string_view, 2> kLosses = {"rank-connection-broke", "rank-step-ended"};
+
 // Rules for a rank whose peer is gone or absent.
 constexpr std::array<std::string_view, 8> kLostPeer = {
     "gloo-peer-closed",  "gloo-timeout",    "nccl-peer-closed",  "nccl-proxy-failed",
@@ -26,6 +35,11 @@ constexpr std::array<std::string_view, 8> kLostPeer = {
 bool is_cause(const Suspect& suspect) {
   return suspect.hit->rule->failure_class == FailureClass::root ||
          suspect.hit->rule->failure_class == FailureClass::general;
+}
+
+template <std::size_t N>
+bool is_among(std::string_view name, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // The first hit of the log's end: walks back from the last hit until a long gap.
@@ -117,6 +131,52 @@ bool script_continued_after(const Suspect& suspect, const std::vector<Suspect>& 
   return quiet_lines(suspect, end_of(*suspect.log)) > kFinalLines;
 }
 
+// Whether all lines of the log come from one process, as far as its hits show.
+bool is_of_one_process(const LogScan& log) {
+  return log.rank >= 0 || std::all_of(log.result.hits.begin(), log.result.hits.end(), [](const Hit& hit) {
+           return hit.rank < 0 && hit.rule->failure_class != FailureClass::effect &&
+                  hit.rule->failure_class != FailureClass::hang;
+         });
+}
+
+// Lines that a process prints at most after an error that ends it.
+std::uint64_t longest_farewell(const Hit& hit) { return hit.is_logged ? kFinalLines : kShortPause; }
+
+// Whether the process continued after the error for a while and failed of a later one.
+bool was_handled(const Suspect& suspect, const std::vector<Suspect>& end) {
+  if (!is_cause(suspect) || suspect.log->is_record) return false;
+  if (suspect.rank() < 0 && !is_of_one_process(*suspect.log)) return false;
+  return std::any_of(end.begin(), end.end(), [&](const Suspect& each) {
+    return is_cause(each) && each.log == suspect.log && each.rank() == suspect.rank() &&
+           each.hit->begin > suspect.hit->line &&
+           quiet_lines(suspect, each.hit->begin + each.hit->overwrites) > longest_farewell(*suspect.hit);
+  });
+}
+
+// Whether the job may have survived an error this far from the end of its log.
+bool may_be_survived(const Suspect& cause) {
+  if (cause.log->is_record) return false;
+  const std::uint64_t most = is_of_one_process(*cause.log) ? longest_farewell(*cause.hit) : kLongPause / 2;
+  return quiet_lines(cause, end_of(*cause.log)) > most;
+}
+
+// The most specific evidence of a process that was killed for its memory.
+std::optional<Suspect> memory_kill(const std::vector<Suspect>& end) {
+  std::optional<Suspect> best;
+  std::size_t best_order = kMemoryKills.size();
+  for (const Suspect& each : end) {
+    const auto order = static_cast<std::size_t>(
+        std::find(kMemoryKills.begin(), kMemoryKills.end(), each.hit->rule->name) - kMemoryKills.begin());
+    const bool names_node = !node_named_in(each.hit->text).node.empty();
+    const bool is_better = order < best_order || (best && order == best_order && names_node &&
+                                                  node_named_in(best->hit->text).node.empty());
+    if (order == kMemoryKills.size() || !is_better) continue;
+    best = each;
+    best_order = order;
+  }
+  return best;
+}
+
 void split_final_hits(const LogScan& log, std::vector<Suspect>& end, std::vector<Suspect>& earlier) {
   const std::vector<Hit>& hits = log.result.hits;
   const std::size_t first = log.is_record ? 0 : first_final_hit(hits, log.result.lines);
@@ -132,8 +192,7 @@ bool lost_a_peer(const std::optional<Suspect>& cause, const std::vector<Suspect>
                  std::optional<int> first_rank) {
   if (cause && (is_cause(*cause) || cause->hit->rule->failure_class == FailureClass::outside)) return false;
   return std::any_of(end.begin(), end.end(), [&](const Suspect& each) {
-    return first_rank && each.rank() == *first_rank &&
-           std::find(kLostPeer.begin(), kLostPeer.end(), each.hit->rule->name) != kLostPeer.end();
+    return first_rank && each.rank() == *first_rank && is_among(each.hit->rule->name, kLostPeer);
   });
 }
 
@@ -161,6 +220,11 @@ void add_related(const std::vector<Suspect>& end, Choice& choice) {
 
 std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::optional<int> first_rank) {
   auto cause = earliest(end, {FailureClass::root, FailureClass::general}, first_rank);
+  // An unknown exception of a peer may be an effect of the kill.
+  if (cause && (cause->hit->rule->failure_class == FailureClass::general ||
+                is_among(cause->hit->rule->name, kMemoryKills))) {
+    if (const auto kill = memory_kill(end)) cause = kill;
+  }
   const auto outside = earliest(end, {FailureClass::outside}, first_rank);
   if (cause && outside) {
     const bool is_later = is_before(*outside, *cause, {}) && outside->log == cause->log;
@@ -180,14 +244,19 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   std::vector<Suspect> end, earlier;
   for (const LogScan& each : logs) split_final_hits(each, end, earlier);
   const std::vector<Suspect> early = extract_if(end, is_early_end);
-  const std::vector<Suspect> passed =
-      extract_if(end, [&](const Suspect& each) { return script_continued_after(each, end); });
+  const std::vector<Suspect> passed = extract_if(
+      end, [&](const Suspect& each) { return script_continued_after(each, end) || was_handled(each, end); });
+  // A step is killed as a whole: the rank whose connection broke first is not the one that failed first.
+  if (memory_kill(end)) {
+    const std::vector<Suspect> losses = extract_if(end, [&](const Suspect& each) {
+      return each.log->is_record && is_among(each.hit->rule->name, kLosses);
+    });
+    if (!losses.empty()) first_rank.reset();
+  }
   Choice choice;
   choice.cause = select_cause(end, first_rank);
   choice.is_sure = choice.cause.has_value();
-  // The job may have survived a hit this far from the end.
-  if (choice.cause && !choice.cause->log->is_record)
-    choice.is_sure = quiet_lines(*choice.cause, end_of(*choice.cause->log)) <= kLongPause / 2;
+  if (choice.cause && may_be_survived(*choice.cause)) choice.is_sure = false;
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::ending}, first_rank);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::effect}, first_rank);
   if (!choice.cause && !passed.empty()) choice.cause = passed.front();

@@ -20,7 +20,8 @@ enum class FailureClass {
   noise,    ///< looks like an error and is harmless
 };
 
-/// One rule. Texts may contain {1} to {4}: the groups of its pattern.
+/// One rule. Texts may contain {1} to {4}: the groups of its pattern. A part in [[...]] is left out if one of
+/// its groups is empty. Code to paste is in backticks; groups in it are quoted for the shell.
 struct FailureRule {
   std::string_view name;  ///< "dev-shm-full"
   FailureClass failure_class;
@@ -50,6 +51,7 @@ std::span<const FailureRule> memory_rules();
 std::span<const FailureRule> nccl_rules();
 std::span<const FailureRule> rendezvous_rules();
 std::span<const FailureRule> collective_rules();
+std::span<const FailureRule> jax_rules();
 std::span<const FailureRule> cuda_rules();
 std::span<const FailureRule> python_rules();
 std::span<const FailureRule> file_rules();

@@ -101,6 +101,32 @@ std::optional<std::string> job_of(const record::EventLog& log) {
   return job;
 }
 
+// The nodes of the ranks.
+std::map<int, std::string> hosts_of(const record::EventLog& log) {
+  std::map<int, std::string> hosts;
+  for (const record::Event& event : log.events) {
+    if (const auto started = record::rank_started(event)) hosts[started->rank] = printable(started->host);
+    const auto ended = record::rank_ended(event);
+    if (ended && !ended->host.empty()) hosts[ended->rank] = printable(ended->host);
+  }
+  return hosts;
+}
+
+// What the run was started from, for cures.
+void set_setting(const record::RunFolder& run, const record::Attempt& attempt, FailureFacts& facts) {
+  const record::RunDescription& description = run.description();
+  facts.run = run.id();
+  const bool is_script = description.job_file.empty() && path_exists(attempt.batch_script());
+  facts.setting = is_script                          ? Setting::script
+                  : facts.job && !facts.job->empty() ? Setting::job_file
+                                                     : Setting::local;
+  if (!is_script) {
+    facts.started_from = description.job_file;
+  } else if (!description.command.empty()) {
+    facts.started_from = description.command[0];
+  }
+}
+
 // Ranks that exited with code 0 before the first failure. If the failed rank lost a peer, one of them is the
 // cause. The supervisor observed all exits with one clock.
 void add_early_exits(const record::EventLog& log, int first, FailureFacts& facts) {
@@ -166,10 +192,15 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
   add_log(attempt.batch_log(), -1, facts);
   facts.also = usage_findings(attempt);
   const auto log = record::read_attempt_events(attempt.folder());
-  if (log.ok()) facts.job = job_of(*log);
+  if (log.ok()) {
+    facts.job = job_of(*log);
+    facts.hosts = hosts_of(*log);
+  }
+  set_setting(run, attempt, facts);
   const auto last = run.last_attempt();
   if (!last.ok() || last->number() != attempt.number()) return facts;
-  if (records.state == record::State::done) {
+  facts.has_succeeded = records.state == record::State::done;
+  if (facts.has_succeeded) {
     for (const observe::SuspectLine& doubt : observe::attempt_suspect_lines(attempt))
       facts.also.push_back(finding_of(doubt));
   }
@@ -192,7 +223,7 @@ Finding finding_of(const observe::SuspectLine& doubt) {
           .level = Level::job,
           .what = message("the run succeeded, but a line shows a failure: {}", doubt.text),
           .evidence = {{format("{}:{}", printable(doubt.file.filename().string()), doubt.line), doubt.text}},
-          .cure = message("set -e -o pipefail at the beginning of the script, so that a failure ends it")};
+          .cure = message("`set -e -o pipefail` at the beginning of the script, so that a failure ends it")};
 }
 
 Result<std::vector<FailedLog>> logs_in_folder(const Path& folder) {

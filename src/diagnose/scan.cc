@@ -27,6 +27,9 @@ constexpr std::size_t kLongestNotable = 600;  // including text that is removed 
 // The beginning of multi-line blocks.
 constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 constexpr std::string_view kTable = "Root Cause (first observed failure)";
+// Reports of exceptions that do not end the program: by Python's logging and Loguru, and by destructors.
+constexpr std::string_view kLoggingError = "--- Logging error";
+constexpr std::string_view kIgnored = "Exception ignored ";
 // Words of notable lines, for logs without a match.
 constexpr std::array<std::string_view, 18> kNotableWords = {
     "rror",   "ERROR",  "fatal",   "Fatal",  "FATAL", "bort",     "illed", "ailed",   "FAILED",
@@ -81,10 +84,10 @@ void compile(Compiled& all) {
     all.words.push_back(word);
     all.rules_of.emplace_back();
   }
-  all.words.push_back(kTraceback);
-  all.rules_of.emplace_back();
-  all.words.push_back(kTable);
-  all.rules_of.emplace_back();
+  for (const std::string_view begin : {kTraceback, kTable, kLoggingError, kIgnored}) {
+    all.words.push_back(begin);
+    all.rules_of.emplace_back();
+  }
   all.automaton = std::make_unique<Automaton>(all.words);
 }
 
@@ -125,6 +128,46 @@ std::string frame_of(std::string_view text) {
   return printable(file.substr(file.rfind('/') + 1)) + ":" + line;
 }
 
+// A line of a logging call: "ERROR:root:text", "2025-11-21 10:03:11 ERROR text", "[WARNING] text".
+bool is_log_message(std::string_view line) {
+  static const RE2 kLevel(R"((?:^|[\s\[|:(])(?:ERROR|WARNING|CRITICAL|EXCEPTION|INFO|DEBUG)(?:[\s\]|:)]|$))");
+  return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), kLevel);
+}
+
+struct RuleMatch {
+  const FailureRule* rule = nullptr;
+  std::array<re2::StringPiece, 5> groups;
+  int group_count = 0;  // with the whole match
+};
+
+// The first matching rule. `found` receives the keywords of the line.
+std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint16_t>& found) {
+  Compiled& all = compiled();
+  found.clear();
+  all.automaton->find_all(text, found);
+  std::vector<std::uint16_t> rules;
+  for (const std::uint16_t word : found)
+    rules.insert(rules.end(), all.rules_of[word].begin(), all.rules_of[word].end());
+  std::sort(rules.begin(), rules.end());
+  rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+  for (const std::uint16_t number : rules) {
+    const RE2* pattern = all.patterns[number].get();
+    RuleMatch match{.rule = failure_rules()[number], .groups = {}, .group_count = 0};
+    if (pattern == nullptr) return match;
+    match.group_count = std::min(5, pattern->NumberOfCapturingGroups() + 1);
+    const re2::StringPiece subject(text.data(), text.size());
+    if (pattern->Match(subject, 0, text.size(), RE2::UNANCHORED, match.groups.data(), match.group_count))
+      return match;
+  }
+  return std::nullopt;
+}
+
+bool is_noise(std::string_view line) {
+  std::vector<std::uint16_t> found;
+  const auto match = find_rule(line, found);
+  return match && match->rule->failure_class == FailureClass::noise;
+}
+
 bool is_exception(std::string_view text) {
   static const RE2 kException(
       R"(^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Expired|Timeout|Empty|Full|Iteration|Failure)\b|)"
@@ -138,6 +181,7 @@ LogScanner::LogScanner() { (void)compiled(); }
 
 void LogScanner::scan(std::string_view block) {
   ends_.clear();
+  block_ = block;
   compiled().automaton->find_lines(block, ends_);
   const auto count = [&](std::size_t from, std::size_t to, char what) {
     return static_cast<std::uint64_t>(std::count(block.data() + from, block.data() + to, what));
@@ -146,7 +190,7 @@ void LogScanner::scan(std::string_view block) {
   std::size_t at = 0;
   for (auto hit = ends_.begin(); at < block.size();) {
     std::size_t begin = at;
-    if (tracebacks_.empty() && table_lines_ == 0) {
+    if (!follows_a_block()) {
       while (hit != ends_.end() && *hit <= at) ++hit;
       if (hit == ends_.end()) break;
       begin = std::max(block.rfind('\n', *hit - 1) + 1, at);  // npos + 1 is 0
@@ -154,6 +198,7 @@ void LogScanner::scan(std::string_view block) {
       if (has_overwrites) overwrites_ += count(at, begin, '\r');
     }
     const std::size_t end = block.find('\n', begin);
+    line_begin_ = begin;
     scan_line(block.substr(begin, end == std::string_view::npos ? end : end - begin));
     at = std::min(end, block.size());
     if (at < block.size()) {
@@ -202,7 +247,7 @@ void LogScanner::scan_segment(std::string_view raw) {
     if (hit == std::string_view::npos) return;
     raw = raw.substr(hit > kLongestLogLine / 4 ? hit - kLongestLogLine / 4 : 0, kLongestLogLine);
   }
-  if (tracebacks_.empty() && table_lines_ == 0) {
+  if (!follows_a_block()) {
     found_.clear();
     automaton.find_all(raw, found_);
     if (found_.empty()) return;
@@ -210,13 +255,62 @@ void LogScanner::scan_segment(std::string_view raw) {
   }
   const LogLine line = read_log_line(raw);
   if (table_lines_ > 0) follow_table(line.text);
+  if (follow_handled_report(line.text, line.rank)) return;
   if (line.text.find(kTraceback) != std::string::npos) {
-    if (tracebacks_.size() < kMaxTracebacks) tracebacks_[line.rank] = {line_, 0, ""};
+    if (tracebacks_.size() < kMaxTracebacks)
+      tracebacks_[line.rank] = {
+          .begin = line_, .lines = 0, .frame = "", .is_logged = is_log_message(previous_line())};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
   if (follow_traceback(line.text, line.rank)) return;
   if (!match(line.text, line.rank, nullptr) && !found_.empty()) remember_notable(line.text);
+}
+
+// The line before the current one, if it is in the same block.
+std::string_view LogScanner::previous_line() const {
+  if (line_begin_ < 2) return {};
+  const std::string_view before = block_.substr(0, line_begin_ - 1);
+  return before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
+}
+
+// Whether the line belongs to a report of a handled exception, which is no failure.
+bool LogScanner::follow_handled_report(std::string_view text, int rank) {
+  const bool is_logging = text.starts_with(kLoggingError);
+  if (is_logging || text.starts_with(kIgnored)) {
+    if (handled_.size() < kMaxTracebacks)
+      handled_[rank] = {.lines = 0, .is_logging = is_logging, .has_traceback = false};
+    return true;
+  }
+  for (auto each = handled_.begin(); each != handled_.end();)
+    each = ++each->second.lines > kLongestTraceback ? handled_.erase(each) : std::next(each);
+  const auto open = handled_.find(rank);
+  if (open == handled_.end()) return false;
+  HandledReport& report = open->second;
+  if (text.find(kTraceback) != std::string::npos) {
+    report.has_traceback = true;
+    return true;
+  }
+  if (report.is_logging &&
+      (text.starts_with("Arguments: ") || text.starts_with("--- End of logging error"))) {
+    handled_.erase(open);
+    return true;
+  }
+  if (is_exception(text)) {
+    if (!report.is_logging) handled_.erase(open);
+    return true;
+  }
+  if (!report.is_logging && !report.has_traceback) {
+    handled_.erase(open);
+    return false;
+  }
+  if (text.empty() || text.front() == ' ') return true;
+  for (const std::string_view begin :
+       {"Call stack:", "Message: ", "During handling of", "The above exception",
+        "Record was: ", "Unable to print the message"}) {
+    if (text.starts_with(begin)) return true;
+  }
+  return false;
 }
 
 // Whether the line belongs to a traceback of that rank and needs no matching.
@@ -244,7 +338,8 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
           .groups = {},
           .frame = traceback.frame,
           .rank = rank,
-          .time = std::nullopt};
+          .time = std::nullopt,
+          .is_logged = traceback.is_logged};
   const std::size_t colon = text.find(": ");
   hit.groups[0] = shown(text.substr(0, colon));
   hit.groups[1] = shown(text);
@@ -264,38 +359,23 @@ void LogScanner::follow_table(std::string_view text) {
 
 // Applies the first matching rule. True if one matches.
 bool LogScanner::match(std::string_view text, int rank, const Traceback* traceback) {
-  Compiled& all = compiled();
-  found_.clear();
-  all.automaton->find_all(text, found_);
-  std::vector<std::uint16_t> rules;
-  for (const std::uint16_t word : found_)
-    rules.insert(rules.end(), all.rules_of[word].begin(), all.rules_of[word].end());
-  std::sort(rules.begin(), rules.end());
-  rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
-  for (const std::uint16_t number : rules) {
-    const RE2* pattern = all.patterns[number].get();
-    std::array<re2::StringPiece, 5> groups;
-    const int count = pattern == nullptr ? 0 : std::min(5, pattern->NumberOfCapturingGroups() + 1);
-    const re2::StringPiece subject(text.data(), text.size());
-    if (pattern != nullptr && !pattern->Match(subject, 0, text.size(), RE2::UNANCHORED, groups.data(), count))
-      continue;
-    const FailureRule* rule = failure_rules()[number];
-    if (rule->failure_class == FailureClass::noise) return true;
-    Hit hit{.rule = rule,
-            .line = line_,
-            .begin = traceback ? traceback->begin : line_,
-            .overwrites = overwrites_,
-            .text = shown(text),
-            .groups = {},
-            .frame = traceback ? traceback->frame : "",
-            .rank = rank >= 0 ? rank : rank_named_in(text),
-            .time = time_of(text)};
-    for (std::size_t i = 1; i < groups.size() && static_cast<int>(i) < count; ++i)
-      hit.groups[i - 1] = shown(std::string_view(groups[i].data(), groups[i].size()));
-    keep(std::move(hit));
-    return true;
-  }
-  return false;
+  const auto match = find_rule(text, found_);
+  if (!match) return false;
+  if (match->rule->failure_class == FailureClass::noise) return true;
+  Hit hit{.rule = match->rule,
+          .line = line_,
+          .begin = traceback ? traceback->begin : line_,
+          .overwrites = overwrites_,
+          .text = shown(text),
+          .groups = {},
+          .frame = traceback ? traceback->frame : "",
+          .rank = rank >= 0 ? rank : rank_named_in(text),
+          .time = time_of(text),
+          .is_logged = traceback && traceback->is_logged};
+  for (std::size_t i = 1; i < static_cast<std::size_t>(match->group_count); ++i)
+    hit.groups[i - 1] = shown(std::string_view(match->groups[i].data(), match->groups[i].size()));
+  keep(std::move(hit));
+  return true;
 }
 
 void LogScanner::keep(Hit hit) {
@@ -343,6 +423,7 @@ ScanResult LogScanner::finish() {
   // The notable lines, and the last lines if there are too few.
   std::vector<NotableLine> lines(notable_.begin(), notable_.end());
   for (auto each = last_.rbegin(); each != last_.rend() && lines.size() < 3; ++each) {
+    if (is_noise(each->text)) continue;
     const bool is_known = std::any_of(lines.begin(), lines.end(),
                                       [&](const NotableLine& line) { return line.line == each->line; });
     if (!is_known) lines.push_back(*each);

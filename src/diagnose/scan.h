@@ -26,6 +26,7 @@ struct Hit {
   std::string frame;  ///< "train.py:88" of a traceback: the last frame outside of libraries
   int rank = -1;
   std::optional<double> time;
+  bool is_logged = false;  ///< its traceback was printed by a logging call, which handles the exception
 };
 
 struct NotableLine {
@@ -57,11 +58,21 @@ class LogScanner {
     std::uint64_t begin = 0;
     std::uint64_t lines = 0;
     std::string frame;
+    bool is_logged = false;
+  };
+  // A report of an exception that Python or its logging handled.
+  struct HandledReport {
+    std::uint64_t lines = 0;
+    bool is_logging = false;  // "--- Logging error ---": until its arguments
+    bool has_traceback = false;
   };
 
   void scan_line(std::string_view raw);
   void scan_segment(std::string_view raw);
   bool follow_traceback(std::string_view text, int rank);
+  bool follow_handled_report(std::string_view text, int rank);
+  bool follows_a_block() const { return !tracebacks_.empty() || !handled_.empty() || table_lines_ > 0; }
+  std::string_view previous_line() const;
   void follow_table(std::string_view text);
   bool match(std::string_view text, int rank, const Traceback* traceback);
   void keep(Hit hit);
@@ -72,9 +83,12 @@ class LogScanner {
   std::uint64_t line_ = 1;        // number of the next line
   std::uint64_t overwrites_ = 0;  // number of \r before it
   std::vector<std::uint16_t> found_;
-  std::vector<std::size_t> ends_;        // ends of the first keyword of each line in the block
-  std::map<int, Traceback> tracebacks_;  // by rank
-  int table_lines_ = 0;                  // remaining lines of torchrun's table
+  std::vector<std::size_t> ends_;         // ends of the first keyword of each line in the block
+  std::map<int, Traceback> tracebacks_;   // by rank
+  std::map<int, HandledReport> handled_;  // by rank
+  std::string_view block_;                // the block that is being scanned
+  std::size_t line_begin_ = 0;            // its current line
+  int table_lines_ = 0;                   // remaining lines of torchrun's table
   std::map<const FailureRule*, std::uint64_t> counts_;
   std::map<const FailureRule*, std::deque<Hit>> latest_;  // hits after the first ones of a rule
   std::deque<NotableLine> notable_;

@@ -21,8 +21,8 @@ struct SuspectLine {
 };
 
 /// The first `at_most` suspect lines in the first 4 MiB of a log: a shell's message that a command was not
-/// found or was killed, srun's message that a task failed, an uncaught Python exception, a full disk. Empty
-/// without a log.
+/// found or was killed, srun's message that a task failed, an uncaught Python exception, a full disk. Not an
+/// exception that Python or the program handled and logged. Empty without a log.
 std::vector<SuspectLine> find_suspect_lines(const Path& log, std::size_t at_most = 3);
 
 /// Same, for an attempt: the logs of its first ranks, else of its batch script.

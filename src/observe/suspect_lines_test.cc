@@ -49,6 +49,23 @@ TEST(SuspectLines, recognizes_a_python_exception_by_its_last_line) {
   EXPECT_EQ(found[0].text, "ModuleNotFoundError: No module named 'torch'");
 }
 
+TEST(SuspectLines, ignores_exceptions_that_were_handled) {
+  const std::string traceback = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n";
+  EXPECT_THAT(suspects("--- Logging error ---\n" + traceback +
+                       "TypeError: not all arguments converted during string formatting\nCall stack:\n"
+                       "  File \"train.py\", line 5, in <module>\nMessage: 'x'\nArguments: (5,)\nepoch 2\n"),
+              IsEmpty());
+  EXPECT_THAT(suspects("Exception ignored in: <function Loader.__del__ at 0x7f>\n" + traceback +
+                       "AssertionError: can only test a child process\n"),
+              IsEmpty());
+  EXPECT_THAT(suspects("WARNING:root:skipped a.jpg\n" + traceback + "OSError: truncated\nepoch 2\n"),
+              IsEmpty());
+  // The last output of the program.
+  EXPECT_THAT(suspects("ERROR:root:training failed\n" + traceback + "OSError: truncated\n"), SizeIs(1));
+  EXPECT_THAT(suspects("Exception ignored in: <function f>\nepoch 2\n" + traceback + "KeyError: 'x'\n"),
+              SizeIs(1));
+}
+
 TEST(SuspectLines, ignores_the_output_of_a_healthy_training) {
   EXPECT_THAT(suspects("epoch 1: loss 2.3, error 0.9\nValueError: raised, and caught\nsrun: job 7 queued\n"
                        "1: file not found in the index, skipped\nlr: 0.1: not found to be better\n"),

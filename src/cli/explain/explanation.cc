@@ -97,7 +97,12 @@ std::string unknown_cause(const Explanation& explanation, const Diagnosis& diagn
 }
 
 std::string known_cause(const Diagnosis& diagnosis, const Translator& words) {
-  const std::string who = diagnosis.rank ? words.localize("rank {}: ", *diagnosis.rank) : untranslated("");
+  const bool has_node = !diagnosis.node.empty();
+  const std::string who = diagnosis.rank && has_node
+                              ? words.localize("rank {} ({}): ", *diagnosis.rank, diagnosis.node)
+                          : diagnosis.rank ? words.localize("rank {}: ", *diagnosis.rank)
+                          : has_node       ? words.localize("node {}: ", diagnosis.node)
+                                           : untranslated("");
   const std::string cause = who + words.render(diagnosis.cause);
   return diagnosis.certainty == Certainty::likely ? words.localize("likely: {}", cause) : untranslated(cause);
 }
@@ -150,6 +155,7 @@ Json to_json(const Diagnosis& diagnosis, const Translator& words) {
           {"rule", or_null(diagnosis.rule)},
           {"cause", or_null(words.render(diagnosis.cause))},
           {"rank", diagnosis.rank ? Json(*diagnosis.rank) : Json(nullptr)},
+          {"node", or_null(diagnosis.node)},
           {"evidence", to_json(diagnosis.evidence, words)},
           {"followed", or_null(words.render(diagnosis.consequences))},
           {"cure", or_null(words.render(diagnosis.cure))},

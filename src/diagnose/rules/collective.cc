@@ -11,7 +11,7 @@ constexpr FailureRule kCollectiveRules[] = {
      R"(Detected mismatch between collectives on ranks\. Rank (\d+) is running collective: (.*?), but Rank (\d+)|Mismatched collective detected)",
      "ranks {1} and {3} called different collectives: their code or shapes differ by rank",
      "make the same calls with the same shapes in the same order on every rank",
-     "TORCH_DISTRIBUTED_DEBUG=DETAIL",
+     "export TORCH_DISTRIBUTED_DEBUG=DETAIL",
      "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: "
      "CollectiveFingerPrint(SequenceNumber=7), but Rank 1 is running collective: "
      "CollectiveFingerPrint(SequenceNumber=8)",
@@ -19,7 +19,7 @@ constexpr FailureRule kCollectiveRules[] = {
     {"gloo-sizes-differ", root, "op.preamble.length",
      R"(op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+))",
      "ranks passed tensors of different sizes to one collective ({1} and {2} bytes)",
-     "use equal shapes and dtypes on all ranks: check uneven last batches (drop_last) and branches by rank",
+     "use equal shapes and dtypes on all ranks: check uneven last batches (`drop_last`) and branches by rank",
      "",
      "terminate called after throwing an instance of 'gloo::EnforceNotMet' what(): [enforce fail at "
      "../third_party/gloo/gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 20 vs 12",
@@ -46,33 +46,33 @@ constexpr FailureRule kCollectiveRules[] = {
      "source of PyTorch, reducer.cpp"},
     {"unused-parameters", root, "finished reduction in the prior iteration", "",
      "some parameters do not contribute to the loss, and DDP waits for their gradients",
-     "DistributedDataParallel(..., find_unused_parameters=True), or remove these parameters",
-     "TORCH_DISTRIBUTED_DEBUG=DETAIL",
+     "`DistributedDataParallel(model, find_unused_parameters=True)`, or remove these parameters",
+     "export TORCH_DISTRIBUTED_DEBUG=DETAIL",
      "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. "
      "This error "
      "indicates that your module has parameters that were not used in producing loss.",
      "pytorch/pytorch#43259"},
     {"graph-changed", root, "training graph has changed", "",
-     "the graph changes between steps, but static_graph=True", "static_graph=False", "",
+     "the graph changes between steps, but static_graph=True", "`static_graph=False`", "",
      "RuntimeError: Your training graph has changed in this iteration, e.g., one parameter is used in first "
      "iteration, but "
      "then got unused in the second iteration. this is not compatible with static_graph set to True.",
      "source of PyTorch, reducer.cpp"},
     {"ready-twice", root, "mark a variable ready only once", "",
      "a parameter got its gradient twice in one step: it is shared, or used in reentrant checkpointing",
-     "checkpoint(..., use_reentrant=False), or static_graph=True", "",
+     "`checkpoint(function, inputs, use_reentrant=False)`, or `static_graph=True`", "",
      "RuntimeError: Expected to mark a variable ready only once. This error is caused by one of the "
      "following reasons",
      "pytorch/pytorch#62292"},
     {"views-in-place", root, "Can't detach views in-place", "",
      "zero_grad in C++ cannot clear gradients that are views of buckets",
-     "gradient_as_bucket_view=False, or set the gradients to undefined", "",
+     "`gradient_as_bucket_view=False`, or set the gradients to undefined", "",
      "RuntimeError: Can't detach views in-place. Use detach() instead. If you are using "
      "DistributedDataParallel (DDP) for "
      "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets",
      "source of PyTorch, variable.cpp"},
     {"horovod-stall", hang, "Missing ranks", R"(Missing ranks:? ?(.*))",
-     "ranks wait in a collective for missing peers {1}", "read the logs of the missing ranks", "",
+     "ranks wait in a collective for missing peers[[: {1}]]", "read the logs of the missing ranks", "",
      "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks. Missing "
      "ranks: 3",
      "horovod/horovod, stall_inspector.cc"},
@@ -87,7 +87,7 @@ constexpr FailureRule kCollectiveRules[] = {
     {"gloo-timeout", hang, "Timed out waiting",
      R"(Timed out waiting (\d+)ms for (recv|send) operation to complete)",
      "a rank did not join a collective within {1} ms, and its peers timed out",
-     "find the rank whose log ends first", "stoker top last",
+     "find the rank whose log ends first", "stoker top {run}",
      "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting "
      "1800000ms for recv "
      "operation to complete",

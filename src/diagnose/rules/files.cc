@@ -9,15 +9,14 @@ using enum FailureClass;
 constexpr FailureRule kFileRules[] = {
     {"quota-exceeded", root, "isk quota exceeded\nEDQUOT", "",
      "the quota is exhausted: bytes or number of files",
-     "delete unneeded files or write to scratch; pack many small files: stoker data pack",
+     "delete unneeded files or write to scratch; `stoker data pack` packs many small files",
      "lfs quota -u $USER /path; quota -s; df -i",
      "OSError: [Errno 122] Disk quota exceeded: '/users/ada/ckpt.pt'", "open-mmlab/mmdetection#12069"},
     {"disk-full", root,
      "No space left on device\nENOSPC\nPytorchStreamWriter failed\nenforce fail at inline_container",
      R"((?:No space left on device(?:: '([^']*)')?|ENOSPC|PytorchStreamWriter failed|inline_container\.cc:\d+\] ?\.? ?unexpected pos))",
      "the disk is full: {1}",
-     "df -h and df -i show the disk; write checkpoints elsewhere, or fewer of them (checkpoint.keep_last)",
-     "df -h; df -i",
+     "delete unneeded files, write checkpoints to a different disk, or keep fewer of them", "df -h; df -i",
      "OSError: [Errno 28] No space left on device: '/tmp/a.pt'\nRuntimeError: PytorchStreamWriter failed "
      "writing file data/2: file write failed\nRuntimeError: [enforce fail at inline_container.cc:595] . "
      "unexpected pos 64 vs 0",
@@ -29,7 +28,7 @@ constexpr FailureRule kFileRules[] = {
      "Transport endpoint\nInput/output error\n[Errno 5]\n[Errno 108]\nRemote I/O error\nHost is down",
      R"((Transport endpoint is not connected|Transport endpoint is shut down|Cannot send after transport endpoint shutdown|\[Errno 5\] Input/output error|^[\w./-]+: .*[/'‘].*: Input/output error|Remote I/O error|Host is down))",
      "the file system failed on that node: {1}",
-     "retry on a different node (--exclude=NODE) and inform the administrators", "",
+     "leave that node out (`--exclude={node}`) and inform the administrators", "",
      "OSError: [Errno 5] Input/output error: '/lustre/a.tar'\nOSError: [Errno 108] Cannot send after "
      "transport endpoint shutdown\ncp: error reading '/lustre/a.tar': Input/output error",
      "source of Linux, errno.h"},
@@ -42,7 +41,7 @@ constexpr FailureRule kFileRules[] = {
     {"file-locking", root, "unable to lock file\nNo locks available\ndatabase is locked",
      R"((unable to lock file|No locks available|database is locked))",
      "the file system refuses a lock, or another process holds it: {1}",
-     "HDF5_USE_FILE_LOCKING=FALSE for reading; no SQLite on NFS or Lustre", "",
+     "set `HDF5_USE_FILE_LOCKING=FALSE` for reading; no SQLite on NFS or Lustre", "",
      "OSError: [Errno 11] Unable to open file (unable to lock file, errno = 11)\nsqlite3.OperationalError: "
      "database is locked",
      "h5py/h5py#1101"},
@@ -54,15 +53,15 @@ constexpr FailureRule kFileRules[] = {
     {"archive-damaged", root,
      "Unexpected EOF in archive\nnot in gzip format\nunexpected end of data\nReadError\nBadZipFile",
      R"((Unexpected EOF in archive|not in gzip format|tarfile\.ReadError: .*|BadZipFile: .*|unexpected end of data))",
-     "an archive is truncated or damaged: {1}", "copy or pack it again; compare sha256sum with the source",
+     "an archive is truncated or damaged: {1}", "copy or pack it again; compare `sha256sum` with the source",
      "stoker data verify DATASET",
      "tar: Unexpected EOF in archive\ntarfile.ReadError: unexpected end of data\nzipfile.BadZipFile: File is "
      "not a zip file",
      "webdataset/webdataset#129"},
     {"tool-file-missing", root, "No such file or directory\nCannot open\nannot stat\nNot a directory",
      R"(^(?:tar|cp|mv|rsync|unzip|cat|ls|rm|cd|source|bash|sh|python3?|mkdir|ln)(?:: line \d+)?: (?:cannot (?:stat|access|remove|open|create \w+) )?['"`‘]?([^'"’:]*)['"’]?: (?:Cannot open: )?(No such file or directory|Not a directory|Permission denied))",
-     "{1}: {2}", "use a path that exists on the compute node, not only on the login node",
-     "stoker check SCRIPT",
+     "a command of the script cannot use {1}: {2}",
+     "use a path that exists on the compute node, not only on the login node", "stoker check {started_from}",
      "tar: data.tar: Cannot open: No such file or directory\ncp: cannot stat 'data': No such file or "
      "directory",
      "source of GNU coreutils and tar", kScriptContinues},

@@ -10,15 +10,16 @@ constexpr FailureRule kMemoryRules[] = {
     {"kernel-oom", root, "Out of memory: Kill\nMemory cgroup out of memory",
      R"((?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process (\d+) \(([^)]+)\))",
      "the kernel killed {2} (process {1}): out of memory",
-     "use more --mem, fewer loader workers, or a smaller batch", "dmesg -T | grep -i oom",
+     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
+     "dmesg -T | grep -i oom",
      "[ 7.1] Memory cgroup out of memory: Killed process 4711 (python) total-vm:9, anon-rss:8kB\n"
      "Nov 21 10:03:11 n1 kernel: Out of memory: Kill process 4711 (python) score 900 or sacrifice child",
      "source of Linux, mm/oom_kill.c"},
     {"loader-worker-bus-error", root, "DataLoader worker\nUnexpected bus error",
      R"(DataLoader worker \(pid[^)]*\) is killed by signal: Bus error|Unexpected bus error encountered in worker)",
      "/dev/shm was full in a loader worker",
-     "use a larger /dev/shm (containers: --shm-size), fewer workers, or "
-     "torch.multiprocessing.set_sharing_strategy('file_system')",
+     "use a larger /dev/shm (containers: `--shm-size=8g`), fewer workers, or "
+     "`torch.multiprocessing.set_sharing_strategy('file_system')`",
      "df -h /dev/shm",
      "RuntimeError: DataLoader worker (pid 2514) is killed by signal: Bus error. It is possible that "
      "dataloader's workers "
@@ -28,24 +29,25 @@ constexpr FailureRule kMemoryRules[] = {
      "pytorch/pytorch#5040"},
     {"loader-worker-killed", root, "DataLoader worker",
      R"(DataLoader worker \(pid[^)]*\) is killed by signal: Killed)",
-     "a loader worker was killed, usually by the kernel (out of memory)", "use fewer workers or more --mem",
+     "a loader worker was killed, usually by the kernel (out of memory)",
+     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
      "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
      "RuntimeError: DataLoader worker (pid 2514) is killed by signal: Killed.", "pytorch/pytorch#8976"},
     {"loader-worker-crashed", root, "DataLoader worker",
      R"(DataLoader worker \(pid[^)]*\) is killed by signal: (Segmentation fault|Aborted|Illegal instruction|Terminated|Floating point exception))",
-     "a loader worker crashed: {1}", "num_workers=0 shows the sample and the traceback", "",
+     "a loader worker crashed: {1}", "`num_workers=0` shows the sample and the traceback", "",
      "RuntimeError: DataLoader worker (pid 2514) is killed by signal: Segmentation fault.",
      "pytorch/pytorch#54752"},
     {"loader-worker-gone", ending, "DataLoader worker",
      R"(DataLoader worker \(pid\(?s?\)? [\d, ]+\) exited unexpectedly)",
      "a loader worker exited, usually out of memory; otherwise its exception is above",
-     "num_workers=0 shows why; use fewer workers or more --mem", "",
+     "`num_workers=0` shows why; use fewer workers, or request more memory", "",
      "RuntimeError: DataLoader worker (pid(s) 14700, 14701) exited unexpectedly", "pytorch/pytorch#13246"},
     {"dev-shm-full", root,
      "/dev/shm/\nfailed to extend\nshared memory segment\nunable to write to file </torch",
      R"((?:failed to extend|Error while creating shared memory segment|unable to write to file|truncate) ?\S*(?:nccl|torch)\S*.*(?:No space left|\(28\))|unable to write to file </torch_\S+>)",
      "/dev/shm is full",
-     "use a larger /dev/shm (containers: --shm-size=8g) or fewer workers; remove files of dead jobs",
+     "use a larger /dev/shm (containers: `--shm-size=8g`) or fewer workers; remove files of dead jobs",
      "df -h /dev/shm",
      "NCCL WARN Error: failed to extend /dev/shm/nccl-8aEyuA to 9637892 bytes, error: No space left on "
      "device\n"
@@ -53,11 +55,12 @@ constexpr FailureRule kMemoryRules[] = {
      "NVIDIA/nccl#342"},
     {"shm-fallocate", root, "posix_fallocate failed",
      R"(Call to posix_fallocate failed ?: No space left on device)", "/dev/shm is full",
-     "use a larger /dev/shm (containers: --shm-size=8g)", "df -h /dev/shm",
+     "use a larger /dev/shm (containers: `--shm-size=8g`)", "df -h /dev/shm",
      "NCCL WARN Call to posix_fallocate failed : No space left on device", "NVIDIA/nccl#290"},
     {"too-many-open-files", root, "Too many open files\nof ancdata\nunable to open shared memory object", "",
      "too many open files: tensors from workers keep one file each",
-     "ulimit -n 65536 in the script, or torch.multiprocessing.set_sharing_strategy('file_system')",
+     "`ulimit -n 65536` before the program, or `torch.multiprocessing.set_sharing_strategy('file_system')` "
+     "in it",
      "ulimit -n",
      "OSError: [Errno 24] Too many open files: 'a.jpg'\nRuntimeError: received 0 items of ancdata\n"
      "RuntimeError: unable to open shared memory object </torch_2_3> in read-write mode",
@@ -65,14 +68,17 @@ constexpr FailureRule kMemoryRules[] = {
     {"too-many-processes", root,
      "Resource temporarily unavailable\ncan't start new thread\npthread_create failed",
      R"((?:fork|thread|pthread|BlockingIOError|libgomp|OpenBLAS|clone).*Resource temporarily unavailable|can't start new thread|pthread_create failed)",
-     "too many processes and threads", "OMP_NUM_THREADS=1 or fewer workers; ulimit -u", "ulimit -u",
+     "too many processes and threads",
+     "set `OMP_NUM_THREADS=1`, or use fewer workers; `ulimit -u` shows the limit", "ulimit -u",
      "RuntimeError: can't start new thread\nOpenBLAS blas_thread_init: pthread_create failed for thread 3 of "
      "64: Resource "
      "temporarily unavailable\nbash: fork: retry: Resource temporarily unavailable",
      "OpenMathLib/OpenBLAS#1694"},
     {"host-memory-error", root, "MemoryError\nCannot allocate memory\nbad_alloc\nDefaultCPUAllocator",
      R"((?:^(?:numpy\._?core\._exceptions\.)?\w*MemoryError\b|Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)))",
-     "the host is out of memory", "use more --mem, fewer loader workers, or a smaller batch", "",
+     "the host is out of memory",
+     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
+     "",
      "MemoryError\nnumpy._core._exceptions._ArrayMemoryError: Unable to allocate 289. GiB for an "
      "array\nOSError: [Errno 12] Cannot allocate memory\nterminate called after throwing an instance "
      "of "
@@ -86,7 +92,8 @@ constexpr FailureRule kMemoryRules[] = {
      "signal 9",
      R"((?:exitcode\s*: -9\b|return code = -9\b|signal 9 \(SIGKILL\)|exit code 137|Signal 9 \(SIGKILL\)|terminated with signal SIGKILL|exited on signal 9 \(Killed\)))",
      "the rank was killed with SIGKILL, usually by the kernel (out of memory)",
-     "use more --mem or fewer loader workers", "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
+     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
+     "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
      "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: -9) local_rank: 0 (pid: 13) "
      "of binary: "
      "/bin/python\nrank 1 (n2) exited after 3 s: killed by signal 9 (SIGKILL)\n"
@@ -97,13 +104,13 @@ constexpr FailureRule kMemoryRules[] = {
      "exitcode: -7\nexitcode  : -7\nreturn code = -7\nexit code 135\nBus error\nsignal 7",
      R"((?:exitcode\s*: -7\b|return code = -7\b|exit code 135|Bus error|signal 7 \(SIGBUS\)))",
      "bus error: /dev/shm is full, or a mapped file was truncated",
-     "df -h /dev/shm; use a larger one (containers: --shm-size)", "df -h /dev/shm",
+     "use a larger /dev/shm (containers: `--shm-size=8g`) if it is full", "df -h /dev/shm",
      "failed (exitcode: -7) local_rank: 1 (pid: 13) of binary: /bin/python", "pytorch/pytorch#54411"},
     {"crashed", ending,
      "exitcode: -\nexitcode  : -\nreturn code = -\nsignal 11\nsignal 6\nignal: \nSIGSEGV\nSIGABRT\nBY "
      "SIGNAL: ",
      R"((?:(?:exitcode\s*:|return code =) -(?:11|6|4|8)\b|[Ss]ignal (?:11|6|4|8) \(([\w ]+)|Signal: ([\w ]+) \((?:11|6|4|8)\)|BY SIGNAL: (?:11|6|4|8) \(([\w ]+)|SIGSEGV|SIGABRT))",
-     "the program crashed: {1}{2}{3}", "python -X faulthandler shows where; read the lines before", "",
+     "the program crashed: {1}{2}{3}", "`python -X faulthandler` shows where; read the lines before", "",
      "failed (exitcode: -11) local_rank: 1 (pid: 13) of binary: /bin/python\n"
      "rank 1 (n2) exited after 3 s: killed by signal 11 (SIGSEGV)\n"
      "[n1:3599] Signal: Segmentation fault (11)\n"

@@ -72,6 +72,13 @@ constexpr FailureRule kNoiseRules[] = {
      "E0000 00:00:1 7 cuda_dnn.cc:8310] Unable to register cuDNN factory: Attempting to register factory for "
      "plugin cuDNN when one has already been registered",
      "tensorflow/tensorflow#62075"},
+    {"allocator-advice", noise, "this is not a failure", "", "", "", "",
+     "W external/local_xla/xla/tsl/framework/bfc_allocator.cc:306] Allocator (GPU_0_bfc) ran out of memory "
+     "trying "
+     "to allocate 2.59GiB with freed_by_count=0. The caller indicates that this is not a failure, but this "
+     "may "
+     "mean that there could be performance gains if more memory were available.",
+     "source of TensorFlow, bfc_allocator.cc"},
     {"errno-97", noise, "errno: 97", R"(\(errno: 97 - Address family not supported)", "", "", "",
      "[W socket.cpp:663] [c10d] The client socket has failed to connect to [n1]:29500 (errno: 97 - Address "
      "family not supported by protocol).",

@@ -10,8 +10,7 @@ constexpr FailureRule kRendezvousRules[] = {
     {"port-in-use", root, "errno: 98\nEADDRINUSE\nAddress already in use",
      R"((?:failed to bind to (\S+) \((?:errno|generic error): 98|port: (\d+), useIpv6: \w+, code: -98|EADDRINUSE|Address already in use))",
      "the rendezvous port {1}{2} is in use, by another job or a leftover process",
-     "MASTER_PORT from the job id: $((20000 + SLURM_JOB_ID % 20000)) (stoker run finds a free one)",
-     "ss -ltnp",
+     "derive the port from the job id: `export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))`", "ss -ltnp",
      "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address "
      "already in use).\n"
      "RuntimeError: The server socket has failed to listen on any local network address. port: 29500, "
@@ -20,7 +19,7 @@ constexpr FailureRule kRendezvousRules[] = {
      "pytorch/pytorch#126510"},
     {"gloo-no-interface", root, "Unable to find address for", R"(Unable to find address for: (\S+))",
      "GLOO_SOCKET_IFNAME names {1}, which is not an interface with an address here",
-     "set GLOO_SOCKET_IFNAME to one name from `ip -br addr` (gloo does not support '^'), or unset it",
+     "set `GLOO_SOCKET_IFNAME` to one name from `ip -br addr` (gloo does not support '^'), or unset it",
      "stoker hello",
      "RuntimeError: [enforce fail at ../third_party/gloo/gloo/transport/tcp/device.cc:83] ifa != nullptr. "
      "Unable to find "
@@ -28,25 +27,27 @@ constexpr FailureRule kRendezvousRules[] = {
      "aws-samples/awsome-distributed-training; aws-do-eks#51"},
     {"gloo-loopback", root, "Using the loopback address as fallback", "",
      "the node's name has no address that peers can reach: gloo uses 127.0.0.1",
-     "set GLOO_SOCKET_IFNAME to the interface common to all nodes", "stoker hello --nodes 2",
+     "set `GLOO_SOCKET_IFNAME` to the interface common to all nodes", "stoker hello --nodes 2",
      "[W ProcessGroupGloo.cpp:715] Warning: Unable to resolve hostname to a (local) address. Using the "
      "loopback address as "
      "fallback. Manually set the network interface to bind to with GLOO_SOCKET_IFNAME.",
      "aws-do-eks#50"},
     {"hostname-not-local", root, "to a (local) address", R"(Cannot resolve (\S+) to a \(local\) address)",
      "the node's name {1} does not resolve to a local address",
-     "set GLOO_SOCKET_IFNAME to the interface common to all nodes", "stoker hello",
+     "set `GLOO_SOCKET_IFNAME` to the interface common to all nodes", "stoker hello",
      "RuntimeError: Cannot resolve n7 to a (local) address", "source of PyTorch, ProcessGroupGloo.cpp"},
     {"gloo-full-mesh", root, "connectFullMesh failed", R"(Gloo connectFullMesh failed with (.*))",
      "the ranks cannot all connect to each other: {1}",
-     "set GLOO_SOCKET_IFNAME to the common interface; ulimit -n with many ranks", "stoker hello --nodes 2",
+     "set `GLOO_SOCKET_IFNAME` to the common interface; with many ranks raise `ulimit -n`",
+     "stoker hello --nodes 2",
      "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no "
      "error",
      "sgl-project/sglang#3226"},
     {"gloo-connect-failed", root, "gloo",
      R"(gloo/transport/tcp/pair\.cc:\d+\] (?:connect|timed out connecting|SO_ERROR).*?(\[[^\]]+\]\S*)?:? ?(Connection refused|No route to host|Connection timed out|Network is unreachable))",
-     "gloo could not connect to {1}: {2}",
-     "set GLOO_SOCKET_IFNAME to the common interface; open the ports between nodes", "stoker hello --nodes 2",
+     "gloo could not connect[[ to {1}]]: {2}",
+     "set `GLOO_SOCKET_IFNAME` to the common interface; open the ports between nodes",
+     "stoker hello --nodes 2",
      "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [10.9.0.1]:32012: "
      "Connection refused",
      "source of gloo, pair.cc"},
@@ -54,8 +55,8 @@ constexpr FailureRule kRendezvousRules[] = {
      "client socket has timed out after\nfailed to connect to any network address",
      R"(client socket has (?:timed out after \S+ while trying to connect|failed to connect) to (?:any network address of )?\(([^,]+), (\d+)\))",
      "no answer at {1} port {2}: rank 0 is not up, or the address is wrong",
-     "MASTER_ADDR of the first node: $(scontrol show hostnames $SLURM_JOB_NODELIST | head -1); read the log "
-     "of rank 0",
+     "use the first node, `export MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)`, and "
+     "read the log of rank 0",
      "stoker hello --nodes 2",
      "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to "
      "connect to (n1, "
@@ -72,19 +73,20 @@ constexpr FailureRule kRendezvousRules[] = {
      R"(Timed out after (\d+) seconds waiting for clients\. (\d+)/(\d+) clients joined)",
      "only {2} of {3} ranks joined the rendezvous within {1} s: the remaining ranks never started, or cannot "
      "reach rank 0",
-     "WORLD_SIZE = nodes x tasks per node, and srun before the command", "stoker check SCRIPT",
+     "set `WORLD_SIZE` to the number of tasks on all nodes, and start the command with `srun`",
+     "stoker check {started_from}",
      "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 6/8 clients joined.",
      "source of PyTorch, TCPStore.cpp"},
     {"rendezvous-timeout", root, "RendezvousTimeoutError\nRendezvousConnectionError",
      R"((Rendezvous(?:Timeout|Connection)Error)(.*))", "some nodes did not join torchrun's rendezvous",
-     "use the same --rdzv-endpoint on all nodes and one torchrun per node: srun --ntasks-per-node=1",
+     "use the same `--rdzv-endpoint` on all nodes and one torchrun per node: `srun --ntasks-per-node=1`",
      "stoker hello --nodes 2", "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
      "source of PyTorch, dynamic_rendezvous.py"},
     {"name-not-resolved", root,
      "gai error\nName or service not known\nTemporary failure in name resolution\ncannot be retrieved",
      R"((?:The IPv[46] network addresses of \(([^,]*), \d+\) cannot be retrieved|Name or service not known|Temporary failure in name resolution))",
-     "the name {1} does not resolve on that node",
-     "use an address or the full name in MASTER_ADDR, without blanks", "stoker hello",
+     "the name[[ {1}]] does not resolve on that node",
+     "use an address or the full name in `MASTER_ADDR`, without blanks", "stoker hello",
      "[W socket.cpp:464] [c10d] The IPv6 network addresses of (n1, 29500) cannot be retrieved (gai error: -2 "
      "- Name or "
      "service not known).\nsocket.gaierror: [Errno -2] Name or service not known",
@@ -94,7 +96,8 @@ constexpr FailureRule kRendezvousRules[] = {
      "sitoryNotFoundError\nOSError: [Errno 101]\nurlopen error",
      R"((?:^OSError: \[Errno 101\] |urlopen error \[Errno (?:101|110|111)\] |Max retries exceeded with url|NewConnectionError|ConnectionError: .*(huggingface|github|pypi|wandb|amazonaws)|OfflineModeIsEnabled|LocalEntryNotFoundError))",
      "the program needs the internet, which this node cannot reach",
-     "download on a login node first; HF_HUB_OFFLINE=1, WANDB_MODE=offline in the job", "stoker check SCRIPT",
+     "download on a login node first; set `HF_HUB_OFFLINE=1` or `WANDB_MODE=offline` for the job",
+     "stoker check {started_from}",
      "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries "
      "exceeded with "
      "url: /bert\nhuggingface_hub.utils._errors.LocalEntryNotFoundError: An error happened while trying to "
@@ -105,12 +108,14 @@ constexpr FailureRule kRendezvousRules[] = {
     {"environment-variable-missing", root, "expected, but not set",
      R"(environment variable (\w+) expected, but not set)",
      "{1} is not set: the program was started without a launcher",
-     "use torchrun, or srun with the variables set (stoker run sets them)", "stoker check SCRIPT",
+     "start it with torchrun, with `stoker run`, or with srun and the variables set",
+     "stoker check {started_from}",
      "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK "
      "expected, "
      "but not set",
      "pytorch/pytorch#37377"},
-    {"no-libuv", root, "use_libuv was requested", "", "this torch was built without libuv", "USE_LIBUV=0", "",
+    {"no-libuv", root, "use_libuv was requested", "", "this torch was built without libuv",
+     "set `USE_LIBUV=0`", "",
      "torch.distributed.DistStoreError: use_libuv was requested but PyTorch was built without libuv support, "
      "run with "
      "USE_LIBUV=0 to disable it.",
@@ -136,7 +141,7 @@ constexpr FailureRule kRendezvousRules[] = {
     // several, more than the backlog
     {"somaxconn", slow, "somaxconn is", R"(Starting store with (\d+) workers but somaxconn is (\d+))",
      "{1} ranks may not all connect to the store at once: the host's listen backlog is {2}",
-     "sysctl net.core.somaxconn, on the nodes", "",
+     "increase `net.core.somaxconn` on the nodes (administrators)", "",
      "Starting store with 100000 workers but somaxconn is 4096. This might cause instability during "
      "bootstrap",
      "source of PyTorch, TCPStore.cpp"},

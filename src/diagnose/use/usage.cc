@@ -110,8 +110,9 @@ void judge_unused_gpus(const NodeUsage& use, std::vector<Finding>& found) {
                               ? message("1 of {} GPUs of node {} was never used", asked, use.node)
                               : message("{} of {} GPUs of node {} were never used", idle, asked, use.node),
                           message("GPU {}: at most {:.0f} % busy", list_of(unused), kUnused),
-                          message("use one rank per GPU (resources: {{ranks_per_node: ...}}) with "
-                                  "torch.cuda.set_device(LOCAL_RANK), or fewer GPUs")));
+                          message("use one rank per GPU (`resources: {{ranks_per_node: {}}}`) with "
+                                  "`torch.cuda.set_device(int(os.environ['LOCAL_RANK']))`, or fewer GPUs",
+                                  asked)));
 }
 
 std::size_t swings_of(const Values& busy) {
@@ -143,13 +144,13 @@ void judge_swinging_gpus(const NodeUsage& use, std::vector<Finding>& found) {
     swinging.push_back(gpu);
   }
   if (swinging.empty()) return;
-  found.push_back(
-      finding(use, {"gpu-swings", Level::time},
-              message("GPU {} of node {} alternates between {:.0f} % and {:.0f} %: it waits repeatedly",
-                      swinging.front(), use.node, low, high),
-              message("GPU {}: busy_percent", list_of(swinging)),
-              message("use more loader workers, data on the node-local disk (stage, data.place: local), "
-                      "fewer logs and checkpoints")));
+  found.push_back(finding(
+      use, {"gpu-swings", Level::time},
+      message("GPU {} of node {} alternates between {:.0f} % and {:.0f} %: it waits repeatedly",
+              swinging.front(), use.node, low, high),
+      message("GPU {}: busy_percent", list_of(swinging)),
+      message("use more loader workers, copy the data to the local disks (`stage: {{copy: [FOLDER]}}`), or "
+              "write fewer logs and checkpoints")));
 }
 
 void judge_idle_cpus(const NodeUsage& use, std::vector<Finding>& found) {
@@ -167,7 +168,7 @@ void judge_idle_cpus(const NodeUsage& use, std::vector<Finding>& found) {
   found.push_back(finding(use, {"cpus-idle", Level::advice},
                           message("ranks of node {} use {:.1f} of their {} CPUs", use.node, most, asked),
                           message("rank*.cpu_cores, 95 % of the samples are below"),
-                          message("resources: {{cpus_per_rank: {}}}, or more loader workers",
+                          message("`resources: {{cpus_per_rank: {}}}`, or more loader workers",
                                   std::max(1, static_cast<int>(std::ceil(most))))));
 }
 
@@ -244,7 +245,7 @@ void judge_growing_memory(const NodeUsage& use, std::vector<Finding>& found) {
       message("memory of rank {} grows by {}, from {} to {}{}", growing.front(), rate_text(*first, use),
               bytes_text(first->from), bytes_text(first->to), full),
       message("rank {}: rss_bytes", list_of(growing)),
-      message("check what each step keeps: losses without .item(), lists of outputs, an unbounded cache")));
+      message("check what each step keeps: losses without `item()`, lists of outputs, an unbounded cache")));
 }
 
 // The fraction of the step time in that column; 0 with too few steps.
@@ -274,8 +275,8 @@ std::vector<Finding> step_findings(const std::string& file, const record::Metric
          .level = Level::time,
          .what = message("{:.0f} % of a step waits for data", 100 * share),
          .evidence = {{file, "data_s of step_s"}},
-         .cure =
-             message("stoker data bench DATASET; more loader workers, data: {{train: {{place: local}}}}")});
+         .cure = message("`stoker data bench DATASET` shows the bottleneck; use more loader workers, or copy "
+                         "the data to the local disks: `stage: {{copy: [FOLDER]}}`")});
   }
   if (const double share = share_of("communication_s", steps); share >= kCommunication) {
     found.push_back(
@@ -283,7 +284,7 @@ std::vector<Finding> step_findings(const std::string& file, const record::Metric
          .level = Level::time,
          .what = message("{:.0f} % of a step is communication between the ranks", 100 * share),
          .evidence = {{file, "communication_s of step_s"}},
-         .cure = message("stoker hello JOB measures the network; use a larger batch or fewer nodes if "
+         .cure = message("`stoker hello JOB` measures the network; use a larger batch or fewer nodes if "
                          "the network is fine")});
   }
   return found;

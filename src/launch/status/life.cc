@@ -109,9 +109,12 @@ std::string ending_note(const slurm::JobInfo& job, const record::RunState& recor
   }
 }
 
+// Slurm kills the whole step: a rank whose connection broke first is not the one that took too much.
 std::string memory_note(const RecordedStatus& own) {
   const std::string took = own.figures.empty() ? "" : "took " + own.figures;
-  return took + (took.empty() || own.records.reason.empty() ? "" : "; ") + own.records.reason;
+  const bool is_effect = own.records.reason.find(" was lost: ") != std::string::npos;
+  if (is_effect || own.records.reason.empty()) return took;
+  return took + (took.empty() ? "" : "; ") + own.records.reason;
 }
 
 void judge_known(const RecordedStatus& own, const slurm::JobInfo& job, double now, RunLife& run) {

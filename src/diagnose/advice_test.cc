@@ -1,0 +1,123 @@
+#include "diagnose/advice.h"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <re2/re2.h>
+
+#include "diagnose/rule.h"
+#include "diagnose/test_logs.h"
+#include "stoker/text.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using ::testing::HasSubstr;
+
+Diagnosis explain_line(const std::string& line, Setting setting) {
+  TestLogs logs;
+  logs.facts.setting = setting;
+  logs.facts.started_from = "job file.yaml";
+  if (setting == Setting::local || setting == Setting::job_file) logs.facts.run = "r1";
+  if (setting == Setting::local) logs.facts.job = "";
+  return logs.add("log", line + "\n").explain();
+}
+
+TEST(Advice, each_is_about_the_cure_of_a_rule) {
+  std::set<std::string_view> cures;
+  for (const FailureRule* rule : failure_rules()) cures.insert(rule->cure);
+  std::set<std::string_view> seen;
+  for (const Advice& advice : advice_table()) {
+    EXPECT_TRUE(cures.contains(advice.cure)) << advice.cure;
+    EXPECT_TRUE(seen.insert(advice.cure).second) << advice.cure;
+  }
+}
+
+TEST(Advice, causes_read_as_sentences) {
+  static const RE2 kGarbled(
+      R"(\[Errno|\{\d|: [,:;]|: and|\( | \(\)|(?:^| )(?:and|or|to|of|on|than|for|with|by)$|^[:;,]|[:;,]$)");
+  for (const FailureRule* rule : failure_rules()) {
+    for (const std::string_view line : split(rule->example, '\n')) {
+      if (line.empty() || rule->failure_class == FailureClass::noise) continue;
+      const std::string cause = explain_line(std::string(line), Setting::log).cause.english();
+      EXPECT_FALSE(cause.empty()) << rule->name << ": " << line;
+      EXPECT_FALSE(RE2::PartialMatch(cause, kGarbled)) << rule->name << ": " << cause;
+    }
+  }
+}
+
+TEST(Advice, missing_files_are_named) {
+  const auto cause = [](const std::string& line) { return explain_line(line, Setting::log).cause.english(); };
+  EXPECT_EQ(cause("FileNotFoundError: [Errno 2] No such file or directory: '/x'"),
+            "/x does not exist on that node");
+  EXPECT_EQ(cause("FileNotFoundError: [Errno 2] No such file or directory: b'/x'"),
+            "/x does not exist on that node");
+  EXPECT_EQ(cause("FileNotFoundError: [Errno 2] No such file or directory: '/x' -> '/y'"),
+            "/x does not exist on that node");
+  EXPECT_EQ(cause("FileNotFoundError: Couldn't find any class folder in /data."),
+            "a file was not found: Couldn't find any class folder in /data.");
+  EXPECT_EQ(cause("PermissionError: [Errno 13] Permission denied: '/x'"), "no permission to open /x");
+  EXPECT_EQ(cause("PermissionError: [Errno 1] Operation not permitted: '/x'"),
+            "access was refused: Operation not permitted: '/x'");
+}
+
+TEST(Advice, gpu_memory_is_described_as_far_as_known) {
+  const auto cause = [](const std::string& line) { return explain_line(line, Setting::log).cause.english(); };
+  const std::string request = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB";
+  EXPECT_EQ(cause(request + ". GPU 0 has a total capacity of 79.15 GiB of "
+                            "which 1.20 GiB is free."),
+            "GPU 0 is out of memory: 2.00 GiB more requested, 79.15 GiB in total");
+  EXPECT_EQ(cause(request), "GPU is out of memory: 2.00 GiB more requested");
+  EXPECT_EQ(cause("RuntimeError: CUDA error: out of memory"), "GPU is out of memory");
+  EXPECT_EQ(
+      cause(request + ". GPU 0 has a total capacity of 79.15 GiB of "
+                      "which 1.20 GiB is free. Process 1234 has "
+                      "70.00 GiB memory in use. Including non-PyTorch memory, this process has 7.95 GiB "
+                      "memory in use."),
+      "the GPU is out of memory, and process 1234 uses 70.00 GiB of it");
+  // In a container, NVML reports this process under a different number.
+  EXPECT_EQ(
+      cause(request + ". GPU 0 has a total capacity of 79.15 GiB of "
+                      "which 1.20 GiB is free. Process 1234 has "
+                      "77.00 GiB memory in use. Of the allocated memory 70.00 GiB is allocated by PyTorch."),
+      "GPU 0 is out of memory: 2.00 GiB more requested, 79.15 GiB in total");
+}
+
+TEST(Advice, cures_use_the_terms_of_the_setting) {
+  const std::string killed = "srun: error: n2: task 1: Out Of Memory";
+  const auto cure = [](const std::string& line, Setting setting) {
+    return explain_line(line, setting).cure.english();
+  };
+  EXPECT_THAT(cure(killed, Setting::script), HasSubstr("`#SBATCH --mem=64G`"));
+  EXPECT_THAT(cure(killed, Setting::job_file), HasSubstr("`resources: {memory_per_node: 64GiB}`"));
+  EXPECT_THAT(cure(killed, Setting::local), HasSubstr("memory limit of the container"));
+  const std::string missing = "FileNotFoundError: [Errno 2] No such file or directory: '/a b'";
+  EXPECT_THAT(cure(missing, Setting::job_file), HasSubstr("`stage: {copy: ['/a b']}`"));
+  const std::string gone = "srun: error: Node failure on gpu012";
+  EXPECT_EQ(cure(gone, Setting::script), "retry without that node: `#SBATCH --exclude=gpu012`");
+  EXPECT_EQ(cure(gone, Setting::job_file),
+            "leave that node out (`slurm: {extra: [--exclude=gpu012]}`), then `stoker resume r1`");
+}
+
+TEST(Advice, groups_in_code_are_quoted_for_the_shell) {
+  EXPECT_EQ(explain_line("job.sh: line 3: ./a;rm: Permission denied", Setting::script).cure,
+            "`chmod +x './a;rm'`");
+}
+
+TEST(Advice, a_command_needs_what_the_setting_has) {
+  const auto confirm = [](const std::string& line, Setting setting) {
+    return explain_line(line, setting).confirm;
+  };
+  const std::string missing = "/bin/sh: 1: trainer: not found";
+  EXPECT_EQ(confirm(missing, Setting::job_file), "stoker check 'job file.yaml'");
+  EXPECT_EQ(confirm(missing, Setting::local), "stoker check 'job file.yaml'");
+  const std::string silent = "rank 1 (n2) made no progress for 10 min at epoch 1 step 7 (timeouts.stall)";
+  EXPECT_EQ(confirm(silent, Setting::local), "stoker top r1");
+  EXPECT_EQ(confirm(silent, Setting::log), "");
+  EXPECT_EQ(confirm("srun: error: n2: tasks 0-3: Killed", Setting::local).substr(0, 10), "journalctl");
+  TestLogs unknown;
+  EXPECT_EQ(unknown.add("log", missing + "\n").explain().confirm, "");
+}
+
+}  // namespace
+}  // namespace stoker::diagnose

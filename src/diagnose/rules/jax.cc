@@ -1,0 +1,86 @@
+// Rules for JAX, XLA and TensorFlow.
+#include "diagnose/rule.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using enum FailureClass;
+
+constexpr FailureRule kJaxRules[] = {
+    {"tensorflow-host-memory", root, "OOM when allocating",
+     R"(OOM when allocating tensor with shape ?(\[[\d,]*\]).*(?:device:CPU|allocator (?:cpu|mklcpu)))",
+     "the host is out of memory, for a tensor of shape {1}",
+     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
+     "",
+     "ResourceExhaustedError: OOM when allocating tensor with shape[64,2016,9,9] and type float on "
+     "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu",
+     "source of TensorFlow, op_kernel.cc"},
+    {"device-out-of-memory", root,
+     "Out of memory while trying to allocate\nOut of memory allocating\nOOM when allocating",
+     R"(Out of memory (?:while trying to allocate|allocating) ([\d.]+ ?(?:bytes|[KMGT]i?B))|OOM when allocating tensor with shape ?(\[[\d,]*\]))",
+     "the device is out of memory[[: {1} more requested]][[, for a tensor of shape {2}]]",
+     "use a smaller batch or rematerialization (`jax.checkpoint`), and run no other process on that GPU",
+     "nvidia-smi",
+     "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
+     "7406166528 bytes.\n"
+     "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.\n"
+     "ResourceExhaustedError: OOM when allocating tensor with shape[64,2016,9,9] and type float on "
+     "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+     "google-deepmind/alphafold#1023; tensorflow/models#5527"},
+    // TensorFlow requests less and less memory at its start, and may succeed.
+    {"device-memory-taken", ending, "CUDA_ERROR_OUT_OF_MEMORY",
+     R"(failed to allocate ([\d.]+ ?[KMGT]i?B?) .*CUDA_ERROR_OUT_OF_MEMORY)",
+     "the GPU had no {1} of free memory: another process may use it",
+     "run no other process on that GPU; `XLA_PYTHON_CLIENT_PREALLOCATE=false` reserves less in advance",
+     "nvidia-smi",
+     "E external/xla/xla/stream_executor/cuda/cuda_driver.cc:1098] failed to allocate 2.20GiB (2362232064 "
+     "bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+     "source of XLA, cuda_driver.cc"},
+    {"jax-barrier-timeout", hang, "Barrier timed out",
+     R"(Barrier timed out\. (?:Barrier_id|Id): ?([\w\[\]-]+(?:::\d+)?))",
+     "some tasks did not reach the barrier {1} in time",
+     "read the logs of the missing tasks: `num_processes` must be the number of started tasks", "",
+     "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: "
+     "PjRT_Client_Connect. Timed out task names:\n"
+     "Original error: DEADLINE_EXCEEDED: Barrier timed out. Id: [Init]Wait_for_all_tasks_to_register::0. "
+     "This "
+     "usually happens because a task triggered the barrier too early or too slowly.",
+     "ayaka14732/llama-2-jax#20; AI-Hypercomputer/gpu-recipes#2"},
+    {"jax-task-died", ending, "/task:",
+     R"((?:^ *|[Tt]ask |task died:? .*)/job:(?:jax_worker|worker|chief|ps)/(?:\S*/)?task:(\d+)(?:$| heartbeat timeout))",
+     "task {1} ended, or its heartbeats did not arrive", "read the log of task {1}", "",
+     "UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout. This indicates that the remote "
+     "task has failed, got preempted, or crashed unexpectedly.\n"
+     "/job:jax_worker/replica:0/task:3\n"
+     "another task died: /job:jax_worker/replica:0/task:3",
+     "jax-ml/jax#23599"},
+    {"jax-peer-failed", effect,
+     "another task died\nerror from coordination service\ntasks are unhealthy\nagent in error status",
+     R"(another task died|[Pp]olled an error from coordination service|tasks are unhealthy|[Cc]oordination service agent in error status)",
+     "a different task of the job failed first", "", "",
+     "Terminating process because the JAX distributed service detected fatal errors. This most likely "
+     "indicates that another task died; see the other task logs for more details.\n"
+     "UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats):",
+     "source of XLA, coordination_service_agent.cc"},
+    {"jax-no-backend", root, "Unable to initialize backend",
+     R"(^RuntimeError: Unable to initialize backend '(cuda|gpu|rocm|tpu)'(?:: (.*))?)",
+     "JAX cannot use its backend {1}[[: {2}]]",
+     "install a jaxlib for it (`pip install 'jax[cuda12]'`), on a node with that device", "nvidia-smi",
+     "RuntimeError: Unable to initialize backend 'cuda': INTERNAL: no supported devices found for platform "
+     "CUDA",
+     "source of JAX, xla_bridge.py"},
+    {"jax-on-cpu", slow, "CUDA-enabled jaxlib is not installed\nCannot dlopen some GPU libraries", "",
+     "JAX or TensorFlow cannot use the GPU and runs on the CPU",
+     "`pip install 'jax[cuda12]'`, or `pip install 'tensorflow[and-cuda]'`", "",
+     "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back "
+     "to cpu.\n"
+     "Cannot dlopen some GPU libraries. Please make sure the missing libraries mentioned above are installed "
+     "properly if you would like to use GPU.",
+     "source of JAX, xla_bridge.py"},
+};
+
+}  // namespace
+
+std::span<const FailureRule> jax_rules() { return kJaxRules; }
+
+}  // namespace stoker::diagnose
