@@ -44,7 +44,7 @@ constexpr FailureRule kRendezvousRules[] = {
      "error",
      "sgl-project/sglang#3226"},
     {"gloo-connect-failed", root, "gloo",
-     R"(gloo/transport/tcp/pair\.cc:\d+\] (?:connect|timed out connecting|SO_ERROR).*?(\[[^\]]+\]\S*)?:? ?(Connection refused|No route to host|Connection timed out|Network is unreachable))",
+     R"(gloo/transport/tcp/pair\.cc:\d+\] (?:connect|timed out connecting|SO_ERROR).*?(\[[^\]]+\](?::\d+)?)?:? ?(Connection refused|No route to host|Connection timed out|Network is unreachable))",
      "gloo could not connect[[ to {1}]]: {2}",
      "set `GLOO_SOCKET_IFNAME` to the common interface; open the ports between nodes",
      "stoker hello --nodes 2",
