@@ -61,7 +61,8 @@ class Cures:
 
     def check_directive(self, line: str) -> None:
         script = self.folder / "cure.sbatch"
-        script.write_text(f"#!/bin/bash\n{line}\nsrun hostname\n")
+        time = "" if "--time" in line else "#SBATCH --time=1:00:00\n"
+        script.write_text(f"#!/bin/bash\n{line}\n{time}srun hostname\n")
         done = self.stoker("check", script, "--site", "none", "--json")
         found = {each["rule"] for each in json.loads(done.out)["findings"] if each["line"] == 2}
         # A name in capitals is for the user to replace.

@@ -58,7 +58,8 @@ constexpr FailureRule kPythonRules[] = {
      "pytorch/examples#1098; firemodels/fds#1391"},
     {"file-not-found", root, "FileNotFoundError",
      R"(^(?:\w+\.)*FileNotFoundError(?:: (?:\[Errno 2\] )?(.*))?$)", "a file was not found[[: {1}]]",
-     "use a path that all nodes see, or copy it to each node before the start", "stoker check {started_from}",
+     "check the path: all nodes have to see it, and a relative one starts at the working directory",
+     "stoker check {started_from}",
      "FileNotFoundError: Couldn't find any class folder in /data/train.\nFileNotFoundError\n"
      "FileNotFoundError: [Errno 2] No such file or directory",
      "source of torchvision, folder.py"},
