@@ -50,6 +50,17 @@ def test_lack_of_memory_is_named(runs: Runs):
     assert (found["rule"], found["certainty"]) == ("memory-limit-exceeded", "known"), found
 
 
+def test_the_rank_that_took_too_much_memory_is_named_and_not_its_peer(runs: Runs):
+    runs.job(f"[ $RANK = 0 ] && exec sleep 60; exec python3 -c '{EAT}'", "nodes: 2, memory_per_node: 200MiB")
+    runs.submit()
+    runs.wait(code=137)
+    found = explain_run(runs)
+    assert (found["rule"], found["certainty"]) == ("memory-limit-exceeded", "known"), found
+    events = [json.loads(line) for line in (runs.run / "attempts/1/events-node-0000.jsonl").open()]
+    (host,) = {event["host"] for event in events if event["kind"] == "rank_started" and event["rank"] == 1}
+    assert (found["rank"], found["node"]) == (1, host), found
+
+
 def test_a_cancelled_run_was_cancelled(runs: Runs):
     runs.job("exec sleep 300", "nodes: 1")
     job = runs.submit()
