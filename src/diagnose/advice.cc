@@ -184,7 +184,7 @@ std::string fill_command(std::string_view pattern, std::span<const FormatArg> ar
 
 // The node of a failure: named in the line, or by its rank.
 std::string node_of(const Hit& hit, const FailureFacts& facts) {
-  static const RE2 kRecord(R"(^rank \d+ \(([\w.-]+)[,)])");
+  static const RE2 kRecord(R"((?:^rank \d+ \(|\bNode failure on )([\w.-]+))");
   std::string node = node_named_in(hit.text).node;
   if (node.empty()) (void)RE2::PartialMatch(hit.text, kRecord, &node);
   const auto host = facts.hosts.find(hit.rank);
@@ -195,7 +195,8 @@ std::string node_of(const Hit& hit, const FailureFacts& facts) {
 Message filled(Message::Formatter formatter, std::string_view text, const Hit& hit,
                const FailureFacts& facts) {
   const auto& groups = hit.groups;
-  return Message::of(formatter, text, groups[0], groups[1], groups[2], groups[3], hit.frame,
+  return Message::of(formatter, text, groups[0], groups[1], groups[2], groups[3],
+                     hit.frame.empty() ? std::string() : format("({})", hit.frame),
                      facts.run.empty() ? std::string("last") : facts.run, facts.started_from,
                      node_of(hit, facts));
 }

@@ -123,7 +123,10 @@ TEST(RunFacts, killed_ranks_are_looked_up_where_they_ran) {
     return Ends(box.path(), job, {{.rank = 0, .exit_code = 0}}).explain(0, reason);
   };
   EXPECT_EQ(advice("812_3").confirm, "sacct -j 812_3 -o JobID,State,ReqMem,MaxRSS");
-  EXPECT_EQ(advice("812_3").cure, "use more --mem or fewer loader workers");
+  EXPECT_EQ(advice("812_3").cure,
+            "request more memory (for example `resources: {memory_per_node: 64GiB}`), or use fewer loader "
+            "workers or "
+            "a smaller batch");
   EXPECT_EQ(advice("").confirm,
             "journalctl -k | grep -i 'killed process'; grep oom_kill /sys/fs/cgroup/memory.events");
   EXPECT_EQ(
