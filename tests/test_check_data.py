@@ -121,6 +121,36 @@ def test_validation_data_with_other_classes_are_reported(stoker, folder, photos)
     ]
 
 
+def test_an_index_with_other_labels_is_reported(stoker, folder, photos):
+    labels = {"one": ("cat", "dog"), "two": ("dog", "cat")}
+    for name, (first, second) in labels.items():
+        rows = [f"photos/cat/000{i}.jpg,{first}" for i in range(2)]
+        rows += [f"photos/dog/000{i}.jpg,{second}" for i in range(2)]
+        (folder / f"{name}.csv").write_text("path,label\n" + "\n".join(rows))
+        stoker("data", "pack", f"{name}.csv", name, code=0)
+    shutil.copy(folder / "two/index.bin", folder / "one/index.bin")
+    flags = ["--set", "data.train.source=one", "--set", "data.train.split=null"]
+    flags += ["--set", "data.validation.source=one", "--set", "data.validation.split=null", "--set", "train.batch=1"]
+    expected, found = (json.loads((folder / name / "manifest.json").read_text())["index"]["sha256"] for name in labels)
+    text = f"one/index.bin: does not match the manifest (SHA-256 expected {expected[:12]}, found {found[:12]})"
+    assert [(rule, level, what) for rule, level, what, _ in findings(stoker, *flags)] == [
+        ("damaged-dataset", "job", f"data.{name}.source: {folder}/{text}") for name in ("train", "validation")
+    ]
+
+
+def test_a_missing_shard_is_reported(stoker, folder):
+    (folder / "packed/test-000000.tar").unlink()
+    size = json.loads((folder / "packed/manifest.json").read_text())["splits"][1]["shards"][0]["bytes"]
+    assert [(rule, level, what) for rule, level, what, _ in findings(stoker)] == [
+        (
+            "damaged-dataset",
+            "job",
+            f"data.{name}.source: test-000000.tar: expected {size} bytes, found missing",
+        )
+        for name in ("train", "validation")
+    ]
+
+
 def test_a_too_small_allocation_is_reported(stoker, folder):
     allocation = {"SLURM_JOB_ID": "812345", "SLURM_JOB_NODELIST": "n[1-2]"}
     assert findings(stoker, "--set", "resources.nodes=3", env=allocation) == [

@@ -1,6 +1,7 @@
 """stoker data convert: samples keep their order in a different shard format."""
 
 import gzip
+import hashlib
 import io
 import json
 import struct
@@ -169,6 +170,12 @@ def test_label_out_of_range_is_damage(stoker, tmp_path):
     stoker("data", "pack", "images", "in", code=0)
     path = tmp_path / "in/index.bin"
     path.write_bytes(relabelled(path.read_bytes(), 10**9))
+    for command in (["convert", "in", "out", "--format", "tfrecord"], ["pack", "in", "out"], ["verify", "in"]):
+        done = stoker("data", *command)
+        assert done.code == 1 and "in/index.bin: does not match the manifest (SHA-256 " in done.err
+    manifest = json.loads((tmp_path / "in/manifest.json").read_text())
+    manifest["index"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "in/manifest.json").write_text(json.dumps(manifest))
     for command in (["convert", "in", "out", "--format", "tfrecord"], ["pack", "in", "out"]):
         done = stoker("data", *command)
         assert done.code == 1 and "label 1000000000 of 2 classes" in done.err

@@ -151,6 +151,23 @@ def test_foreign_index_is_detected_without_reading_shards(stoker, relabelled):
     )
 
 
+@pytest.mark.parametrize("has_table", [True, False])
+def test_every_reader_detects_a_foreign_index(stoker, relabelled, has_table):
+    one, two = relabelled
+    shutil.copy(two / "index.bin", one / "index.bin")
+    if not has_table:  # a manifest from before index.table
+        manifest = json.loads((one / "manifest.json").read_text())
+        del manifest["index"]["table"]
+        (one / "manifest.json").write_text(json.dumps(manifest))
+    commands = "verify one|lint one|diff one two|diff two one|convert one out --format parquet|pack one out2|sample one"
+    for command in commands.split("|"):
+        done = stoker("data", *command.split(), code=1)
+        assert "one/index.bin: does not match the manifest (SHA-256 expected " in done.err, command
+    assert not (stoker.folder / "out").exists()
+    shutil.copy(two / "manifest.json", one / "manifest.json")
+    stoker("data", "verify", "one", "--full", code=0)
+
+
 def test_changed_labels_are_detected(stoker, relabelled):
     one, two = relabelled
     manifest, other = (json.loads((folder / "manifest.json").read_text()) for folder in relabelled)

@@ -233,6 +233,7 @@ Json features_json(const Manifest& manifest) {
 
 Json index_json(const Manifest& manifest) {
   Json json = {{"file", kIndexFile}, {"bytes", manifest.index_bytes}, {"sha256", hex(manifest.index_hash)}};
+  if (manifest.index_table) json["table"] = hex(*manifest.index_table);
   if (manifest.content) json["content"] = hex(*manifest.content);
   return json;
 }
@@ -471,6 +472,7 @@ void read_index(ManifestFields& fields, const Json& json, Manifest& manifest) {
   if (fields.text(json, "index", "file") != kIndexFile) fields.fail("index.file", "is not 'index.bin'");
   manifest.index_bytes = fields.number(json, "index", "bytes");
   manifest.index_hash = fields.digest(json, "index", "sha256");
+  if (json.is_object() && json.contains("table")) manifest.index_table = fields.digest(json, "index", "table");
   if (manifest.content) manifest.content = fields.digest(json, "index", "content");
 }
 

@@ -144,6 +144,8 @@ struct Manifest {
   std::vector<SplitInfo> splits;
   std::uint64_t index_bytes = 0;
   Digest index_hash{};  ///< SHA-256 of index.bin
+  /// SideIndex::table_digest(), which a reader compares in microseconds; absent in older manifests.
+  std::optional<Digest> index_table = {};
   /// content_digest() of the index, if the shards do not define the samples completely. Then part of the
   /// version.
   std::optional<Digest> content = {};

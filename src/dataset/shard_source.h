@@ -142,11 +142,17 @@ class LocalShardSource final : public ShardSource {
 };
 
 /// Reads manifest and index of a dataset folder and compares them: one section per shard, same sizes, hashes
-/// and counts. Shared by `LocalShardSource::open` and `stoker data verify`.
+/// and counts, and the index is the one that the manifest lists, by size and hash. Every reader of samples
+/// opens a dataset here.
 struct OpenDataset {
   Manifest manifest;
   SideIndex index;
 };
 Result<OpenDataset> open_dataset(const Path& folder);
+
+/// Corrupt unless the bytes of index.bin have the size and SHA-256 in the manifest.
+Status check_index_bytes(const Path& folder, const OpenDataset& opened);
+/// The start of a hash, for messages.
+std::string short_hash(const Digest& digest);
 
 }  // namespace stoker::dataset

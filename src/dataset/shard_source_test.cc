@@ -144,6 +144,49 @@ TEST(LocalShardSource, rejects_the_index_of_a_different_dataset) {
             box.path().string() + ": index has 1 sections, the manifest 2 shards");
 }
 
+// The same shards, other labels: only the hashes of the index differ.
+TEST(LocalShardSource, rejects_an_index_with_other_labels) {
+  const auto relabelled = [](bool swap) {
+    return std::vector<std::vector<TestSample>>{
+        {{"cat/1", swap ? 1 : 0, {{"jpg", "meow"}}}, {"dog/1", swap ? 0 : 1, {{"jpg", "woof"}}}}};
+  };
+  TempDirectory box;
+  TempDirectory other;
+  Manifest manifest = write_test_dataset(box.path(), relabelled(false));
+  const Manifest swapped = write_test_dataset(other.path(), relabelled(true));
+  ASSERT_EQ(manifest.splits, swapped.splits);
+  const auto copy = std::filesystem::copy_options::overwrite_existing;
+  std::filesystem::copy_file(other / kIndexFile, box / kIndexFile, copy);
+  const std::string refused =
+      format("{}/index.bin: does not match the manifest (SHA-256 expected {}, found {})", box.path().string(),
+             hex(manifest.index_hash).substr(0, 12), hex(swapped.index_hash).substr(0, 12));
+  EXPECT_EQ(LocalShardSource::open(box.path(), "").status().message(), refused);
+  // Older manifests have no hash of the table.
+  manifest.index_table.reset();
+  ASSERT_TRUE(write_file(box / kManifestFile, to_json(manifest)).ok());
+  EXPECT_EQ(LocalShardSource::open(box.path(), "").status().message(), refused);
+  std::filesystem::copy_file(other / kManifestFile, box / kManifestFile, copy);
+  EXPECT_TRUE(LocalShardSource::open(box.path(), "").ok());
+}
+
+TEST(LocalShardSource, knows_the_index_by_its_table) {
+  TempDirectory box;
+  write_test_dataset(box.path(), kShards);
+  const Result<OpenDataset> opened = open_dataset(box.path());
+  ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+  EXPECT_EQ(opened->manifest.index_table, opened->index.table_digest());
+}
+
+TEST(LocalShardSource, rejects_another_size_of_the_index) {
+  TempDirectory box;
+  Manifest manifest = write_test_dataset(box.path(), kShards);
+  const std::uint64_t bytes = manifest.index_bytes++;
+  ASSERT_TRUE(write_file(box / kManifestFile, to_json(manifest)).ok());
+  EXPECT_EQ(
+      LocalShardSource::open(box.path(), "").status().message(),
+      format("{}/index.bin: has {} bytes, the manifest lists {}", box.path().string(), bytes, bytes + 1));
+}
+
 TEST(LocalShardSource, needs_a_split_that_exists) {
   TempDirectory box;
   const Manifest manifest = write_test_dataset(box.path(), kShards);

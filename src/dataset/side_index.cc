@@ -18,6 +18,11 @@ namespace {
 // A column with this bit may be skipped by a reader that does not know it.
 constexpr std::uint16_t kOptionalColumn = 0x8000;
 
+// Size of header and table.
+std::size_t table_end(std::span<const std::byte> index) {
+  return kHeaderBytes + codec::load<std::uint32_t>(index, 20) * kTableEntryBytes + kCrcBytes;
+}
+
 bool crc_matches(std::span<const std::byte> part) {
   const std::size_t body = part.size() - kCrcBytes;
   return codec::load<std::uint32_t>(part, body) == crc32c(part.first(body)) &&
@@ -202,6 +207,7 @@ Result<SideIndex> SideIndex::parse(std::span<const std::byte> bytes, std::string
   const std::span<const std::byte> table = bytes.subspan(kHeaderBytes, table_bytes);
   if (!crc_matches(table)) return corrupt("{}: section table is damaged (CRC-32C)", subject);
   SideIndex index;
+  index.bytes_ = bytes;
   std::uint64_t expected = kHeaderBytes + table_bytes;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t entry = i * kTableEntryBytes;
@@ -213,6 +219,8 @@ Result<SideIndex> SideIndex::parse(std::span<const std::byte> bytes, std::string
     STOKER_ASSIGN_OR_RETURN(
         section, IndexSection::parse(bytes.subspan(offset, size), format("{}: section {}", subject, i)));
     if (section.samples() != codec::load<std::uint64_t>(table, entry + 16) ||
+        codec::load<std::uint32_t>(bytes, offset + size - kCrcBytes) !=
+            codec::load<std::uint32_t>(table, entry + 24) ||
         section.shard_hash() != load_digest(table, entry + 32)) {
       return corrupt("{}: section {} does not match the table", subject, i);
     }
@@ -253,6 +261,14 @@ std::uint64_t SideIndex::samples() const {
   std::uint64_t sum = 0;
   for (const IndexSection& section : sections_) sum += section.samples();
   return sum;
+}
+
+Digest SideIndex::table_digest() const { return sha256(bytes_.first(table_end(bytes_))); }
+
+void describe_index(std::string_view index, Manifest& manifest) {
+  manifest.index_bytes = index.size();
+  manifest.index_hash = sha256(index);
+  manifest.index_table = sha256(index.substr(0, table_end(std::as_bytes(std::span(index)))));
 }
 
 namespace {

@@ -161,10 +161,19 @@ class SideIndex {
 
   const std::vector<IndexSection>& sections() const { return sections_; }
   std::uint64_t samples() const;
+  /// The whole file.
+  std::span<const std::byte> bytes() const { return bytes_; }
+  /// SHA-256 of header and table. The table has the CRC-32C of each section, which parse() compares, so the
+  /// digest identifies the whole index at the cost of its table.
+  Digest table_digest() const;
 
  private:
   MappedFile file_;
+  std::span<const std::byte> bytes_;
   std::vector<IndexSection> sections_;
 };
+
+/// Sets the size and the hashes of the index in the manifest. REQUIRES: `index` is from encode_index().
+void describe_index(std::string_view index, Manifest& manifest);
 
 }  // namespace stoker::dataset

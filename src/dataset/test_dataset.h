@@ -103,8 +103,7 @@ inline Manifest write_test_dataset(const Path& folder, const std::vector<std::ve
   }
   const std::string index = encode_index(sections);
   STOKER_CHECK(write_file(folder / kIndexFile, index).ok());
-  m.index_bytes = index.size();
-  m.index_hash = sha256(index);
+  describe_index(index, m);
   m.content = content_digest(SideIndex::parse(bytes_of(index), "index")->sections());
   m.version = dataset_version(m);
   STOKER_CHECK(write_file(folder / kManifestFile, to_json(m)).ok());

@@ -104,6 +104,7 @@ Result<Shape> Contents::first_array_shape() {
   }
   std::vector<std::byte> bytes(file.length);
   STOKER_RETURN_IF_ERROR(source_->read(file.shard, file.offset, bytes));
+  STOKER_RETURN_IF_ERROR(source_->check(0, file, bytes));
   const Result<codec::NpyInfo> info = codec::read_npy(bytes);
   if (!info.ok()) return info.status().with_context(name_of(*source_, 0));
   element_ = info->element;

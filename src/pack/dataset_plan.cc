@@ -242,8 +242,7 @@ Result<Assembly> assemble(const DatasetPlan& dataset_plan, std::vector<ShardFact
   whole.index = dataset::encode_index(sections);
   whole.left_out_csv = to_csv(left_out);
   whole.left_out = count_left_out(manifest.left_out);
-  manifest.index_bytes = whole.index.size();
-  manifest.index_hash = sha256(whole.index);
+  dataset::describe_index(whole.index, manifest);
   whole.manifest = std::move(manifest);
   return whole;
 }

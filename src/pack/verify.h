@@ -1,5 +1,5 @@
-// Compares a dataset on disk with its index and manifest. Used by `stoker data verify`. Blocks on the
-// storage.
+// Compares a dataset on disk with its index and manifest. Used by `stoker data verify` and `check`. Blocks on
+// the storage.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 namespace stoker::pack {
 
 enum class VerifyDepth {
+  sizes,  ///< as every reader that opens the dataset, and the size of every shard
   index,  ///< manifest and index against each other, with hashes; the size of every shard
   bytes,  ///< also every block's SHA-256 and every file's CRC-32C
 };

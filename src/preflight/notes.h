@@ -25,6 +25,7 @@ class Notes {
   void found_here(std::string_view rule, Level level, std::string subject, const Message& what,
                   Message cure = {});
 
+  bool has_findings() const { return !result_.findings.empty(); }
   Preflight take() { return std::move(result_); }
 
  private:

@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "dataset/manifest.h"
 #include "pack/dvc/dvc.h"
+#include "pack/verify.h"
 #include "preflight/chunks.h"
 #include "preflight/command.h"
 #include "preflight/files.h"
@@ -77,6 +78,25 @@ class Checker {
       notes_.found("other-classes", Level::job, format("data.{}.source", validation),
                    message("its classes differ from data.{}.source", training));
     }
+    // A dataset that does not suit the job has a different cure.
+    if (!notes_.has_findings())
+      for (const auto& [name, source] : job_.data) open_dataset(name, source);
+  }
+
+  // As every rank will, and the sizes of all shards.
+  void open_dataset(const std::string& name, const job::DataSource& source) {
+    const std::string key = format("data.{}.source", name);
+    NoProgress quiet;
+    const auto opened = pack::verify_dataset(source.source, pack::VerifyDepth::sizes, 1, quiet);
+    if (!opened) return notes_.found("damaged-dataset", key, opened.error());
+    if (opened->damages == 0) return;
+    const pack::Damage& first = opened->damaged.front();
+    notes_.found("damaged-dataset", Level::job, key,
+                 opened->damages == 1
+                     ? message("{}: expected {}, found {}", first.shard, first.expected, first.found)
+                     : message("{} of its shards are missing or damaged: {}: expected {}, found {}",
+                               opened->damages, first.shard, first.expected, first.found),
+                 message("stoker data verify {}", shell_quote(source.source.string())));
   }
 
   // The manifest of a valid entry.

@@ -10,6 +10,7 @@ import warnings
 
 import h5py
 import numpy
+import packing
 import pytest
 import stoker
 from running import Process
@@ -29,6 +30,20 @@ def flip_a_bit(dataset, key):
             shard.write_bytes(content)
             return shard.name
     raise AssertionError(f"no {key} in {dataset}")
+
+
+def test_the_index_of_other_labels_is_refused(request, tmp_path):
+    command = request.getfixturevalue("stoker")
+    for name, labels in (("one", "cat dog"), ("two", "dog cat")):
+        rows = [f"{i}.jpg,{label}" for i, label in enumerate(labels.split())]
+        (tmp_path / f"{name}.csv").write_text("path,label\n" + "\n".join(rows))
+    for i in range(2):
+        (tmp_path / f"{i}.jpg").write_bytes(packing.jpeg(i))
+    for name in ("one", "two"):
+        command("data", "pack", f"{name}.csv", name, code=0)
+    (tmp_path / "one/index.bin").write_bytes((tmp_path / "two/index.bin").read_bytes())
+    with pytest.raises(stoker.CorruptError, match=r"one/index\.bin: does not match the manifest \(SHA-256 expected"):
+        stoker.Loader(str(tmp_path / "one"), batch_size=1, transform="cifar-eval")
 
 
 def keys_of(dataset):

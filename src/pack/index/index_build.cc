@@ -214,8 +214,7 @@ bool is_chosen(const Shards& shards, const IndexOptions& options) {
 
 Status write_dataset(const Path& folder, const std::string& index, dataset::Manifest& manifest,
                      bool has_content) {
-  manifest.index_bytes = index.size();
-  manifest.index_hash = sha256(index);
+  dataset::describe_index(index, manifest);
   if (has_content) {
     STOKER_ASSIGN_OR_RETURN(parsed,
                             dataset::SideIndex::parse(std::as_bytes(std::span(index)), dataset::kIndexFile));
