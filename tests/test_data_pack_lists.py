@@ -1,4 +1,4 @@
-"""stoker data pack: labels and separators in lists."""
+"""stoker data pack: labels, separators and encodings of lists."""
 
 import json
 from pathlib import Path
@@ -89,3 +89,38 @@ def test_names_in_a_list_end_at_their_last_dot(stoker, tmp_path):
         "list.csv:6: '2021_07_12.jpg' and the file of line 2 would be the same sample ('2021_07_12')\n"
         "  try: list each file once; to oversample a class, weight it in training\n"
     )
+
+
+@pytest.mark.parametrize("column", ["label", "split"])
+def test_a_list_that_is_not_utf8_is_refused_with_its_line(stoker, tmp_path, column):
+    for i in range(2):
+        (tmp_path / f"{i}.jpg").write_bytes(jpeg(i))
+    text = f"path,{column}\n0.jpg,Brot\n1.jpg,Käse\n"
+    (tmp_path / "list.csv").write_bytes(text.encode("cp1252"))
+    err = stoker("data", "pack", "list.csv", "out", code=2).err
+    assert err == (
+        f"list.csv:3: the {column} 'K\\xe4se' is not UTF-8 (lists from Windows are often CP1252)\n"
+        "  try: iconv -f CP1252 -t UTF-8 list.csv > utf8.csv\n"
+    )
+    assert not (tmp_path / "out/manifest.json").exists()
+    if column == "label":
+        (tmp_path / "list.csv").write_text(text)
+        stoker("data", "pack", "list.csv", "out", code=0)
+        assert json.loads(stoker("data", "info", "out", "--json", code=0).out)["classes"] == ["Brot", "Käse"]
+
+
+def test_a_list_in_utf16_is_refused(stoker, tmp_path):
+    (tmp_path / "list.csv").write_bytes("path,label\n0.jpg,a\n".encode("utf-16"))
+    err = stoker("data", "pack", "list.csv", "out", code=2).err
+    assert err.startswith("list.csv: is UTF-16 (by its byte order mark), but a list is UTF-8\n  try: iconv -f UTF-16 ")
+
+
+def test_paths_of_a_list_that_are_not_utf8_are_left_out(stoker, tmp_path):
+    for i in range(2):
+        (tmp_path / f"{i}.jpg").write_bytes(jpeg(i))
+    with open(str(tmp_path).encode() + b"/K\xe4se.jpg", "wb") as file:
+        file.write(jpeg(7))
+    (tmp_path / "list.csv").write_bytes(b"path,label\n0.jpg,a\n1.jpg,b\nK\xe4se.jpg,a\n")
+    stoker("data", "pack", "list.csv", "out", "--max-left-out", "50%", code=0)
+    assert left_out(tmp_path / "out") == [("K\\xe4se.jpg", "unusable name", "not UTF-8")]
+    assert len(members(tmp_path / "out")) == 2

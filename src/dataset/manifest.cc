@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/encode.h"
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/language/counted.h"
@@ -146,6 +147,21 @@ std::string dataset_version(const Manifest& manifest) {
     for (const ShardInfo& shard : split.shards) text += hex(shard.hash) + "\n";
   }
   return hex(sha256(text));
+}
+
+Status check_names(const Manifest& manifest, std::string_view subject) {
+  const auto check = [&](std::string_view what, std::string_view name) -> Status {
+    if (is_utf8(name)) return {};
+    return invalid("{}: the name of the {} '{}' is not UTF-8", subject, what, printable(name));
+  };
+  for (const std::string& name : manifest.schema.classes) STOKER_RETURN_IF_ERROR(check("class", name));
+  for (const ComponentInfo& component : manifest.schema.components)
+    STOKER_RETURN_IF_ERROR(check("component", component.name));
+  for (const SplitInfo& split : manifest.splits) {
+    STOKER_RETURN_IF_ERROR(check("split", split.name));
+    for (const ShardInfo& shard : split.shards) STOKER_RETURN_IF_ERROR(check("shard", shard.file));
+  }
+  return {};
 }
 
 namespace {
@@ -472,7 +488,8 @@ void read_index(ManifestFields& fields, const Json& json, Manifest& manifest) {
   if (fields.text(json, "index", "file") != kIndexFile) fields.fail("index.file", "is not 'index.bin'");
   manifest.index_bytes = fields.number(json, "index", "bytes");
   manifest.index_hash = fields.digest(json, "index", "sha256");
-  if (json.is_object() && json.contains("table")) manifest.index_table = fields.digest(json, "index", "table");
+  if (json.is_object() && json.contains("table"))
+    manifest.index_table = fields.digest(json, "index", "table");
   if (manifest.content) manifest.content = fields.digest(json, "index", "content");
 }
 

@@ -170,6 +170,9 @@ struct Manifest {
 bool stores_labels_in_index(const DatasetSchema& schema);
 /// The version: SHA-256 over canonical bytes of schema, splits, shard hashes and the optional `content`.
 std::string dataset_version(const Manifest& manifest);
+/// Invalid, starting with `subject`, for a name that JSON cannot store: a class, split, component or shard
+/// that is not UTF-8. A manifest is written only without one.
+Status check_names(const Manifest& manifest, std::string_view subject);
 /// JSON text with a final newline; deterministic.
 std::string to_json(const Manifest& manifest);
 /// Strict: an unknown format version, incompatible features, missing or contradicting fields and a wrong

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unordered_map>
 
+#include "base/encode.h"
 #include "base/thread.h"
 #include "codec/csv.h"
 #include "parquet/parquet.h"
@@ -127,6 +128,9 @@ class ListReader {
 
   Status read_text_rows(bool is_tabbed) {
     STOKER_ASSIGN_OR_RETURN(text, read_file(options_.where, kListLimit));
+    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+      return invalid("{}: is UTF-16 (by its byte order mark), but a list is UTF-8", subject_)
+          .cure("iconv -f UTF-16 -t UTF-8 {} > utf8.csv", shell_quote(options_.where));
     codec::CsvReader reader(text, is_tabbed ? '\t' : ',', subject_);
     ListColumns columns;
     for (bool is_first = true;; is_first = false) {
@@ -174,7 +178,9 @@ class ListReader {
     if (places[0] < 0) {
       std::erase(names, "");
       return invalid("{}: no column 'path' (available: {})", subject_,
-                     printable(join(names, ", ").substr(0, 200)));
+                     printable(join(names, ", ").substr(0, 200)))
+          .cure("stoker data convert {} OUT --format tar, if its rows are samples",
+                shell_quote(options_.where));
     }
     std::array<std::vector<std::string>, 3> fields;
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -188,6 +194,14 @@ class ListReader {
     return {};
   }
 
+  // Classes and splits are stored as UTF-8.
+  Status not_utf8(const ListRow& row, std::string_view what, std::string_view text) const {
+    Status error = row_error(row, "the {} '{}' is not UTF-8 (lists from Windows are often CP1252)", what,
+                             printable(text));
+    if (Path(options_.where).extension() == ".parquet") return error;
+    return std::move(error).cure("iconv -f CP1252 -t UTF-8 {} > utf8.csv", shell_quote(options_.where));
+  }
+
   // `line` is the row number for a Parquet file.
   Status add_row(const std::string& path, std::string label, std::string split, std::uint64_t line) {
     ListRow row;
@@ -197,6 +211,8 @@ class ListReader {
     row.split = std::move(split);
     if (row.path.empty() || row.path.ends_with('/') || row.path == ".")
       return row_error(row, "not a file path");
+    if (!is_utf8(row.label)) return not_utf8(row, "label", row.label);
+    if (!is_utf8(row.split)) return not_utf8(row, "split", row.split);
     if (row.path.size() > kPathLimit)
       return row_error(row, "a path of {} bytes (at most {})", row.path.size(), kPathLimit);
     rows_.push_back(std::move(row));
@@ -312,6 +328,13 @@ class ListReader {
     return static_cast<std::uint32_t>(source.splits.size() - 1);
   }
 
+  static std::string_view unusable_path_reason(std::string_view path) {
+    for (const std::string_view part : split(path, '/')) {
+      if (const std::string_view why = unusable_name_reason(part); !why.empty()) return why;
+    }
+    return {};
+  }
+
   Status add_samples(PackSource& source) {
     std::map<std::string, std::uint32_t, std::less<>> folders;
     std::unordered_map<std::string, std::uint64_t> lines;  // key → line
@@ -320,6 +343,10 @@ class ListReader {
       source.bytes += row.file.bytes;
       if (!row.problem.empty()) {
         source.left_out.push_back({row.path, "not a file", std::string(row.problem)});
+        continue;
+      }
+      if (const std::string_view why = unusable_path_reason(row.path); !why.empty()) {
+        source.left_out.push_back({row.path, "unusable name", std::string(why)});
         continue;
       }
       const bool is_of_images = options_.layout == SourceLayout::images;
