@@ -348,3 +348,35 @@ def test_more_shards_than_open_files(stoker):
         cwd=stoker.folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert limited.returncode == 0 and json.loads(limited.stdout)["samples"] == 700, limited.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "code"),
+    [
+        ('{"version": 2, "sha', "hub/index.json: is not a JSON object\n", 1),
+        ("", "hub/index.json: is not a JSON object\n", 1),
+        ("{}", "hub/index.json: has neither MDS shards nor LitData chunks\n", 2),
+    ],
+)
+@pytest.mark.parametrize("kind", ["mds", "litdata"])
+def test_a_damaged_index_is_reported(stoker, tmp_path, kind, text, message, code):
+    shutil.copytree(GOLDEN / kind, tmp_path / "hub")
+    (tmp_path / "hub/index.json").write_text(text)
+    for command in (["index", "hub"], ["convert", "hub", "out", "--format", "tar"], ["pack", "hub", "out"]):
+        assert stoker("data", *command, code=code).err == message
+
+
+def test_shards_that_contradict_their_index_are_reported(stoker, tmp_path):
+    write_mds(tmp_path / "hub", [b"a", b"b", b"c"])
+    shard = tmp_path / "hub/shard.00000.mds"
+    columns = {"column_names": ["x"], "column_encodings": ["bytes"], "column_sizes": [None]}
+    raw = {"basename": shard.name, "bytes": shard.stat().st_size, "hashes": {}}
+    entry = {"version": 2, "format": "mds", "compression": None, "hashes": [], "size_limit": 1 << 26, "samples": 2}
+    entry |= columns | {"raw_data": raw, "zip_data": None}
+    (tmp_path / "hub/index.json").write_text(json.dumps({"version": 2, "shards": [entry]}))
+    message = "hub/shard.00000.mds: has 3 samples, index.json lists 2\n"
+    assert stoker("data", "index", "hub", code=1).err == message
+    (tmp_path / "hub/index.json").write_text(json.dumps({"version": 2, "shards": [entry | {"samples": 3}]}))
+    shutil.copy(shard, tmp_path / "hub/shard.00001.mds")
+    note = "  skipped: shard.00001.mds, which index.json does not list\n"
+    assert note in stoker("data", "index", "hub", code=0).out

@@ -39,6 +39,10 @@ Status check_written_by_pack(const Path& path, const IndexSection& section, cons
   if (section.chunks() || !section.has_keys() || section.samples() == 0) return foreign();
   const std::string_view last = section.key(section.samples() - 1);
   STOKER_ASSIGN_OR_RETURN(file, File::open_read(path));
+  STOKER_ASSIGN_OR_RETURN(size, file.size());
+  if (size != section.shard_bytes())
+    return corrupt("{}: has {} bytes, the index lists {}", printable(path.string()), size,
+                   section.shard_bytes());
   std::string found(last.size(), '\0');
   const std::uint64_t end = arrays::kHdf5FirstByte + keys.begin + keys.bytes;
   if (end > section.shard_bytes()) return foreign();

@@ -1,5 +1,7 @@
 #include "inspect/lint_items.h"
 
+#include "sources/merged_names.h"
+
 namespace stoker::inspect {
 
 namespace {
@@ -53,13 +55,17 @@ class DatasetItems final : public LintItems {
     STOKER_ASSIGN_OR_RETURN(manifest, dataset::read_manifest(folder));
     manifest_ = std::move(manifest);
     classes_ = manifest_.schema.classes;
+    sources::MergedNames merged;
+    std::vector<std::string_view> extensions;
     for (std::uint32_t split = 0; split < manifest_.splits.size(); ++split) {
       splits_.push_back(manifest_.splits[split].name);
       STOKER_ASSIGN_OR_RETURN(source, dataset::LocalShardSource::open(folder, splits_.back()));
       const dataset::SampleTable& samples = source->samples();
       for (std::uint64_t s = 0; s < samples.size(); ++s) {
+        extensions.clear();
         for (std::uint32_t c = 0; c < samples.component_count(s); ++c) {
           const dataset::Locator at = samples.locate(s, c);
+          extensions.push_back(samples.components()[at.component].name);
           items_.push_back({.split = split,
                             .label = samples.label(s).value_or(-1),
                             .bytes = at.length,
@@ -68,9 +74,11 @@ class DatasetItems final : public LintItems {
                             .place = s,
                             .component = c});
         }
+        merged.add(samples.key(s), extensions);
       }
       sources_.push_back(std::move(source));
     }
+    if (std::string note = merged.note(); !note.empty()) notes_.push_back(std::move(note));
     return {};
   }
   Status read(const LintItem& item, sources::FileBytes& into) const override {

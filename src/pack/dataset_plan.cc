@@ -29,6 +29,7 @@ DatasetPlan parse_dataset_plan(const Json& json) {
   o.hash = json.at("hash") == to_text(dataset::BlockHash::crc32c) ? dataset::BlockHash::crc32c
                                                                   : dataset::BlockHash::sha256;
   o.has_labels = json.at("has_labels");
+  o.declares_classes = json.value("declares_classes", false);
   o.is_strict = json.at("strict");
   o.max_left_out_percent = json.at("most_left_out");
   o.files = stored_number(json.at("files"));
@@ -53,6 +54,7 @@ std::string DatasetPlan::encode() const {
       {"classes", classes},       {"container", container},     {"hash", to_text(hash)},
       {"has_labels", has_labels}, {"strict", is_strict},        {"most_left_out", max_left_out_percent},
       {"files", files},           {"shard_bytes", shard_bytes}, {"parts", parts}};
+  if (declares_classes) json["declares_classes"] = true;
   json["left_out"] = Json::array();
   // Paths in printable form: JSON strings must be UTF-8.
   for (const sources::LeftOut& file : left_out)
@@ -205,7 +207,7 @@ Status check_classes(const DatasetPlan& dataset_plan, const dataset::Manifest& m
       return invalid("{}: split '{}' has no valid image", printable(dataset_plan.source), split.name);
     }
   }
-  for (std::size_t c = 0; c < manifest.schema.classes.size(); ++c) {
+  for (std::size_t c = 0; c < manifest.schema.classes.size() && !dataset_plan.declares_classes; ++c) {
     std::uint64_t samples = 0;
     for (const dataset::SplitInfo& split : manifest.splits) samples += split.class_samples[c];
     if (samples == 0) {
@@ -225,6 +227,7 @@ Result<dataset::Manifest> judge(const DatasetPlan& dataset_plan,
   STOKER_RETURN_IF_ERROR(check_left_out(dataset_plan, left_out, count_left_out(counts), unlisted));
   STOKER_ASSIGN_OR_RETURN(manifest, describe(dataset_plan, facts));
   STOKER_RETURN_IF_ERROR(check_classes(dataset_plan, manifest));
+  STOKER_RETURN_IF_ERROR(dataset::check_names(manifest, printable(dataset_plan.source)));
   manifest.left_out = std::move(counts);
   manifest.source = dataset_plan.version;
   return manifest;

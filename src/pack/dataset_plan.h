@@ -30,6 +30,7 @@ struct DatasetPlan {
   std::string container = "tar";
   dataset::BlockHash hash = dataset::BlockHash::sha256;
   bool has_labels = false;
+  bool declares_classes = false;  ///< a class may have no sample
   bool is_strict = false;
   double max_left_out_percent = 1;
   std::uint64_t files = 0;                 ///< of the source, without hidden ones

@@ -443,6 +443,7 @@ DatasetPlan make_dataset_plan(const PackPlan& plan) {
   dataset_plan.splits = plan.source.splits;
   dataset_plan.classes = plan.source.classes;
   dataset_plan.has_labels = plan.source.has_labels();
+  dataset_plan.declares_classes = plan.source.declares_classes;
   dataset_plan.hash = plan.options.hash;
   dataset_plan.container = to_text(plan.container);
   dataset_plan.is_strict = plan.options.is_strict;

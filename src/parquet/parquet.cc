@@ -513,6 +513,11 @@ class PackedPages {
     for (const std::uint8_t level : levels_) {
       ValueLocation& place = found_.value_locations.emplace_back();
       if (level != max_level) continue;
+      if (next->empty()) {  // whatever its pointer
+        place = {.offset = in.begin, .bytes = 0, .is_there = true};
+        ++next;
+        continue;
+      }
       if (!in.has(*next)) return not_contiguous();
       place = in.place_of(*next++);
     }

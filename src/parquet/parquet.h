@@ -43,6 +43,8 @@ class ParquetFile {
   std::uint64_t rows(std::size_t group) const { return footer_.groups[group].rows; }
   /// The columns, in the file's order.
   const std::vector<ParquetLeaf>& leaves() const { return leaves_; }
+  /// JSON that the Hugging Face Hub's writers store in the footer, or "".
+  const std::string& hub_metadata() const { return footer_.hub_metadata; }
   /// The position of the named leaf in leaves().
   std::optional<std::size_t> find(std::string_view name) const;
 

@@ -32,18 +32,10 @@ std::string key_in(std::string_view text) {
 
 // The number with the label, or null.
 const archive::RecordNumber* label_in(const archive::ExampleRecord& record) {
-  for (std::string_view name : kLabels) {
-    for (const archive::RecordNumber& number : record.numbers) {
-      if (number.name == name) return &number;
-    }
-  }
-  const archive::RecordNumber* only = nullptr;
-  for (const archive::RecordNumber& number : record.numbers) {
-    if (!number.name.ends_with("label")) continue;
-    if (only) return nullptr;
-    only = &number;
-  }
-  return only;
+  std::vector<std::string_view> names;
+  for (const archive::RecordNumber& number : record.numbers) names.push_back(number.name);
+  const auto found = find_label(names);
+  return found ? &record.numbers[*found] : nullptr;
 }
 
 Result<std::string> key_of(const archive::ExampleRecord& record, const archive::ReadAt& read) {
@@ -66,6 +58,22 @@ Result<std::string> sniff_extension(const archive::RecordFile& file, const archi
 }
 
 }  // namespace
+
+std::optional<std::size_t> find_label(std::span<const std::string_view> names) {
+  for (const std::string_view known : kLabels) {
+    const auto found = std::ranges::find(names, known);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  }
+  std::optional<std::size_t> only;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].ends_with("label")) continue;
+    if (only) return std::nullopt;
+    only = i;
+  }
+  return only;
+}
+
+bool is_key_feature(std::string_view name) { return std::ranges::find(kKeys, name) != std::end(kKeys); }
 
 std::string extension_for_feature(std::string_view feature) {
   std::string name = to_lower(feature);

@@ -8,6 +8,7 @@
 #include "archive/tfrecord.h"
 #include "sources/arrays/array_scan.h"
 #include "sources/foreign_example.h"
+#include "sources/split_name.h"
 #include "sources/streams/stream_scan.h"
 #include "sources/tables/class_names.h"
 #include "sources/tables/parquet_scan.h"
@@ -18,19 +19,21 @@ namespace stoker::sources {
 
 namespace {
 
-// Key and extension; false if the member belongs to no sample.
-bool split_member_name(std::string_view name, std::string_view* key, std::string_view* extension) {
+// Key and extension; otherwise the reason why the member belongs to no sample.
+std::string_view split_member_name(std::string_view name, std::string_view* key,
+                                   std::string_view* extension) {
   if (name.starts_with("__")) {
     const std::string_view top = name.substr(0, name.find('/'));
-    if (top.size() >= 4 && top.ends_with("__")) return false;
+    if (top.size() >= 4 && top.ends_with("__")) return "name __...__";
   }
   const std::size_t slash = name.rfind('/');
   const std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
   const std::size_t dot = name.find('.', begin);
-  if (dot == std::string_view::npos || dot == begin) return false;
+  if (dot == begin) return "hidden name";
+  if (dot == std::string_view::npos) return "no extension";
   *key = name.substr(0, dot);
   *extension = name.substr(dot + 1);
-  return true;
+  return {};
 }
 
 // Adds a file to a sample. Invalid for a duplicate extension.
@@ -54,9 +57,12 @@ Result<ShardScan> scan_tar(const archive::ReadAt& read, std::uint64_t size, cons
                (member->size + archive::kTarBlock - 1) / archive::kTarBlock * archive::kTarBlock;
     std::string_view key;
     std::string_view extension;
-    if (member->kind != archive::TarKind::file || !split_member_name(member->name, &key, &extension)) {
-      if (member->kind != archive::TarKind::directory)
-        ++scan.skipped_fields["members that belong to no sample"];
+    if (member->kind == archive::TarKind::directory) continue;
+    const std::string_view why = member->kind == archive::TarKind::file
+                                     ? split_member_name(member->name, &key, &extension)
+                                     : "link or device";
+    if (!why.empty()) {
+      ++scan.skipped_members[std::string(why)];
       continue;
     }
     if (!member->unsafe.empty()) {
@@ -124,18 +130,6 @@ Result<ShardScan> scan_records(const archive::ReadAt& read, std::uint64_t size, 
 
 }  // namespace
 
-namespace {
-
-// "x.tar" of "x.tar.gz", "x.tgz" and "x.tar.zst".
-std::string_view strip_compression(std::string_view file) {
-  for (std::string_view ending : {".gz", ".zst"}) {
-    if (file.ends_with(ending)) return file.substr(0, file.size() - ending.size());
-  }
-  return file;
-}
-
-}  // namespace
-
 bool is_parquet(std::string_view file) { return file.ends_with(".parquet"); }
 
 bool is_hdf5(std::string_view file) { return file.ends_with(".h5") || file.ends_with(".hdf5"); }
@@ -175,52 +169,16 @@ bool is_tfrecord(std::string_view file) {
   return file.ends_with(".tfrecord") || file.ends_with(".tfrecords") || !strip_shard_number(file).empty();
 }
 
-std::string_view strip_shard_number(std::string_view file) {
-  // "-00000-of-01024"
-  const std::size_t of = file.rfind("-of-");
-  if (of == std::string_view::npos) return {};
-  const auto is_number = [](std::string_view text) {
-    return text.size() >= 5 && text.find_first_not_of("0123456789") == std::string_view::npos;
-  };
-  const std::size_t dash = file.substr(0, of).rfind('-');
-  if (dash == std::string_view::npos || dash == 0) return {};
-  const bool is_counted = is_number(file.substr(dash + 1, of - dash - 1)) && is_number(file.substr(of + 4));
-  return is_counted ? file.substr(0, dash) : std::string_view();
-}
-
-std::string split_of_shard(std::string_view file) {
-  if (is_mds(file)) return "all";  // in MDS the split is the folder
-  file = strip_compression(file);
-  for (const std::string_view ending : {".parquet", ".h5", ".hdf5", ".zarr", ".zarr.zip", ".npz"}) {
-    if (!file.ends_with(ending)) continue;
-    file.remove_suffix(ending.size());
-    break;
-  }
-  if (const std::string_view counted = strip_shard_number(file); !counted.empty()) file = counted;
-  std::string_view stem =
-      file.substr(0, std::min({file.rfind(".tar"), file.rfind(".tgz"), file.rfind(".tfrecord")}));
-  while (!stem.empty() && stem.back() >= '0' && stem.back() <= '9') stem.remove_suffix(1);
-  while (!stem.empty() && (stem.back() == '-' || stem.back() == '_' || stem.back() == '.'))
-    stem.remove_suffix(1);
-  return stem.empty() ? "all" : std::string(stem);
-}
-
 namespace {
 
 archive::ReadAt reader_of(const File& file) {
   return [&file](std::uint64_t offset, std::span<std::byte> out) { return file.read_at(offset, out); };
 }
 
-// Prefixes of messages, and of the keys of rows without one.
-struct ScanNames {
-  std::string subject;
-  std::string stem;
-};
-
-Result<ShardScan> scan_plain_parquet(const archive::ReadAt& read, std::uint64_t size, const ScanNames& names,
-                                     const TablePath& path) {
-  STOKER_ASSIGN_OR_RETURN(file, parquet::ParquetFile::open(read, size, names.subject));
-  STOKER_ASSIGN_OR_RETURN(scan, scan_parquet(TableFile(file, path), read, names.subject, names.stem));
+Result<ShardScan> scan_plain_parquet(const TableFile& table, const SelectedRows& rows,
+                                     const archive::ReadAt& read, std::uint64_t size,
+                                     const ScanNames& names) {
+  STOKER_ASSIGN_OR_RETURN(scan, scan_parquet(table, rows, read, names));
   scan.end = size;
   scan.bytes = size;
   return scan;
@@ -259,9 +217,12 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
       break;
     case dataset::ContainerKind::npy:
       return invalid("{}: NumPy files are read by folder, not one by one", subject);
-    case dataset::ContainerKind::parquet:
-      scan = scan_plain_parquet(read, size, {subject, stem}, {});
+    case dataset::ContainerKind::parquet: {
+      STOKER_ASSIGN_OR_RETURN(parquet, parquet::ParquetFile::open(read, size, subject));
+      const TablePath none;
+      scan = scan_plain_parquet(TableFile(parquet, none), std::nullopt, read, size, {subject, stem});
       break;
+    }
   }
   if (scan.ok()) scan->bytes = size;
   return scan;
@@ -290,21 +251,6 @@ Result<ShardScan> scan_shard(const Path& path) {
 
 namespace {
 
-// Keeps the rows that match the condition; each is a sample.
-Status select_samples(const TableFile& table, const std::string& where, const std::string& subject,
-                      ShardScan& scan) {
-  STOKER_ASSIGN_OR_RETURN(filter, parse_filter(table, where, subject));
-  if (!filter) return {};
-  scan.table = TableFacts{.files = 1};
-  STOKER_ASSIGN_OR_RETURN(rows, selected_rows(table, *filter, subject, *scan.table, NoProgress()));
-  std::vector<ShardSample> chosen;
-  for (const std::uint64_t row : rows) {
-    if (row < scan.samples.size()) chosen.push_back(std::move(scan.samples[row]));
-  }
-  scan.samples = std::move(chosen);
-  return {};
-}
-
 // Scans a table whose bytes or numbers are read in place.
 Result<ShardScan> scan_table(const Path& path, const TableSelection& choice) {
   const ScanNames names = names_of(path, choice.path);
@@ -314,12 +260,19 @@ Result<ShardScan> scan_table(const Path& path, const TableSelection& choice) {
   const TableFile table(opened, choice.path);
   if (choice.options.makes_arrays() || has_numbers_only(opened))
     return scan_rows({table, names.subject, names.stem}, size, choice.options, NoProgress());
-  Result<ShardScan> scan = scan_plain_parquet(reader_of(file), size, names, choice.path);
+  STOKER_ASSIGN_OR_RETURN(filter, parse_filter(table, choice.options.where, names.subject));
+  SelectedRows rows;
+  TableFacts facts{.files = 1};
+  if (filter) {
+    STOKER_ASSIGN_OR_RETURN(selected, selected_rows(table, *filter, names.subject, facts, NoProgress()));
+    rows = std::move(selected);
+  }
+  Result<ShardScan> scan = scan_plain_parquet(table, rows, reader_of(file), size, names);
   if (!scan.ok() && scan.status().code() == Code::invalid) {  // its bytes are not contiguous
     STOKER_ASSIGN_OR_RETURN(shard, codec::ShardFile::open(path));
-    scan = scan_packed_parquet(table, shard, names.subject, names.stem);
+    scan = scan_packed_parquet(table, rows, shard, names);
   }
-  if (scan.ok()) STOKER_RETURN_IF_ERROR(select_samples(table, choice.options.where, names.subject, *scan));
+  if (scan.ok() && filter) scan->table = std::move(facts);
   return scan;
 }
 
@@ -348,14 +301,14 @@ Result<UnpackedShard> scan_or_unpack_table(const File& opened, const Path& path,
   const TableFile table(parquet, choice.path);
   const bool is_selected = choice.options.is_set() || has_numbers_only(parquet);
   if (!is_selected) {
-    Result<ShardScan> scan = scan_plain_parquet(reader_of(opened), size, names, choice.path);
+    Result<ShardScan> scan = scan_plain_parquet(table, std::nullopt, reader_of(opened), size, names);
     if (scan.ok()) return UnpackedShard{std::move(*scan), std::nullopt, std::nullopt};
     if (scan.status().code() != Code::invalid) return scan.status();
   }
   STOKER_ASSIGN_OR_RETURN(file, archive::create_unnamed_file(scratch));
   Result<ShardScan> scan =
       is_selected ? unpack_rows({table, names.subject, names.stem}, choice.options, file, progress)
-                  : unpack_parquet(table, names.subject, names.stem, file, progress);
+                  : unpack_parquet(table, names, file, progress);
   if (!scan.ok()) return scan.status();
   return UnpackedShard{std::move(*scan), std::move(file), std::nullopt};
 }

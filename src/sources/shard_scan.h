@@ -45,13 +45,18 @@ using SkippedFields = std::map<std::string, std::uint64_t>;
 struct ShardScan {
   std::vector<ShardSample> samples;
   SkippedFields skipped_fields;
-  std::vector<std::string> copy_only;  ///< fields that only a converted copy can include
-  std::uint64_t end = 0;               ///< after the last member
-  std::uint64_t bytes = 0;             ///< of the file
+  std::map<std::string, std::uint64_t> skipped_members;  ///< of a tar: members without a sample, by reason
+  std::vector<std::string> copy_only;                    ///< fields that only a converted copy can include
+  std::uint64_t end = 0;                                 ///< after the last member
+  std::uint64_t bytes = 0;                               ///< of the file
   /// For a packed shard: members are offsets in its unpacked bytes. Shared by copies.
   std::shared_ptr<const codec::ChunkMap> chunks;
   std::vector<std::string> classes;  ///< text labels: samples have their index
-  std::optional<TableFacts> table;   ///< of selected rows
+  /// Names of number labels in the metadata of a table: name i is that of label i.
+  std::vector<std::string> class_names;
+  /// Of a table whose keys are file names: the options that name rows by file and number instead.
+  std::string row_keys_option;
+  std::optional<TableFacts> table;  ///< of selected rows
 };
 
 /// Whether the file name is a TFRecord shard's: `.tfrecord`, or number and count (`train-00000-of-01024`).
@@ -74,13 +79,6 @@ bool is_numpy_file(std::string_view file);
 bool is_shard(std::string_view file);
 /// The format of a shard by its name.
 dataset::ContainerKind kind_of_shard(std::string_view file);
-/// "train" of "train-00000-of-01024"; empty for other names.
-std::string_view strip_shard_number(std::string_view file);
-
-/// The part of a file name before its number: "train-000000.tar" and "train.tfrecord-00000-of-01024" →
-/// "train"; "000000.tar" → "all".
-std::string split_of_shard(std::string_view file);
-
 /// A compressed shard, unpacked: places are offsets in `file`, which is unnamed.
 struct UnpackedShard {
   ShardScan scan;

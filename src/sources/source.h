@@ -91,6 +91,7 @@ struct PackSource {
   std::uint64_t bytes = 0;
   bool has_label_files = false;    ///< labels come from files "<basename>.cls"
   bool has_number_labels = false;  ///< labels without names, from a list
+  bool declares_classes = false;   ///< classes come with the labels' names: one may have no sample
 
   bool has_labels() const { return has_label_files || has_number_labels || !classes.empty(); }
   const SourceFile& file(const SourceSample& sample, std::uint32_t which) const {
@@ -133,7 +134,8 @@ struct SourceOptions {
   int standard_input = 0;     ///< the descriptor that "-" reads
   /// The folder for unnamed files with unpacked data. Empty: the temporary folder.
   Path scratch;
-  TableOptions table;  ///< for Parquet: rows and columns
+  TableOptions table;        ///< for Parquet: rows and columns
+  bool allows_lists = true;  ///< a Parquet file may be a list of paths; else its rows are samples
 };
 
 /// Lists the source with up to `threads` threads. Errors: a missing or empty source, a class without files,

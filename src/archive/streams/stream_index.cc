@@ -392,14 +392,29 @@ Result<StreamIndex> parse_litdata_index(const Json& json, const std::string& sub
 
 }  // namespace
 
+namespace {
+
+// Whether the folder has MDS shards or LitData chunks, by name.
+bool has_stream_files(const Path& folder) {
+  const Result<std::vector<std::string>> names = list_directory(folder);
+  return names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+           const bool is_mds = name.ends_with(".mds") || name.find(".mds.") != std::string::npos;
+           return is_mds || (name.starts_with("chunk-") && name.ends_with(".bin"));
+         });
+}
+
+}  // namespace
+
 bool has_stream_index(const Path& folder) {
   const Path file = folder / kStreamIndexFile;
   if (!path_exists(file)) return false;
   const Result<Json> json = parse(file);
-  if (!json.ok()) return false;
+  // read_stream_index() then reports the damage: the shards alone would be read in silence.
+  if (!json.ok() || !json->is_object()) return has_stream_files(folder);
   if (is_mds(*json)) return true;
+  if (!is_litdata(*json)) return has_stream_files(folder);
   // Chunks that are Parquet files are read by the Parquet reader.
-  return is_litdata(*json) && string_field((*json)["config"], "item_loader") != "ParquetLoader";
+  return string_field((*json)["config"], "item_loader") != "ParquetLoader";
 }
 
 Result<StreamIndex> read_stream_index(const Path& folder) {

@@ -38,6 +38,7 @@ Result<pack::PackOptions> to_pack_options(const ConvertOptions& o) {
   pack::PackOptions options;
   options.source.where = o.source;
   options.source.threads = threads;
+  options.source.allows_lists = false;
   options.out = o.out;
   options.order = pack::SampleOrder::source;
   options.check = pack::ImageCheck::keep_broken;
@@ -63,6 +64,7 @@ std::string plan_json(const pack::PackPlan& plan) {
   return json_text(nlohmann::ordered_json{{"source", printable(plan.dataset_plan.source)},
                                           {"format", plan.dataset_plan.container},
                                           {"splits", splits},
+                                          {"notes", plan.source.notes},
                                           {"skipped_fields", plan.source.skipped_fields},
                                           {"table", table_json(plan.source.table)}});
 }

@@ -3,15 +3,18 @@
 #include "pack/index/index_build.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "base/hash.h"
 #include "base/language/counted.h"
 #include "dataset/side_index.h"
 #include "pack/index/index_shards.h"
 #include "pack/index/shard_reading.h"
+#include "sources/merged_names.h"
 #include "sources/shard_scan.h"
 #include "sources/source.h"
 #include "sources/tables/class_names.h"
@@ -138,19 +141,84 @@ LabelCount count_labels(const Shards& shards) {
   return count;
 }
 
+// The hashes of the keys of each split, sorted: eight bytes per sample.
+std::map<std::string_view, std::vector<std::size_t>> hashed_keys(const Shards& shards) {
+  std::map<std::string_view, std::vector<std::size_t>> splits;
+  for (const ScannedShard& shard : shards) {
+    std::vector<std::size_t>& hashes = splits[shard.entry.split];
+    for (const sources::ShardSample& sample : shard.scan.samples)
+      if (!sample.key.empty()) hashes.push_back(std::hash<std::string_view>()(sample.key));
+  }
+  for (auto& [split, hashes] : splits) std::ranges::sort(hashes);
+  return splits;
+}
+
+// Keys that several samples of a split have. In a tar, the files of a sample may not be adjacent.
+std::string note_on_repeated_keys(const Shards& shards) {
+  std::uint64_t repeated = 0;
+  std::optional<std::size_t> first;
+  for (const auto& [split, hashes] : hashed_keys(shards)) {
+    for (auto at = std::ranges::adjacent_find(hashes); at != hashes.end();
+         at = std::adjacent_find(at + 1, hashes.end())) {
+      if (!first) first = *at;
+      ++repeated;
+    }
+  }
+  if (!first) return {};
+  std::string key;
+  for (const ScannedShard& shard : shards) {
+    const auto found = std::ranges::find_if(shard.scan.samples, [&](const sources::ShardSample& sample) {
+      return std::hash<std::string_view>()(sample.key) == *first;
+    });
+    if (found != shard.scan.samples.end()) key = printable(found->key);
+  }
+  const bool is_tar = sources::kind_of_shard(shards[0].entry.file) == dataset::ContainerKind::tar;
+  return format("repeated keys: {} with the key of an earlier sample, such as '{}'{}",
+                stoker::counted(repeated, "sample"), key,
+                is_tar ? " (the files of one sample must be adjacent in a tar)" : "");
+}
+
+// Names that merge images.
+std::string note_on_merged_names(const Shards& shards) {
+  sources::MergedNames merged;
+  std::vector<std::string_view> extensions;
+  for (const ScannedShard& shard : shards) {
+    for (const sources::ShardSample& sample : shard.scan.samples) {
+      extensions.clear();
+      for (const sources::ShardMember& member : sample.members) extensions.push_back(member.extension);
+      merged.add(sample.key, extensions);
+    }
+  }
+  return merged.note();
+}
+
 // Skipped fields and missing labels, each once.
 std::vector<std::string> notes_on(const Shards& shards, const LabelCount& labels) {
   sources::SkippedFields skipped_fields;
+  std::map<std::string, std::uint64_t> skipped_members;
   std::set<std::string> left_out;
   for (const ScannedShard& shard : shards) {
     for (const auto& [name, samples] : shard.scan.skipped_fields) skipped_fields[printable(name)] += samples;
+    for (const auto& [why, members] : shard.scan.skipped_members) skipped_members[why] += members;
     left_out.insert(shard.scan.copy_only.begin(), shard.scan.copy_only.end());
   }
   if (labels.is_any() && labels.unread > 0)
     skipped_fields["cls members that are not natural numbers"] = labels.unread;
   std::vector<std::string> notes;
+  std::uint64_t json_labels = 0;
+  for (const ScannedShard& shard : shards) json_labels += shard.unread_json_labels;
+  for (std::string note : {note_on_merged_names(shards), note_on_repeated_keys(shards)})
+    if (!note.empty()) notes.push_back(std::move(note));
+  if (json_labels > 0)
+    notes.push_back(format("skipped: the label in {}, which is not an integer",
+                           stoker::counted(json_labels, "json member")));
+  if (!labels.is_any() && labels.unread > 0)
+    notes.push_back(format("no labels: the cls members of {} are not natural numbers",
+                           stoker::counted(labels.unread, "sample")));
   for (const auto& [name, samples] : skipped_fields)
     notes.push_back(format("skipped: {} ({})", name, stoker::counted(samples, "sample")));
+  for (const auto& [why, members] : skipped_members)
+    notes.push_back(format("skipped: {} ({})", stoker::counted(members, "member"), why));
   if (labels.is_any() && labels.labelled < labels.samples)
     notes.push_back(format("unlabelled: {} of {} (label -1)", grouped(labels.samples - labels.labelled),
                            stoker::counted(labels.samples, "sample")));
@@ -158,6 +226,16 @@ std::vector<std::string> notes_on(const Shards& shards, const LabelCount& labels
     notes.push_back(
         format("{} is left out: it cannot be read in place (`stoker data convert` includes it)", what));
   return notes;
+}
+
+// Compares MDS shards with their index.json.
+Status check_listed_samples(const Path& folder, const Shards& shards) {
+  for (const ScannedShard& shard : shards) {
+    if (!shard.entry.listed_samples || *shard.entry.listed_samples == shard.scan.samples.size()) continue;
+    return corrupt("{}: has {}, index.json lists {}", printable((folder / shard.entry.file).string()),
+                   stoker::counted(shard.scan.samples.size(), "sample"), *shard.entry.listed_samples);
+  }
+  return {};
 }
 
 // A file whose rows are part of a different shard (HDF5's virtual datasets) is not a shard itself.
@@ -214,6 +292,7 @@ bool is_chosen(const Shards& shards, const IndexOptions& options) {
 
 Status write_dataset(const Path& folder, const std::string& index, dataset::Manifest& manifest,
                      bool has_content) {
+  STOKER_RETURN_IF_ERROR(dataset::check_names(manifest, printable(folder.string())));
   dataset::describe_index(index, manifest);
   if (has_content) {
     STOKER_ASSIGN_OR_RETURN(parsed,
@@ -237,6 +316,7 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
       found, find_shards(folder, options.table.where, options.windows ? &*options.windows : nullptr));
   Shards shards(std::make_move_iterator(found.shards.begin()), std::make_move_iterator(found.shards.end()));
   STOKER_RETURN_IF_ERROR(read_shards(folder, shards, {options}, progress));
+  STOKER_RETURN_IF_ERROR(check_listed_samples(folder, shards));
   remove_part_files(shards);
   IndexBuild built;
   STOKER_ASSIGN_OR_RETURN(classes, name_classes(shards, built.table));
@@ -247,6 +327,7 @@ Result<IndexBuild> build_index(const Path& folder, const IndexOptions& options, 
   const LabelCount labels = count_labels(shards);
   const bool has_labels = labels.is_any() || !classes.empty();
   built.notes = notes_on(shards, labels);
+  built.notes.insert(built.notes.end(), found.notes.begin(), found.notes.end());
   std::vector<std::string> sections;
   built.manifest = describe(shards, std::move(classes), has_labels, sections);
   const bool has_content =

@@ -8,6 +8,7 @@
 #include "dataset/hdf5_view.h"
 #include "sources/arrays/grid.h"
 #include "sources/shard_scan.h"
+#include "sources/split_name.h"
 #include "sources/tables/table_tree.h"
 #include "stoker/text.h"
 
@@ -29,7 +30,16 @@ Result<ShardsToIndex> shards_of_index(const Path& folder) {
       return invalid("{}: chunks of {} cannot be read in place", printable(folder.string()), index.tool)
           .cure("stoker data convert {} OUT", shell_quote(folder.string()));
     }
-    if (shard.samples > 0) found.shards.push_back(shard_named(shard.file));
+    if (shard.samples == 0) continue;
+    found.shards.push_back(shard_named(shard.file));
+    found.shards.back().listed_samples = shard.samples;
+  }
+  STOKER_ASSIGN_OR_RETURN(names, list_directory(folder));
+  for (const std::string& file : names) {
+    const bool is_listed = std::ranges::any_of(
+        index.shards, [&](const archive::StreamShard& shard) { return shard.file == file; });
+    if (sources::is_mds(file) && !is_listed)
+      found.notes.push_back(format("skipped: {}, which index.json does not list", printable(file)));
   }
   return found;
 }

@@ -18,13 +18,15 @@ namespace stoker::pack {
 struct IndexedShard {
   std::string file;  ///< relative to the folder
   std::string split;
-  sources::TablePath table;                  ///< partition keys of Parquet
-  std::optional<sources::NpySet> rows = {};  ///< of NumPy files, without windows
+  sources::TablePath table;                          ///< partition keys of Parquet
+  std::optional<sources::NpySet> rows = {};          ///< of NumPy files, without windows
+  std::optional<std::uint64_t> listed_samples = {};  ///< in MDS's index.json
 };
 
 struct ShardsToIndex {
   std::vector<IndexedShard> shards;
-  std::uint64_t pruned = 0;  ///< tables whose partition keys exclude them by `where`
+  std::uint64_t pruned = 0;             ///< tables whose partition keys exclude them by `where`
+  std::vector<std::string> notes = {};  ///< unexpected things, one sentence each
 };
 
 /// All shards by name; NumPy files only if there are no other shards. Invalid for no shards or several

@@ -136,8 +136,8 @@ class ShardReader {
     return {};
   }
 
-  static Status read_label(const codec::ShardFile& file, const sources::ShardSample& sample,
-                           std::optional<std::int64_t>& label) {
+  Status read_label(const codec::ShardFile& file, const sources::ShardSample& sample,
+                    std::optional<std::int64_t>& label) {
     for (const sources::ShardMember& member : sample.members) {
       if (member.extension != "cls" && member.extension != "json") continue;
       if (member.bytes > kLabelLimit) continue;
@@ -148,13 +148,14 @@ class ShardReader {
     return {};
   }
 
-  static std::optional<std::int64_t> label_in(std::string_view extension, std::string_view text) {
+  std::optional<std::int64_t> label_in(std::string_view extension, std::string_view text) {
     std::int64_t number = 0;
     if (extension == "cls") return parse_number(trim(text), &number) ? std::optional(number) : std::nullopt;
     const auto json = parse_json<nlohmann::json>(text);
-    if (!json.is_object() || !json.contains("label") || !json["label"].is_number_integer())
-      return std::nullopt;
-    return json["label"].get<std::int64_t>();
+    if (!json.is_object() || !json.contains("label")) return std::nullopt;
+    if (json["label"].is_number_integer()) return json["label"].get<std::int64_t>();
+    ++work_.unread_json_labels;
+    return std::nullopt;
   }
 
   Path path_;

@@ -25,6 +25,7 @@ struct ScannedShard {
   std::vector<Digest> blocks;
   std::vector<std::uint32_t> crcs;                  ///< of each member, in order
   std::vector<std::optional<std::int64_t>> labels;  ///< of each sample; never negative
+  std::uint64_t unread_json_labels = 0;             ///< `json` members with a label that is no integer
 };
 
 struct ReadShardsOptions {

@@ -1,6 +1,7 @@
 #include "parquet/schema/footer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "parquet/thrift/thrift.h"
 
@@ -12,6 +13,7 @@ using Field = ThriftReader::Field;
 using Wire = ThriftReader::Type;
 
 constexpr std::uint64_t kRowLimit = 4'000'000'000;
+constexpr std::string_view kHubMetadata = "huggingface";
 
 ParquetStatistics read_statistics(ThriftReader& reader) {
   ParquetStatistics statistics;
@@ -108,6 +110,16 @@ bool read_order(ThriftReader& reader) {
   return is_known;
 }
 
+std::pair<std::string, std::string> read_key_value(ThriftReader& reader) {
+  std::pair<std::string, std::string> pair;
+  reader.structure([&](const Field& field) {
+    if (field.type != Wire::binary || (field.id != 1 && field.id != 2)) return false;
+    (field.id == 1 ? pair.first : pair.second) = reader.text();
+    return true;
+  });
+  return pair;
+}
+
 }  // namespace
 
 Result<ParquetFooter> read_footer(std::span<const std::byte> bytes, std::string_view subject) {
@@ -123,6 +135,11 @@ Result<ParquetFooter> read_footer(std::span<const std::byte> bytes, std::string_
       rows = reader.integer();
     } else if (field.id == 4 && field.type == Wire::list) {
       reader.list(Wire::structure, [&] { footer.groups.push_back(read_group(reader, is_damaged)); });
+    } else if (field.id == 5 && field.type == Wire::list) {
+      reader.list(Wire::structure, [&] {
+        auto [key, value] = read_key_value(reader);
+        if (key == kHubMetadata) footer.hub_metadata = std::move(value);
+      });
     } else if (field.id == 6 && field.type == Wire::binary) {
       const std::string writer = reader.text();
       // Without a version it is one of the first.

@@ -52,6 +52,8 @@ struct ParquetFooter {
   std::vector<ParquetGroup> groups;
   /// For each leaf whether the file declares that its statistics have the type's order.
   std::vector<bool> has_order;
+  /// The metadata of the Hugging Face Hub's writers: JSON, or "".
+  std::string hub_metadata;
   /// An early writer left the dictionary's header out of a chunk's bytes.
   bool has_short_chunks = false;
 };

@@ -4,18 +4,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 
 #include "archive/streams/stream_index.h"
 #include "base/encode.h"
+#include "base/language/counted.h"
 #include "base/thread.h"
 #include "dataset/hdf5_view.h"
 #include "dataset/shard_source.h"
 #include "sources/arrays/array_scan.h"
 #include "sources/files/tree.h"
+#include "sources/merged_names.h"
 #include "sources/shard_scan.h"
 #include "sources/shards/scratch_files.h"
 #include "sources/shards/shards_tree.h"
 #include "sources/shards/source_builder.h"
+#include "sources/split_name.h"
 #include "sources/streams/stream_scan.h"
 #include "sources/tables/class_names.h"
 #include "sources/tables/parquet_scan.h"
@@ -73,6 +77,12 @@ Result<PackSource> list_dataset(const Path& folder, const dataset::OpenDataset& 
     }
   }
   builder.source().classes = schema.classes;
+  for (std::size_t c = 0; c < schema.classes.size(); ++c) {
+    const bool is_empty = std::ranges::all_of(opened.manifest.splits, [c](const dataset::SplitInfo& split) {
+      return c >= split.class_samples.size() || split.class_samples[c] == 0;
+    });
+    builder.source().declares_classes = builder.source().declares_classes || is_empty;
+  }
   builder.source().has_number_labels = schema.has_labels && schema.classes.empty();
   return builder.finish(folder);
 }
@@ -88,6 +98,7 @@ struct ForeignShard {
   UnpackedShard shard;
   ScratchFile unpacked_at;   // location of the unpacked shard
   ScratchFile converted_at;  // location of converted values
+  bool declares_classes = false;
   Status status;
 };
 
@@ -145,7 +156,7 @@ Status scan_all(const Path& folder, std::vector<ForeignShard>& shards, const Sou
   return {};
 }
 
-Status add_foreign_shard(ForeignShard& shard, SourceBuilder& builder) {
+Status add_foreign_shard(ForeignShard& shard, SourceBuilder& builder, MergedNames& merged) {
   const std::string where = builder.tree().display_path(shard.file);
   const bool has_records = builder.tree().checksum_scope() == ChecksumScope::record;
   const std::string name = shard.split.empty() ? split_of_shard(shard.file) : shard.split;
@@ -162,13 +173,16 @@ Status add_foreign_shard(ForeignShard& shard, SourceBuilder& builder) {
   for (const auto& [name, samples] : shard.shard.scan.skipped_fields)
     builder.source().skipped_fields[printable(name)] += samples;
   std::vector<SourceMember> members;
+  std::vector<std::string_view> extensions;
   for (const ShardSample& sample : shard.shard.scan.samples) {
     if (has_records && sample.bytes > kRecordLimit) {
       return invalid("{}: sample '{}': a record of {} bytes (at most 1 GiB)", where, printable(sample.key),
                      sample.bytes);
     }
     members.clear();
+    extensions.clear();
     for (const ShardMember& member : sample.members) {
+      extensions.push_back(member.extension);
       const std::uint64_t begin = member.is_converted ? shard.converted_at.begin : shard.unpacked_at.begin;
       members.push_back({.extension = member.extension,
                          .bytes = member.bytes,
@@ -178,9 +192,14 @@ Status add_foreign_shard(ForeignShard& shard, SourceBuilder& builder) {
                                    .record_at = begin + sample.offset,
                                    .record_bytes = sample.bytes}});
     }
+    merged.add(sample.key, extensions);
     const std::int64_t label = sample.label.value_or(-1);
     builder.source().has_number_labels = builder.source().has_number_labels || label >= 0;
-    STOKER_RETURN_IF_ERROR(builder.add(split, sample.key, label, members, where));
+    Status added = builder.add(split, sample.key, label, members, where);
+    if (added.ok()) continue;
+    const std::string& option = shard.shard.scan.row_keys_option;
+    if (option.empty()) return added;
+    return std::move(added).cure("{}, which names rows by file and number; or --key COLUMN", option);
   }
   return {};
 }
@@ -303,12 +322,21 @@ Result<PackSource> list_foreign_shards(const SourceOptions& options,
   SourceBuilder builder(folder, is_tfrecord(shards[0].file) ? ChecksumScope::record : ChecksumScope::none,
                         std::move(rate_limiter));
   STOKER_ASSIGN_OR_RETURN(classes, number_classes(scans_of(shards)));
+  MergedNames merged;
+  std::map<std::string, std::uint64_t> skipped_members;
   for (ForeignShard& shard : shards) {
-    STOKER_RETURN_IF_ERROR(add_foreign_shard(shard, builder));
+    STOKER_RETURN_IF_ERROR(add_foreign_shard(shard, builder, merged));
+    for (const auto& [why, members] : shard.shard.scan.skipped_members) skipped_members[why] += members;
+    shard.declares_classes = !shard.shard.scan.class_names.empty();
     shard.shard.scan = {};
   }
   PackSource& source = builder.source();
+  for (const auto& [why, members] : skipped_members)
+    source.notes.push_back(format("skipped: {} ({})", counted(members, "member"), why));
+  if (std::string note = merged.note(); !note.empty()) source.notes.push_back(std::move(note));
   if (facts) add_facts(source.table, *facts);
+  source.declares_classes =
+      std::ranges::any_of(shards, [](const ForeignShard& shard) { return shard.declares_classes; });
   source.classes = std::move(classes);
   source.has_selectable_columns =
       is_parquet(shards[0].file) && !source.table && !source.skipped_fields.empty();
@@ -348,7 +376,8 @@ Result<bool> is_shard_source(const SourceOptions& options) {
   if (is_numpy_file(name) && !folder_exists(where)) return true;
   if (!folder_exists(where)) {
     if (!is_parquet(name)) return is_tfrecord(name);
-    return options.table.is_set() ? Result<bool>(true) : holds_samples(where);
+    const bool is_table = options.table.is_set() || !options.allows_lists;
+    return is_table ? Result<bool>(true) : holds_samples(where);
   }
   if (is_dataset(where)) return true;
   // SourceLayout::files packs the shards themselves as files.

@@ -11,11 +11,11 @@ namespace stoker::sources {
 
 namespace {
 
-// A key in the form of pack: "./a/b.c" as "a/b_c". Nullopt for a key that is outside the folder, that readers
-// would skip, or that is not UTF-8.
+// A key in the form of pack: "./a/b.c" as "a/b_c", "/a/b" as "a/b". Nullopt for a key that is outside the
+// folder, that readers would skip, or that is not UTF-8.
 std::optional<std::string> plain_key(std::string_view key) {
   constexpr std::size_t kLongest = 4096;
-  while (key.starts_with("./")) key.remove_prefix(2);
+  while (key.starts_with("./") || key.starts_with('/')) key.remove_prefix(key.starts_with('/') ? 1 : 2);
   if (key.empty() || key.size() > kLongest || !is_utf8(key)) return std::nullopt;
   for (std::string_view part : split(key, '/')) {
     if (part.empty() || part == "." || part == "..") return std::nullopt;
@@ -42,7 +42,8 @@ Status SourceBuilder::add(std::uint32_t split, std::string_view key, std::int64_
                           std::span<const SourceMember> members, std::string_view where) {
   const std::optional<std::string> plain = plain_key(key);
   if (!plain) return invalid("{}: sample '{}': the key cannot be packed", where, printable(key));
-  if (*plain != key) ++source_.skipped_fields["original keys (dots become _, ./ is removed)"];
+  if (*plain != key)
+    ++source_.skipped_fields["original keys (dots become _, ./ and / at the beginning are removed)"];
   if (!keys_[split].insert(*plain).second)
     return invalid("{}: sample '{}' appears twice", where, printable(*plain));
   if (label > std::numeric_limits<std::int32_t>::max()) {

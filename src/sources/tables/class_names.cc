@@ -17,6 +17,18 @@ std::optional<std::int64_t> number_in(std::string_view text) {
   return is_number ? std::optional(number) : std::nullopt;
 }
 
+Status different_names(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const auto name = [](const std::vector<std::string>& names, std::size_t i) {
+    return i < names.size() ? printable(names[i]) : std::string();
+  };
+  std::size_t i = 0;
+  while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
+  return invalid(
+             "class names differ between its files: label {} is '{}' in one and '{}' in another (ClassLabel)",
+             i, name(a, i), name(b, i))
+      .cure("place files with other classes in a separate folder, and pack each folder");
+}
+
 // The label of each of a scan's classes.
 std::vector<std::int64_t> numbers_of(const std::vector<std::string>& texts,
                                      const std::vector<std::string>& names) {
@@ -30,11 +42,39 @@ std::vector<std::int64_t> numbers_of(const std::vector<std::string>& texts,
 
 }  // namespace
 
+namespace {
+
+// The names of number labels in the tables' metadata, which must agree.
+Result<std::vector<std::string>> declared_classes(std::span<ShardScan* const> scans) {
+  std::vector<std::string> names;
+  for (const ShardScan* scan : scans) {
+    if (scan->class_names.empty() || scan->samples.empty()) continue;
+    if (!names.empty() && names != scan->class_names) return different_names(names, scan->class_names);
+    names = scan->class_names;
+  }
+  if (names.empty()) return names;
+  std::set<std::string_view> known;
+  for (const std::string& name : names) {
+    if (!known.insert(name).second)
+      return invalid("two of its classes have the name '{}' (ClassLabel)", printable(name));
+  }
+  for (const ShardScan* scan : scans) {
+    for (const ShardSample& sample : scan->samples) {
+      if (sample.label.value_or(-1) < static_cast<std::int64_t>(names.size())) continue;
+      return invalid("sample '{}' has label {} of {} classes (ClassLabel)", printable(sample.key),
+                     *sample.label, names.size());
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> number_classes(std::span<ShardScan* const> scans) {
   std::set<std::string> texts;
   for (const ShardScan* scan : scans) texts.insert(scan->classes.begin(), scan->classes.end());
   std::vector<std::string> names(texts.begin(), texts.end());
-  if (names.empty()) return names;
+  if (names.empty()) return declared_classes(scans);
   if (std::all_of(names.begin(), names.end(),
                   [](const std::string& text) { return number_in(text).has_value(); }))
     names.clear();

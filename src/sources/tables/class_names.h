@@ -14,7 +14,9 @@
 namespace stoker::sources {
 
 /// The sorted class names of text labels; sets the samples' labels to their index. If all texts are integers,
-/// they are the labels and there are no names. Invalid if some tables have texts and others numbers.
+/// they are the labels and there are no names. Number labels have the names in the tables' metadata, in the
+/// order of the numbers. Invalid if some tables have texts and others numbers, if names differ between
+/// tables, and for a number without a name.
 Result<std::vector<std::string>> number_classes(std::span<ShardScan* const> scans);
 
 void add_facts(std::optional<TableFacts>& sum, const TableFacts& facts);

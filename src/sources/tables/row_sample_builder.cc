@@ -10,6 +10,7 @@
 #include "codec/npy.h"
 #include "sources/foreign_example.h"
 #include "sources/tables/filter/leaf_kind.h"
+#include "sources/tables/filter/predicate.h"
 #include "sources/tables/list_files.h"
 #include "stoker/text.h"
 
@@ -59,7 +60,7 @@ void RowSampleBuilder::add_member(ShardSample& sample, const std::string& extens
 Result<bool> RowSampleBuilder::missing(const Row& row, std::size_t leaf, std::string_view what) const {
   if (options_.missing == MissingValues::drop) return false;
   return invalid("{}: {} is missing (--missing)", place(row, leaf), what)
-      .cure("--missing drop leaves such rows out; so does --where '{} is not null'", leaves_[leaf].name);
+      .cure("--missing drop leaves such rows out; so does {}", where_present(leaves_[leaf].name));
 }
 
 // Fills in a missing element; false: leave out the row.

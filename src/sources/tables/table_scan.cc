@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sources/tables/filter/leaf_kind.h"
+#include "sources/tables/label_names.h"
 #include "sources/tables/list_files.h"
 #include "sources/tables/row_sample_builder.h"
 #include "sources/tables/row_selection.h"
@@ -49,6 +50,9 @@ class TableScanner {
     scan_.bytes = rows_.bytes();
     scan_.end = rows_.bytes();
     scan_.classes = rows_.take_classes();
+    if (plan_.label)
+      scan_.class_names =
+          class_label_names(table_.file.file().hub_metadata(), table_.file.leaves()[*plan_.label].name);
     facts_.lengths = rows_.lengths();
     scan_.table = facts_;
     return std::move(scan_);

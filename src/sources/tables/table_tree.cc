@@ -13,6 +13,7 @@
 #include "sources/files/tree.h"
 #include "sources/shard_scan.h"
 #include "sources/source.h"
+#include "sources/split_name.h"
 #include "sources/tables/filter/predicate.h"
 #include "sources/tables/filter/row_filter.h"
 #include "stoker/text.h"
@@ -188,8 +189,9 @@ TreeTable table_of(const ListedTable& file, const std::vector<KeyColumn>& column
     if (added.text && column.type != Type::bytes) parse_number(*added.text, &added.number);
   }
   if (!table.split.empty()) return table;
-  const std::string own = split_of_shard(Path(file.name).filename().string());
-  table.split = is_split_name(own) ? to_lower(own) : "all";
+  const std::string name = Path(file.name).filename().string();
+  const std::string own = split_of_shard(name);
+  table.split = is_split_name(own) ? to_lower(own) : counted_prefix(name).empty() ? "all" : own;
   return table;
 }
 

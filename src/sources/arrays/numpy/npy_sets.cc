@@ -6,6 +6,7 @@
 
 #include "base/encode.h"
 #include "sources/shard_scan.h"
+#include "sources/split_name.h"
 #include "stoker/text.h"
 
 namespace stoker::sources {

@@ -102,6 +102,23 @@ class Tokenizer {
   std::size_t at_ = 0;
 };
 
+bool is_reserved(std::string_view word) {
+  constexpr std::string_view kWords[] = {"and", "or",   "not",  "in",    "between", "like",
+                                         "is",  "null", "true", "false", "nan"};
+  return std::ranges::find(kWords, to_lower(word)) != std::end(kWords);
+}
+
+// In double quotes where needed.
+std::string quoted_column(std::string_view name) {
+  const bool is_plain =
+      !name.empty() && is_letter(name[0]) && !is_reserved(name) &&
+      std::ranges::all_of(name, [](char c) { return is_letter(c) || is_digit(c) || c == '.'; });
+  if (is_plain) return std::string(name);
+  std::string quoted = "\"";
+  for (const char c : name) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 std::optional<Comparison> comparison_of(std::string_view sign) {
   constexpr std::pair<std::string_view, Comparison> kSigns[] = {
       {"=", Comparison::equal},    {"==", Comparison::equal},   {"!=", Comparison::unequal},
@@ -349,6 +366,10 @@ Status token_error(std::size_t at, std::string_view word, std::string_view what)
 Result<Predicate> parse_predicate(std::string_view text) {
   if (text.size() > kLongest) return invalid("--where: is longer than 64 KiB");
   return PredicateParser(text).parse();
+}
+
+std::string where_present(std::string_view column) {
+  return format("--where {}", shell_quote(quoted_column(column) + " is not null"));
 }
 
 }  // namespace stoker::sources

@@ -47,6 +47,9 @@ struct Predicate {
 /// Parses a condition. Invalid, with the position, for any other text: "--where: character 7, 'fro': ...".
 Result<Predicate> parse_predicate(std::string_view text);
 
+/// The option that selects rows with a value in the column, for a shell: `--where 'text is not null'`.
+std::string where_present(std::string_view column);
+
 /// An error about a token.
 Status token_error(std::size_t at, std::string_view word, std::string_view what);
 
