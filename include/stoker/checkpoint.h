@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,8 +69,10 @@ struct SaverOptions {
   Path directory;  ///< created if missing; belongs to one run
   Rank rank{0};
   WorldSize world_size{1};
-  std::string run;         ///< run id; a directory with steps of a different run is an error
-  std::string writer;      ///< identical on all ranks, unique for each attempt of a run: "1", "2"
+  std::string run;     ///< run id; a directory with steps of a different run is an error
+  std::string writer;  ///< identical on all ranks, unique for each attempt of a run: "1", "2"
+  /// Saves of these steps that this rank has reported as failed without a saver, by step.
+  std::map<Step, std::uint64_t> failed_attempts = {};
   int keep_last = 3;       ///< number of newest steps to keep, counted from the saved one; 0: all
   Duration keep_every{0};  ///< also keep the first step of each interval of this length; 0: none
   int keep_best = 0;       ///< also keep the best steps by `metric`; 0: none

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -104,6 +105,8 @@ checkpoint::SaverOptions options_of(const nb::dict& dict) {
   options.world_size = WorldSize{nb::cast<int>(dict["world_size"])};
   options.run = nb::cast<std::string>(dict["run"]);
   options.writer = nb::cast<std::string>(dict["writer"]);
+  for (const auto& [step, count] : nb::cast<std::map<std::int64_t, std::uint64_t>>(dict["failed_attempts"]))
+    options.failed_attempts.emplace(Step{step}, count);
   options.keep_last = nb::cast<int>(dict["keep_last"]);
   options.keep_every = seconds(nb::cast<double>(dict["keep_every_s"]));
   options.keep_best = nb::cast<int>(dict["keep_best"]);
@@ -172,8 +175,9 @@ std::optional<nb::dict> checkpoint_writer(const std::string& folder) {
 }
 
 // For a rank that cannot even create its saver.
-void report_failed_save(const nb::dict& options, std::int64_t step, const std::string& why) {
-  checkpoint::report_failed_save(options_of(options), Step{step}, 0, invalid("{}", printable(why)));
+void report_failed_save(const nb::dict& options, std::int64_t step, std::uint64_t repeat,
+                        const std::string& why) {
+  checkpoint::report_failed_save(options_of(options), Step{step}, repeat, invalid("{}", printable(why)));
 }
 
 nb::dict latest_checkpoint(const std::string& folder, const std::string& match, double settle_s) {
@@ -381,7 +385,8 @@ void define_checkpoint(nb::module_& m) {
       },
       nb::arg("directory"));
   m.def("checkpoint_writer", &checkpoint_writer, nb::arg("folder"));
-  m.def("report_failed_save", &report_failed_save, nb::arg("options"), nb::arg("step"), nb::arg("why"));
+  m.def("report_failed_save", &report_failed_save, nb::arg("options"), nb::arg("step"), nb::arg("repeat"),
+        nb::arg("why"));
   m.def("latest_checkpoint", &latest_checkpoint, nb::arg("folder"), nb::arg("match"), nb::arg("settle_s"));
 }
 

@@ -11,7 +11,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +70,26 @@ class SaveFuture:
             warnings.warn(f"{self.folder}: not saved: {failure}", RuntimeWarning, stacklevel=4)
 
 
+@dataclass
+class _Attempts:
+    """What names the saves of a folder, the same on all ranks. The generation counts savers with different options. A
+    rank that could not create its saver keeps counting, since its peers may have one."""
+
+    options: _Options
+    place: World
+    generation: int
+    failed: dict[int, int] = field(default_factory=dict)  # saves that failed without a saver, by step
+
+
 class _Saver:
     """Writes to one folder in this process."""
 
-    def __init__(self, folder: Path, place: World, options: _Options, generation: int) -> None:
-        self.folder, self.place, self.options, self.generation = folder, place, options, generation
+    def __init__(self, folder: Path, place: World, options: _Options, attempts: _Attempts) -> None:
+        self.folder, self.place, self.options, self.generation = folder, place, options, attempts.generation
         self._pending: list[SaveFuture] = []
         self._known: set[int] = set()  # steps that need no further warning
         self._last: int | None = None  # step saved last
-        self.core = _core.CheckpointSaver(_core_options(folder, place, options, generation))
+        self.core = _core.CheckpointSaver(_core_options(folder, place, options, attempts))
 
     @contextlib.contextmanager
     def abandons(self, step: int) -> Iterator[None]:
@@ -138,13 +149,14 @@ class _Saver:
         self._pending = []
 
 
-def _core_options(folder: Path, place: World, options: _Options, generation: int) -> dict[str, Any]:
+def _core_options(folder: Path, place: World, options: _Options, attempts: _Attempts) -> dict[str, Any]:
     return {
         "directory": os.fspath(folder),
         "rank": place.rank,
         "world_size": place.size,
         "run": options.run if options.run is not None else _run_of(folder),
-        "writer": f"{place.writer}-{generation}",
+        "writer": f"{place.writer}-{attempts.generation}",
+        "failed_attempts": attempts.failed,
         "keep_last": options.keep_last,
         "keep_every_s": options.keep_every,
         "keep_best": options.keep_best,
@@ -163,6 +175,7 @@ def _first_line(error: BaseException) -> str:
 
 
 _savers: dict[Path, _Saver] = {}
+_refused: dict[Path, _Attempts] = {}  # folders whose saver could not be created
 _forgotten: list[_Saver] = []
 
 
@@ -201,17 +214,24 @@ def _saver(
     old = _savers.get(at)
     if old is not None and (old.options, old.place) == (options, place):
         return old
-    generation = 0
+    attempts = _refused.get(at)
     if old is not None:
-        generation = old.generation + 1
+        attempts = _Attempts(options, place, old.generation + 1)
         old.close()
+    elif attempts is None or (attempts.options, attempts.place) != (options, place):
+        attempts = _Attempts(options, place, 0 if attempts is None else attempts.generation + 1)
     try:
-        _savers[at] = _Saver(at, place, options, generation)
+        _savers[at] = _Saver(at, place, options, attempts)
+        _refused.pop(at, None)
     except Exception as error:
         _savers.pop(at, None)
+        _refused[at] = attempts
         if step is not None and place.size > 1:
+            repeat = attempts.failed.get(step, 0)
+            attempts.failed[step] = repeat + 1
             with contextlib.suppress(Exception):
-                _core.report_failed_save(_core_options(at, place, options, generation), step, _first_line(error))
+                core_options = _core_options(at, place, options, attempts)
+                _core.report_failed_save(core_options, step, repeat, _first_line(error))
         raise
     return _savers[at]
 

@@ -160,7 +160,8 @@ class Peers:
             return found if "code" in found or mark in found.get("marks", []) else None
 
         # Longer than rank 0 waits for its peers: its verdict then names the missing rank.
-        return self._poll(verdict, 2 * self._timeout + _PARTING_S) or self._missing([0], number)
+        found = self._poll(verdict, 2 * self._timeout + _PARTING_S) or self._missing([0], number)
+        return {key: value for key, value in found.items() if key != "marks"}  # the same as on rank 0
 
     def _collect(self, number: int, vote: Vote, merge: Merge) -> Vote:
         board = self._board

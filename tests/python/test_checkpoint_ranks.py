@@ -246,6 +246,47 @@ for run in ("two", "one"):
     assert [text.splitlines() for text in outputs] == [[refused, "step-2"]] * 2
 
 
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_save_after_a_refused_one_succeeds_whichever_rank_is_late(ranks, tmp_path, late):
+    checkpoint.save({"a": 1}, tmp_path / "ckpt", step=1, run="one")
+    checkpoint.close()
+    outputs = ranks(
+        2,
+        f"""
+import time
+for run in ("two", "two", "one", "one"):
+    if rank == {late}:
+        time.sleep(0.5)
+    try:
+        print(checkpoint.save({{"a": 2}}, folder, step=2, run=run, timeout=60).name)
+    except Exception as error:
+        print(type(error).__name__)
+""",
+    )
+    assert [text.split() for text in outputs] == [["ExistsError", "ExistsError", "step-2", "step-2"]] * 2
+
+
+def test_a_rank_without_a_saver_keeps_step_with_its_peers(ranks, tmp_path):
+    outputs = ranks(
+        2,
+        """
+from stoker import _core
+create = _core.CheckpointSaver
+class Fails:
+    def __init__(self, options):
+        raise OSError("no space")
+for step, is_failing in ((1, True), (1, False), (2, True), (3, False)):
+    _core.CheckpointSaver = Fails if is_failing and rank == 1 else create
+    checkpoint.close() if rank == 1 and is_failing else None
+    try:
+        print(checkpoint.save({"a": 2}, folder, step=step, timeout=60).name)
+    except Exception as error:
+        print("refused" if "no space" in str(error) else error)
+""",
+    )
+    assert [text.splitlines() for text in outputs] == [["refused", "step-1", "refused", "step-3"]] * 2
+
+
 def test_one_row_that_differs_between_replicas_is_found(ranks, tmp_path):
     outputs = ranks(
         2,

@@ -62,7 +62,8 @@ Status check_owner(const SaverOptions& options) {
 
 class Saver::Impl {
  public:
-  explicit Impl(SaverOptions options) : options_(std::move(options)) {
+  explicit Impl(SaverOptions options)
+      : options_(std::move(options)), save_attempts_(options_.failed_attempts) {
     thread_ = Thread([this](const StopToken& stop) { write_all(stop); });
     if (options_.local.empty()) return;
     drainer_ = Thread([this](const StopToken& stop) { drain_all(stop); });
