@@ -179,6 +179,7 @@ class EndedRun {
     array.job_file = "job.yaml";
     array.text = yaml_;
     array.folder = run_->description().working_directory;
+    array.options.current_directory = array.folder;
     array.tasks.resize(2);
     array.chosen = {1, 2};
     STOKER_CHECK(launch::write_array_file(attempt, array).ok());

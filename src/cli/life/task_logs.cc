@@ -96,7 +96,9 @@ class TaskPrinter {
 
   void note_failures() {
     if (what_.task) return;
-    const launch::ArrayState state = launch::read_array_state(what_.run, what_.attempt);
+    const auto array = launch::read_array_file(what_.attempt);
+    if (!array.ok()) return;  // the tasks were listed from it
+    const launch::ArrayState state = launch::read_array_state(what_.run, what_.attempt, *array);
     if (state.failures.empty()) return;
     out_.note("{} of {} tasks failed ({})   stoker logs {} --task {}", state.failed, state.tasks,
               launch::format_tasks(state.failures), run_reference(what_.run), state.failures.front());

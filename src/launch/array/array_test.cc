@@ -100,6 +100,23 @@ TEST(Array, oversized_array_is_split_under_one_cap) {
   EXPECT_EQ(box.scheduler.cancelled_ids, array->jobs);
 }
 
+TEST(Array, damaged_list_of_tasks_is_no_end) {
+  ArrayBox box(2);
+  const auto array = box.submit();
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
+  for (const std::uint32_t task : {1U, 2U}) ArrayBox::run_task(*array, task, 0);
+  EXPECT_EQ(query_life(array->folder, box.scheduler, soon()).life, Life::done);
+  const Path list = array->attempt.folder() / "array.json";
+  const std::string text = *read_file(list);
+  for (const std::string& damaged : {std::string(), text.substr(0, text.size() / 2), std::string("{}\n")}) {
+    ASSERT_TRUE(write_file(list, damaged).ok());
+    const RunLife life = query_life(array->folder, box.scheduler, soon());
+    EXPECT_EQ(life.life, Life::unknown);
+    EXPECT_THAT(life.note, HasSubstr("array.json: not an array.json"));
+    EXPECT_EQ(wait_for(array->folder, box.scheduler, {.deadline = soon()}).status().code(), Code::corrupt);
+  }
+}
+
 // 25 tasks in three arrays; the last array is refused.
 bool is_whole_or_last(const std::string& script) {
   return script.find("--array=1-25") != std::string::npos ||
@@ -210,10 +227,11 @@ TEST(Array, task_waits_for_next_link_until_the_last) {
         write_task_event(*events, TaskEnded{1, record::Outcome::stopped, 75, "saved", will_continue}).ok());
   };
   link(1, {}, true);
-  EXPECT_EQ(read_array_state(array->folder, array->attempt).waiting, 1U);
+  EXPECT_EQ(read_array_state(array->folder, array->attempt, *read_array_file(array->attempt)).waiting, 1U);
   EXPECT_EQ(read_task(array->folder, 1, 1, true).starts, 0);
   link(2, {"/c/3", 7.5}, false);
-  EXPECT_EQ(to_text(read_array_state(array->folder, array->attempt)), "0 of 1 done, 1 stopped");
+  EXPECT_EQ(to_text(read_array_state(array->folder, array->attempt, *read_array_file(array->attempt))),
+            "0 of 1 done, 1 stopped");
   const std::vector<PastAttempt> links = links_of_task(array->folder, 1, 1);
   ASSERT_THAT(links, SizeIs(2));
   EXPECT_EQ(links[0].cause, Cause::stopped);

@@ -44,11 +44,6 @@ ArrayState read_array_state(const record::RunFolder& run, const record::Attempt&
   return state;
 }
 
-ArrayState read_array_state(const record::RunFolder& run, const record::Attempt& attempt) {
-  const auto array = read_array_file(attempt);
-  return array.ok() ? read_array_state(run, attempt, *array) : ArrayState();
-}
-
 std::string format_tasks(const std::vector<std::uint32_t>& tasks) {
   std::string text;
   std::size_t ranges = 0;

@@ -32,7 +32,6 @@ struct ArrayState {
 /// Reads the records of all tasks: one small file each.
 ArrayState read_array_state(const record::RunFolder& run, const record::Attempt& attempt,
                             const TaskArrayFile& array);
-ArrayState read_array_state(const record::RunFolder& run, const record::Attempt& attempt);
 
 /// "17 of 300 done, 20 running, 2 failed (3, 205)".
 std::string to_text(const ArrayState& state);

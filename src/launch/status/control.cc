@@ -94,6 +94,7 @@ Result<RunLife> wait_for(const record::RunFolder& run, slurm::Scheduler& schedul
                        printable(run.folder().string()));
     }
     const RecordedStatus own = read_recorded_status(run, unix_seconds(clock.wall()));
+    if (!own.problem.ok()) return own.problem;
     RunLife life = judge_life(own, {}, unix_seconds(clock.wall()));
     const bool is_asked = needs_scheduler(own) && clock.mono() >= next_question;
     if (is_asked) {

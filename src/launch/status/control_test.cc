@@ -118,7 +118,10 @@ TEST(Resume, resume_requires_a_confirmed_end) {
   };
   EXPECT_EQ(refused(Life::running),
             format("run {}: is still running\n  try: stoker logs -f {}", run.id(), run.id()));
-  EXPECT_EQ(refused(Life::done), format("run {}: is done, there is nothing to resume", run.id()));
+  EXPECT_EQ(
+      refused(Life::done),
+      format("run {}: is done, there is nothing to resume\n  try: stoker rerun {}      (starts a new run)",
+             run.id(), run.id()));
   EXPECT_EQ(refused(Life::queued),
             format("run {}: is queued as job 100\n  try: stoker status {}", run.id(), run.id()));
   EXPECT_EQ(

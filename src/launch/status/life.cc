@@ -265,12 +265,19 @@ int exit_code_of(Life life, std::optional<int> own_code) {
 int exit_code_of(const RunLife& run) { return exit_code_of(run.life, run.records.exit_code); }
 
 RecordedStatus read_recorded_status(const record::RunFolder& run, double now) {
-  RecordedStatus own{
-      .records = record::derive_state(run, {.now = now}), .ending = std::nullopt, .figures = "", .array = {}};
+  RecordedStatus own{.records = record::derive_state(run, {.now = now}),
+                     .ending = {},
+                     .figures = "",
+                     .array = {},
+                     .problem = {}};
   const record::RunState& records = own.records;
   const auto last = run.last_attempt();
   if (last.ok() && is_array(*last) && records.state == State::queued) {
-    own.array = read_array_state(run, *last);
+    const auto array = read_array_file(*last);
+    if (array.ok())
+      own.array = read_array_state(run, *last, *array);
+    else
+      own.problem = array.status();
     return own;
   }
   const bool may_be_ended = records.state != State::done && records.state != State::created;
@@ -293,6 +300,7 @@ RecordedStatus read_recorded_status(const record::RunFolder& run, double now) {
 }
 
 bool needs_scheduler(const RecordedStatus& own) {
+  if (!own.problem.ok()) return false;
   if (own.records.scheduler_job.empty() && !own.records.is_submitting) return false;
   if (own.array) return !own.array->has_ended();
   if (may_continue(own)) return true;
@@ -357,6 +365,11 @@ RunLife judge_life(const RecordedStatus& own, const SchedulerStatus& status, dou
   if (own.array) return judge_array(own, status, now);
   const record::RunState& records = own.records;
   RunLife run = judge_own(own);
+  if (!own.problem.ok()) {
+    run.life = Life::unknown;
+    run.note = own.problem.message();
+    return run;
+  }
   switch (status.kind) {
     case SchedulerStatus::Kind::not_asked:
       break;

@@ -73,6 +73,7 @@ struct RecordedStatus {
   std::string figures;                    ///< for an end out of memory: "268 MB of 67.1 MB"
   bool was_submitted = false;             ///< as a job, whose end is the end of the run
   std::optional<ArrayState> array;        ///< for an array: the state of its tasks
+  Status problem;                         ///< why the tasks are not known: a damaged array.json
 };
 RecordedStatus read_recorded_status(const record::RunFolder& run, double now);
 
