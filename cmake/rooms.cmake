@@ -191,6 +191,7 @@ function(stoker_add_rooms)
 
   stoker_room(bash COLD ROOMS LIBRARIES)
   stoker_room(script_lint COLD ROOMS config slurm job bash LIBRARIES stoker::re2)
+  stoker_room(draft COLD ROOMS config slurm bash script_lint LIBRARIES)
   stoker_room(preflight COLD ROOMS net slurm dataset record loader pack job script_lint LIBRARIES stoker::json)
   stoker_room(diagnose COLD ROOMS archive record job observe TESTS slurm LIBRARIES stoker::re2)
   # It scans logs of gigabytes. With headers precompiled at -O1 GCC 12 crashes on it.
@@ -209,7 +210,7 @@ function(stoker_add_rooms)
   endif()
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank launch
-              netcheck lab script_lint preflight diagnose report LIBRARIES stoker::cli11 stoker::json stoker::re2)
+              netcheck lab script_lint draft preflight diagnose report LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 
 # Links all rooms except libtorch and terminal output. Used by fuzz harnesses and benches.

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "draft/draft.h"
 #include "job/read_job.h"
-#include "script_lint/draft/draft.h"
 
 namespace {
 
@@ -35,19 +35,19 @@ std::string script_of(const std::uint8_t* data, std::size_t size) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text = script_of(data, size);
   const auto lines = static_cast<std::uint32_t>(std::count(text.begin(), text.end(), '\n')) + 1;
-  const auto draft = script_lint::draft_job("fuzz.sh", text, {.stem = "job", .environment = {}});
+  const auto draft = draft::draft_job("fuzz.sh", text, {.stem = "job", .environment = {}});
   if (!draft.ok()) return draft.error().message().empty() ? (std::abort(), 0) : 0;
   std::set<std::string> names = {"job.yaml"};
-  for (const script_lint::DraftFile& file : draft->files) {
+  for (const draft::DraftFile& file : draft->files) {
     if (file.name.find('/') != std::string::npos || !file.name.starts_with("job") ||
         !names.insert(file.name).second)
       std::abort();
   }
-  for (const script_lint::Unconverted& left : draft->unconverted) {
+  for (const draft::Unconverted& left : draft->unconverted) {
     if (left.line < 1 || left.line > lines || left.why.empty()) std::abort();
   }
   static const TempDirectory box;  // a table of tasks is read with the job
-  for (const script_lint::DraftFile& file : draft->files) {
+  for (const draft::DraftFile& file : draft->files) {
     if (!write_file(box / file.name, file.text).ok()) std::abort();
   }
   const auto job = job::read_job({.name = "job.yaml", .text = draft->job, .folder = box.path()},

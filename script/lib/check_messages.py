@@ -24,7 +24,7 @@ TABLES = {
     "ShellLimit": (4,),
     "Reason": (1,),
     "PendingRule": (1,),
-    "Advice": (0, 1, 2, 3),
+    "CureVariants": (0, 1, 2, 3),
     "Phrase": (0,),
 }
 TABLE = re.compile(r"\bconstexpr (\w+) k\w+\[\] = $")

@@ -119,12 +119,12 @@ constexpr TokenFormat kFormats[] = {
 };
 
 // A secret in a text: [begin, end).
-struct Range {
+struct SecretSpan {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
 
-std::optional<Range> token_at(std::string_view text, std::size_t at) {
+std::optional<SecretSpan> token_at(std::string_view text, std::size_t at) {
   const bool follows_word = at > 0 && (is_letter_or_digit(text[at - 1]) || text[at - 1] == '_');
   for (const TokenFormat& format : kFormats) {
     if (text[at] != format.prefix.front() || !text.substr(at).starts_with(format.prefix)) continue;
@@ -138,13 +138,13 @@ std::optional<Range> token_at(std::string_view text, std::size_t at) {
     if (format.needs_digit && rest.find_first_of("0123456789") == std::string_view::npos) continue;
     // A JSON web token has three parts.
     if (format.prefix == "eyJ" && std::count(rest.begin(), rest.end(), '.') != 2) continue;
-    return Range{format.keeps_prefix ? first : at, end};
+    return SecretSpan{format.keeps_prefix ? first : at, end};
   }
   return std::nullopt;
 }
 
 // -----BEGIN OPENSSH PRIVATE KEY----- to its end line, or to the end of the text.
-std::optional<Range> private_key_at(std::string_view text, std::size_t at) {
+std::optional<SecretSpan> private_key_at(std::string_view text, std::size_t at) {
   constexpr std::string_view kBegin = "-----BEGIN ";
   constexpr std::string_view kKind = "PRIVATE KEY";
   constexpr std::size_t kLongestKind = 40;
@@ -155,11 +155,11 @@ std::optional<Range> private_key_at(std::string_view text, std::size_t at) {
     return std::nullopt;
   std::size_t end = text.find("-----END ", at);
   if (end != std::string_view::npos) end = text.find("-----", end + 9);
-  return Range{at, end == std::string_view::npos ? text.size() : end + 5};
+  return SecretSpan{at, end == std::string_view::npos ? text.size() : end + 5};
 }
 
 // "user:password" in scheme://user:password@host.
-std::optional<Range> password_at(std::string_view text, std::size_t at) {
+std::optional<SecretSpan> password_at(std::string_view text, std::size_t at) {
   if (!text.substr(at).starts_with("://")) return std::nullopt;
   const std::size_t first = at + 3;
   const std::size_t authority_end = std::min(text.find_first_of("/?# \t\n\"'<>", first), text.size());
@@ -170,10 +170,10 @@ std::optional<Range> password_at(std::string_view text, std::size_t at) {
   // "${PASSWORD}" is no password.
   const bool is_secret = colon != std::string_view::npos && colon + 1 < sign && authority[colon + 1] != '$' &&
                          authority.substr(0, sign) != kHidden;
-  return is_secret ? std::optional(Range{first, first + sign}) : std::nullopt;
+  return is_secret ? std::optional(SecretSpan{first, first + sign}) : std::nullopt;
 }
 
-std::optional<Range> secret_at(std::string_view text, std::size_t at) {
+std::optional<SecretSpan> secret_at(std::string_view text, std::size_t at) {
   if (text[at] == '-') {
     if (const auto found = private_key_at(text, at)) return found;
   }

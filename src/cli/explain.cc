@@ -174,7 +174,7 @@ Result<Explanation> explain_job(const Target& target, const Translator& words,
   }
   FailureFacts facts;
   facts.job = job.facts.id;
-  facts.setting = diagnose::Setting::script;
+  facts.started_as = diagnose::StartKind::script;
   facts.has_succeeded = job.life == launch::Life::done;
   if (!job.facts.log.empty() && path_exists(job.facts.log))
     facts.logs.push_back({.file = job.facts.log, .name = job.facts.log.filename().string(), .rank = -1});

@@ -7,8 +7,8 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "dataset/manifest.h"
+#include "draft/draft.h"
 #include "job/starter.h"
-#include "script_lint/draft/draft.h"
 #include "script_lint/lint.h"
 #include "sources/source.h"
 
@@ -109,9 +109,9 @@ std::vector<std::string> found_items(const job::FolderInfo& facts) {
 }
 
 // Writes the job file and its companion files, unless one of them exists.
-Status write_draft(const Path& path, const script_lint::Draft& draft) {
+Status write_draft(const Path& path, const draft::Draft& draft) {
   std::vector<std::pair<Path, const std::string*>> all = {{path, &draft.job}};
-  for (const script_lint::DraftFile& file : draft.files)
+  for (const draft::DraftFile& file : draft.files)
     all.emplace_back(path.parent_path() / file.name, &file.text);
   for (const auto& [each, text] : all) {
     if (path_exists(each)) {
@@ -123,13 +123,12 @@ Status write_draft(const Path& path, const script_lint::Draft& draft) {
   return {};
 }
 
-void print_draft(const std::string& file, const std::string& script, const script_lint::Draft& draft,
-                 Output& out) {
+void print_draft(const std::string& file, const std::string& script, const draft::Draft& draft, Output& out) {
   std::vector<std::string> names = {printable(file)};
-  for (const script_lint::DraftFile& each : draft.files) names.push_back(printable(each.name));
+  for (const draft::DraftFile& each : draft.files) names.push_back(printable(each.name));
   out.line("wrote {} from {}", join(names, ", "), printable(script));
   if (!draft.unconverted.empty()) out.line("not converted:");
-  for (const script_lint::Unconverted& each : draft.unconverted)
+  for (const draft::Unconverted& each : draft.unconverted)
     out.line("  line {:<4}{}: {}", each.line, each.what, each.why);
   out.line("  next: stoker check {}", shell_quote(file));
 }
@@ -140,16 +139,15 @@ int init_from(const std::string& file, const std::string& script, Output& out) {
   if (error) return out.fail(posix_error(printable(file), error.value()));
   auto text = script_lint::load_script(script);
   if (!text) return out.fail(text.error());
-  const script_lint::DraftTarget target{.stem = path.stem().string(),
-                                        .environment = slurm::process_environment()};
-  const auto draft = script_lint::draft_job(script, *std::move(text), target);
+  const draft::DraftTarget target{.stem = path.stem().string(), .environment = slurm::process_environment()};
+  const auto draft = draft::draft_job(script, *std::move(text), target);
   if (!draft) return out.fail(draft.error());
   if (const Status status = write_draft(path, *draft); !status.ok()) return out.fail(status);
   print_draft(file, script, *draft, out);
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const script_lint::DraftFile& each : draft->files) files.push_back(printable(each.name));
+  for (const draft::DraftFile& each : draft->files) files.push_back(printable(each.name));
   nlohmann::ordered_json left = nlohmann::ordered_json::array();
-  for (const script_lint::Unconverted& each : draft->unconverted)
+  for (const draft::Unconverted& each : draft->unconverted)
     left.push_back({{"line", each.line}, {"what", each.what}, {"why", each.why}});
   out.json(json_text(
       nlohmann::ordered_json{{"job", printable(file)}, {"files", files}, {"not_carried_over", left}}));

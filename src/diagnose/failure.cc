@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "diagnose/advice.h"
+#include "diagnose/cures.h"
 #include "diagnose/log_line.h"
 #include "diagnose/log_text.h"
 #include "diagnose/root_cause.h"

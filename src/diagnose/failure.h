@@ -34,7 +34,7 @@ struct FailureRecord {
 };
 
 /// What the failed program was started from: cures use its terms.
-enum class Setting {
+enum class StartKind {
   log,       ///< unknown: any log
   script,    ///< the user's batch script in Slurm
   job_file,  ///< a job file, submitted to Slurm
@@ -49,7 +49,7 @@ struct FailureFacts {
   /// The Slurm job id, "" without Slurm; empty if unknown.
   std::optional<std::string> job = std::nullopt;
   std::vector<Finding> also;  ///< findings besides the failure; each has evidence
-  Setting setting = Setting::log;
+  StartKind started_as = StartKind::log;
   std::string run;                   ///< id of the run; "" without one
   std::string started_from;          ///< path of the job file or script; "" if unknown
   std::map<int, std::string> hosts;  ///< of the ranks, as far as recorded

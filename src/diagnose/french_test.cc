@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/language/translator.h"
-#include "diagnose/advice.h"
+#include "diagnose/cures.h"
 #include "diagnose/failure.h"
 #include "diagnose/pending.h"
 #include "diagnose/rule.h"
@@ -34,8 +34,8 @@ Diagnosis explain_text(const std::string& text) {
 }
 
 TEST(French, every_rule_over_logs_is_translated) {
-  for (const Advice& advice : advice_table()) {
-    for (const std::string_view text : {advice.cure, advice.script, advice.job_file, advice.local})
+  for (const CureVariants& variants : cure_table()) {
+    for (const std::string_view text : {variants.cure, variants.script, variants.job_file, variants.local})
       EXPECT_TRUE(is_translated(text)) << text;
   }
   for (const FailureRule* rule : failure_rules()) {

@@ -91,9 +91,9 @@ std::string_view package_of(std::string_view module) {
 
 }  // namespace
 
-Message module_cure(std::string_view module, Setting setting) {
+Message module_cure(std::string_view module, StartKind start) {
   const std::string_view top = module.substr(0, module.find('.'));
-  const bool has_job_file = setting == Setting::job_file || setting == Setting::local;
+  const bool has_job_file = start == StartKind::job_file || start == StartKind::local;
   if (is_listed(top, kRemovedParts))
     return message("use an older Python, or a newer version of the package that imports {}", top);
   if (is_listed(top, kOptionalParts))

@@ -13,6 +13,6 @@ namespace stoker::diagnose {
 inline constexpr std::string_view kModuleMissing = "module-missing";
 
 /// How to provide `module`: "cv2", "torch._six". Never suggests to install a package of an unrelated project.
-Message module_cure(std::string_view module, Setting setting);
+Message module_cure(std::string_view module, StartKind start);
 
 }  // namespace stoker::diagnose

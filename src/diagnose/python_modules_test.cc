@@ -8,7 +8,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string cure(std::string_view module) { return module_cure(module, Setting::log).english(); }
+std::string cure(std::string_view module) { return module_cure(module, StartKind::log).english(); }
 
 TEST(PythonModules, packages_have_the_names_of_their_distributions) {
   EXPECT_EQ(cure("PIL"), "activate the environment that has it, or install it there: `pip install pillow`");
@@ -34,9 +34,9 @@ TEST(PythonModules, a_missing_part_is_a_different_version_of_its_package) {
 }
 
 TEST(PythonModules, the_environment_is_set_where_the_program_was_started_from) {
-  EXPECT_THAT(module_cure("cv2", Setting::job_file).english(), HasSubstr("`environment: {venv: FOLDER}`"));
-  EXPECT_THAT(module_cure("utils", Setting::local).english(), HasSubstr("`working_directory: FOLDER`"));
-  EXPECT_THAT(module_cure("cv2", Setting::script).english(), Not(HasSubstr("environment:")));
+  EXPECT_THAT(module_cure("cv2", StartKind::job_file).english(), HasSubstr("`environment: {venv: FOLDER}`"));
+  EXPECT_THAT(module_cure("utils", StartKind::local).english(), HasSubstr("`working_directory: FOLDER`"));
+  EXPECT_THAT(module_cure("cv2", StartKind::script).english(), Not(HasSubstr("environment:")));
 }
 
 }  // namespace

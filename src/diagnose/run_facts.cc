@@ -117,9 +117,9 @@ void set_setting(const record::RunFolder& run, const record::Attempt& attempt, F
   const record::RunDescription& description = run.description();
   facts.run = run.id();
   const bool is_script = description.job_file.empty() && path_exists(attempt.batch_script());
-  facts.setting = is_script                          ? Setting::script
-                  : facts.job && !facts.job->empty() ? Setting::job_file
-                                                     : Setting::local;
+  facts.started_as = is_script                          ? StartKind::script
+                     : facts.job && !facts.job->empty() ? StartKind::job_file
+                                                        : StartKind::local;
   if (!is_script) {
     facts.started_from = description.job_file;
   } else if (!description.command.empty()) {

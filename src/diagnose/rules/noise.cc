@@ -44,8 +44,8 @@ constexpr FailureRule kNoiseRules[] = {
      "source of CPython, subprocess.py"},
     {"system-exit", noise, "SystemExit", R"(^SystemExit\b)", "", "", "", "SystemExit: 1",
      "source of CPython"},
-    {"omp-threads", noise, "OMP_NUM_THREADS", R"(Setting OMP_NUM_THREADS environment variable)", "", "", "",
-     "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default",
+    {"omp-threads", noise, "OMP_NUM_THREADS", R"(StartKind OMP_NUM_THREADS environment variable)", "", "", "",
+     "StartKind OMP_NUM_THREADS environment variable for each process to be 1 in default",
      "source of PyTorch, run.py"},
     {"blocking-wait", noise, "NCCL_ASYNC_ERROR_HANDLING\nNCCL_BLOCKING_WAIT", "", "", "", "",
      "[W Utils.hpp:106] Warning: Environment variable NCCL_ASYNC_ERROR_HANDLING is deprecated; use "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/file.h"
 #include "bash/parser.h"
@@ -24,13 +25,16 @@ constexpr std::array<std::string_view, 12> kOfTask = {
     "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURMD_NODENAME",      "PMI_RANK",
     "PMIX_RANK",    "hostname",      "HOSTNAME",     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
     "uuidgen",      "RANDOM"};
+constexpr std::array<std::string_view, 3> kTaskNumbers = {"SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID"};
 constexpr std::array<std::string_view, 4> kOfRank = {"$RANK", "$LOCAL_RANK", "$NODE_RANK", "$STOKER_RUN_"};
 
 constexpr std::string_view kHeadNode = "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
 constexpr std::string_view kPort = "$((10000 + SLURM_JOB_ID % 20000))";
 
+using Names = std::set<std::string, std::less<>>;
+
 // A text whose commands start together in some layout.
-struct Unit {
+struct LaunchUnit {
   const Script& script;
   TaskLayout layout;
   const std::map<std::string, std::string>* outer = nullptr;  // variables of the calling script
@@ -39,14 +43,42 @@ struct Unit {
   const ProgramCall* caller = nullptr;                        // its arguments are "$@"
   const Script* caller_script = nullptr;
   int depth = 0;
+  std::string early_text = {};  // the early variable whose value this text is; "" for other texts
+  Names early = {};             // with a task's number, but set before the tasks start: 0 in all of them
 };
+
+bool reads_any(const bash::Word& word, const Names& names) {
+  return std::any_of(word.pieces.begin(), word.pieces.end(), [&](const bash::WordPiece& piece) {
+    return piece.kind == bash::PieceKind::variable && names.contains(piece.text);
+  });
+}
+
+// The early variables after the settings of this text: "NODE_RANK=$SLURM_NODEID", and variables that contain
+// them.
+Names early_names(const LaunchUnit& unit) {
+  Names early = unit.early;
+  if (unit.layout.has_copies()) {
+    for (const VariableSetting& setting : unit.script.settings) early.erase(setting.name);
+    return early;
+  }
+  early.insert(kTaskNumbers.begin(), kTaskNumbers.end());
+  for (const VariableSetting& setting : unit.script.settings) {
+    if (setting.is_command_scoped || setting.context.launcher || !reads_any(setting.assignment->value, early))
+      continue;
+    early.insert(setting.name);
+  }
+  // Read by the tasks themselves, or by the rule "expanded-too-early".
+  for (std::string_view number : kTaskNumbers) early.erase(std::string(number));
+  return early;
+}
 
 class LaunchCheck {
  public:
   LaunchCheck(JobCounts counts, Path directory, slurm::Lookup environment, const job::Job* job)
       : counts_(counts), directory_(std::move(directory)), environment_(std::move(environment)), job_(job) {}
 
-  void check(const Unit& unit) {
+  void check(LaunchUnit unit) {
+    unit.early = early_names(unit);
     for (const ProgramCall& call : unit.script.calls) {
       if (call.context.is_remote || problems_.size() >= kMaxScripts) continue;
       const ProgramCall* launcher = unit.script.launcher_of(call);
@@ -60,7 +92,7 @@ class LaunchCheck {
   std::vector<LaunchProblem> take() { return std::move(problems_); }
 
  private:
-  void check_call(const Unit& unit, const ProgramCall& call, const ProgramCall* launcher,
+  void check_call(const LaunchUnit& unit, const ProgramCall& call, const ProgramCall* launcher,
                   const TaskLayout& layout) {
     if (is_launcher(call.program)) {
       if (launcher == nullptr && layout.has_copies()) report_nested(unit, call, layout);
@@ -80,7 +112,7 @@ class LaunchCheck {
   }
 
   // In the tasks of a step SLURM_NNODES and SLURM_NTASKS are the step's.
-  JobCounts inner_counts(const Unit& unit) const {
+  JobCounts inner_counts(const LaunchUnit& unit) const {
     JobCounts counts = counts_;
     if (unit.layout.has_copies()) {
       counts.nodes = unit.layout.nodes;
@@ -90,7 +122,7 @@ class LaunchCheck {
   }
 
   // The text of "$CMD" or "${CMD[@]}" in the place of a program, or the arguments that "$@" runs.
-  std::optional<std::string> held_command(const Unit& unit, const ProgramCall& call) const {
+  std::optional<std::string> held_command(const LaunchUnit& unit, const ProgramCall& call) const {
     const bash::WordPiece* variable =
         call.program_word == nullptr ? nullptr : only_variable(*call.program_word);
     if (variable == nullptr) return std::nullopt;
@@ -105,16 +137,18 @@ class LaunchCheck {
       return text;
     }
     text = value_of(unit, "$" + piece.text);
-    for (std::size_t at = 0; (at = text.find("\\\n", at)) != std::string::npos;) text.replace(at, 2, " ");
     if (text.find(' ') == std::string::npos) return std::nullopt;
+    if (!call.words.empty()) {
+      const std::string_view typed =
+          unit.script.at({call.typed.front()->span.begin, call.typed.back()->span.end});
+      text += " " + value_of(unit, std::string(typed));
+    }
+    for (std::size_t at = 0; (at = text.find("\\\n", at)) != std::string::npos;) text.replace(at, 2, " ");
     std::replace(text.begin(), text.end(), '\n', ' ');
-    if (!call.words.empty())
-      text +=
-          " " + std::string(unit.script.at({call.typed.front()->span.begin, call.typed.back()->span.end}));
     return text;
   }
 
-  static std::string value_of(const Unit& unit, const std::string& text) {
+  static std::string value_of(const LaunchUnit& unit, const std::string& text) {
     const std::string own = expand_variables(text, unit.script.variables);
     return unit.outer == nullptr ? own : expand_variables(own, *unit.outer);
   }
@@ -127,17 +161,20 @@ class LaunchCheck {
     return static_cast<std::size_t>(file - call.words.begin()) + 1;
   }
 
-  void check_text(const Unit& unit, const ProgramCall& call, const TaskLayout& layout, std::string text) {
+  void check_text(const LaunchUnit& unit, const ProgramCall& call, const TaskLayout& layout,
+                  std::string text) {
     const std::unique_ptr<Script> inner = read_script("command", std::move(text));
     std::map<std::string, std::string> variables = unit.script.variables;
     if (unit.outer != nullptr) variables.insert(unit.outer->begin(), unit.outer->end());
-    Unit next{*inner, layout, &variables, unit.at ? unit.at : std::optional(call.span), unit.file};
+    LaunchUnit next{*inner, layout, &variables, unit.at ? unit.at : std::optional(call.span), unit.file};
     next.depth = unit.depth + 1;
-    check(next);
+    next.early = unit.early;
+    next.early_text = early_name_in(unit, call);
+    check(std::move(next));
   }
 
   // "bash run.sh", "./run.sh", "source run.sh"
-  void check_called(const Unit& unit, const ProgramCall& call, const TaskLayout& layout) {
+  void check_called(const LaunchUnit& unit, const ProgramCall& call, const TaskLayout& layout) {
     const bool is_shell = is_one_of(call.program, {"bash", "sh", "source", "."});
     if (is_shell && (call.words.empty() || call.has("-c"))) return;
     std::string name = is_shell ? "" : flatten(*call.program_word, unit.script.text);
@@ -154,14 +191,16 @@ class LaunchCheck {
     if (!inner->is_shell) return;
     std::map<std::string, std::string> variables = unit.script.variables;
     if (unit.outer != nullptr) variables.insert(unit.outer->begin(), unit.outer->end());
-    Unit next{*inner, layout, &variables, unit.at ? unit.at : std::optional(call.span), printable(name)};
+    LaunchUnit next{*inner, layout, &variables, unit.at ? unit.at : std::optional(call.span),
+                    printable(name)};
     next.caller = &call;
     next.caller_script = &unit.script;
     next.depth = unit.depth + 1;
-    check(next);
+    next.early = unit.early;
+    check(std::move(next));
   }
 
-  std::optional<std::string> read_called(const Unit& unit, const ProgramCall& call, std::string name) {
+  std::optional<std::string> read_called(const LaunchUnit& unit, const ProgramCall& call, std::string name) {
     for (std::string_view here : {"./", "$PWD/", "$SLURM_SUBMIT_DIR/"}) {
       if (name.starts_with(here)) name.erase(0, here.size());
     }
@@ -178,49 +217,56 @@ class LaunchCheck {
     return std::move(*text);
   }
 
-  void report(std::string_view rule, const Unit& unit, const ProgramCall& call, const Message& text,
-              Message fix, std::optional<Edit> edit = std::nullopt) {
+  struct ProblemText {
+    Message text;
+    Message fix;
+    std::optional<Edit> edit = {};
+  };
+
+  void report(std::string_view rule, const LaunchUnit& unit, const ProgramCall& call,
+              ProblemText problem_text) {
     LaunchProblem problem{.rule = rule,
                           .at = unit.at.value_or(call.span),
-                          .text = text,
-                          .fix = std::move(fix),
+                          .text = std::move(problem_text.text),
+                          .fix = std::move(problem_text.fix),
                           .edit = std::nullopt};
-    if (!unit.at) problem.edit = std::move(edit);
+    if (!unit.at) problem.edit = std::move(problem_text.edit);
     if (!unit.file.empty()) {
       const std::uint32_t line = unit.script.source->mark(call.span.begin).line;
-      problem.text = message("{}, line {}: {}", unit.file, line, text);
+      problem.text = message("{}, line {}: {}", unit.file, line, problem.text);
     }
     problems_.push_back(std::move(problem));
   }
 
   // srun or mpirun in each of several tasks.
-  void report_nested(const Unit& unit, const ProgramCall& call, const TaskLayout& layout) {
+  void report_nested(const LaunchUnit& unit, const ProgramCall& call, const TaskLayout& layout) {
     if (job_ != nullptr) {
       report("nested-launcher", unit, call,
-             message("each of {} ranks starts {}, and each {} starts all tasks again", *layout.tasks,
-                     call.program, call.program),
-             message("run: the program without {}; Stoker starts it once per rank", call.program));
+             {message("each of {} ranks starts {}, and each {} starts all tasks again", *layout.tasks,
+                      call.program, call.program),
+              message("run: the program without {}; Stoker starts it once per rank", call.program)});
     } else {
       report("nested-launcher", unit, call,
-             message("{} starts {} once for each of {} tasks, and each one starts all tasks again",
-                     layout.starter, call.program, *layout.tasks),
-             message("use one of the two: {}, or {}", layout.starter, call.program));
+             {message("{} starts {} once for each of {} tasks, and each one starts all tasks again",
+                      layout.starter, call.program, *layout.tasks),
+              message("use one of the two: {}, or {}", layout.starter, call.program)});
     }
   }
 
   // One call in a job of several nodes, from a called script: rules report the calls of the script itself.
-  void check_single(const Unit& unit, const ProgramCall& call, const Agent& agent) {
+  void check_single(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent) {
     const bool is_relevant = job_ != nullptr || !unit.file.empty();
     if (!is_relevant || !agent.is_complete || agent.is_standalone || agent.kind == AgentKind::deepspeed)
       return;
     const auto machines = count_value(agent.machines.value_or("1"), inner_counts(unit));
     if (!machines || *machines < 2 || call.context.loops > 0 || call.context.is_background) return;
     report("rendezvous", unit, call,
-           message("{} starts once, and waits for {} machines until it times out", agent.name, *machines),
-           job_ != nullptr ? job_cure(agent) : script_cure(agent));
+           {message("{} starts once, and waits for {} machines until it times out", agent.name, *machines),
+            job_ != nullptr ? job_cure(agent) : script_cure(agent)});
   }
 
-  void check_copies(const Unit& unit, const ProgramCall& call, const Agent& agent, const TaskLayout& layout) {
+  void check_copies(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
+                    const TaskLayout& layout) {
     if (!agent.is_complete || has_torch_variables(unit)) return;
     const std::uint64_t copies = *layout.tasks;
     if (agent.kind == AgentKind::deepspeed) return check_deepspeed(unit, call, agent, layout);
@@ -251,7 +297,7 @@ class LaunchCheck {
   }
 
   // torchrun reads PET_NNODES, PET_NODE_RANK and similar variables.
-  bool has_torch_variables(const Unit& unit) const {
+  bool has_torch_variables(const LaunchUnit& unit) const {
     const auto is_torch = [](const VariableSetting& setting) { return setting.name.starts_with("PET_"); };
     if (std::any_of(unit.script.settings.begin(), unit.script.settings.end(), is_torch)) return true;
     if (unit.outer != nullptr && std::any_of(unit.outer->begin(), unit.outer->end(),
@@ -267,7 +313,7 @@ class LaunchCheck {
   }
 
   // Each task has other arguments: a sweep.
-  bool is_meant_to_be_separate(const Unit& unit, const ProgramCall& call) const {
+  bool is_meant_to_be_separate(const LaunchUnit& unit, const ProgramCall& call) const {
     const auto differs = [&](std::string_view text) {
       const auto has = [&](std::string_view name) { return text.find(name) != std::string_view::npos; };
       return std::any_of(kOfTask.begin(), kOfTask.end(), has) ||
@@ -292,12 +338,12 @@ class LaunchCheck {
   }
 
   // "accelerate launch --num_processes 1" passes RANK and WORLD_SIZE on to its process.
-  bool is_single_process(const Unit& unit, const Agent& agent) const {
+  bool is_single_process(const LaunchUnit& unit, const Agent& agent) const {
     if (agent.kind != AgentKind::accelerate || agent.processes != "1") return false;
     return job_ != nullptr || unit.script.names.is_set("RANK") || unit.script.names.is_set("WORLD_SIZE");
   }
 
-  bool report_several_on_a_node(const Unit& unit, const ProgramCall& call, const Agent& agent,
+  bool report_several_on_a_node(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
                                 const TaskLayout& layout) {
     const auto per_node = layout.tasks_per_node();
     if (!per_node || *per_node < 2 || agent.processes == "1" || agent.kind != AgentKind::torchrun)
@@ -313,57 +359,58 @@ class LaunchCheck {
     }
     report(
         "agent-per-task", unit, call,
-        // several of both
-        message("{} tasks on each node start one torchrun each, with {} ranks each: one per node is enough",
-                *per_node, printable(agent.processes.value_or("1"))),
-        job_ != nullptr ? job_cure(agent)
-        : can_edit      ? Message()
-                        : Message("srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 torchrun …"),
-        std::move(edit));
+        {// several of both
+         message("{} tasks on each node start one torchrun each, with {} ranks each: one per node is enough",
+                 *per_node, printable(agent.processes.value_or("1"))),
+         job_ != nullptr ? job_cure(agent)
+         : can_edit      ? Message()
+                         : Message("srun --ntasks=$SLURM_NNODES --ntasks-per-node=1 torchrun …"),
+         std::move(edit)});
     return true;
   }
 
-  void report_separate(const Unit& unit, const ProgramCall& call, const Agent& agent,
+  void report_separate(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
                        const TaskLayout& layout, bool has_one_machine) {
     const std::string option = agent.kind == AgentKind::accelerate ? "--num_machines" : "--nnodes";
     const std::string why = agent.is_standalone || !has_one_machine ? "--standalone" : option + " is 1";
     report("separate-trainings", unit, call,
-           message("{} starts {} copies of {}, and each one trains separately ({})", starter(layout),
-                   *layout.tasks, agent.name, why),
-           job_ != nullptr ? job_cure(agent) : script_cure(agent));
+           {message("{} starts {} copies of {}, and each one trains separately ({})", starter(layout),
+                    *layout.tasks, agent.name, why),
+            job_ != nullptr ? job_cure(agent) : script_cure(agent)});
   }
 
-  void report_count(const Unit& unit, const ProgramCall& call, const Agent& agent, const Message& text) {
-    report("rendezvous", unit, call, text, job_ != nullptr ? job_cure(agent) : script_cure(agent));
+  void report_count(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
+                    const Message& text) {
+    report("rendezvous", unit, call, {text, job_ != nullptr ? job_cure(agent) : script_cure(agent)});
   }
 
-  void check_deepspeed(const Unit& unit, const ProgramCall& call, const Agent& agent,
+  void check_deepspeed(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
                        const TaskLayout& layout) {
     if (agent.machine_rank || is_meant_to_be_separate(unit, call)) return;
     if (agent.machines == "1")
       return report("separate-trainings", unit, call,
-                    message("{} starts {} copies of deepspeed, and each one trains separately: without "
-                            "--hostfile it uses the GPUs of its node",
-                            starter(layout), *layout.tasks),
-                    job_ != nullptr ? job_cure(agent) : script_cure(agent));
+                    {message("{} starts {} copies of deepspeed, and each one trains separately: without "
+                             "--hostfile it uses the GPUs of its node",
+                             starter(layout), *layout.tasks),
+                     job_ != nullptr ? job_cure(agent) : script_cure(agent)});
     report("nested-launcher", unit, call,
-           message("{} starts {} copies of deepspeed, and each one starts all ranks again", starter(layout),
-                   *layout.tasks),
-           job_ != nullptr ? job_cure(agent) : message("deepspeed without {}", starter(layout)));
+           {message("{} starts {} copies of deepspeed, and each one starts all ranks again", starter(layout),
+                    *layout.tasks),
+            job_ != nullptr ? job_cure(agent) : message("deepspeed without {}", starter(layout))});
   }
 
-  void check_rendezvous(const Unit& unit, const ProgramCall& call, const Agent& agent,
+  void check_rendezvous(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
                         const TaskLayout& layout) {
     const Message cure = job_ != nullptr ? job_cure(agent) : script_cure(agent);
     if (!agent.address) {
-      report(
-          "rendezvous", unit, call,
-          agent.kind == AgentKind::accelerate
-              ? message("{} has no --main_process_ip: its {} copies never connect", agent.name, *layout.tasks)
-              : message("{} has no --rdzv-endpoint or --master-addr: each of its {} copies waits for the "
-                        "others on its own node",
-                        agent.name, *layout.tasks),
-          cure);
+      report("rendezvous", unit, call,
+             {agent.kind == AgentKind::accelerate
+                  ? message("{} has no --main_process_ip: its {} copies never connect", agent.name,
+                            *layout.tasks)
+                  : message("{} has no --rdzv-endpoint or --master-addr: each of its {} copies waits for the "
+                            "others on its own node",
+                            agent.name, *layout.tasks),
+              cure});
       return;
     }
     if (agent.has_dynamic_ranks) return;
@@ -371,25 +418,48 @@ class LaunchCheck {
     std::uint64_t number = 0;
     if (!agent.machine_rank) {
       report("rendezvous", unit, call,
-             message("{} has no {}: each of its {} copies has rank 0", agent.name, option, *layout.tasks),
-             cure);
+             {message("{} has no {}: each of its {} copies has rank 0", agent.name, option, *layout.tasks),
+              cure});
     } else if (parse_number(*agent.machine_rank, &number)) {
       report("rendezvous", unit, call,
-             message("{} {} is the same in all {} copies of {}", option, number, *layout.tasks, agent.name),
-             cure);
+             {message("{} {} is the same in all {} copies of {}", option, number, *layout.tasks, agent.name),
+              cure});
+    } else if (const auto name = early_name_in(unit, call);
+               !name.empty() && is_task_number(*agent.machine_rank)) {
+      report("rendezvous", unit, call,
+             {message("{} is 0 in all {} copies of {}: ${} is set before {} starts them", option,
+                      *layout.tasks, agent.name, name, starter(layout)),
+              cure});
     }
   }
 
+  static bool is_task_number(std::string_view value) {
+    return std::any_of(kTaskNumbers.begin(), kTaskNumbers.end(),
+                       [&](std::string_view name) { return value.find(name) != std::string_view::npos; });
+  }
+
+  // "" if the call reads no early variable.
+  static std::string early_name_in(const LaunchUnit& unit, const ProgramCall& call) {
+    std::vector<const bash::Word*> words = call.typed;
+    if (call.program_word != nullptr) words.push_back(call.program_word);
+    for (const bash::Word* word : words) {
+      for (const bash::WordPiece& piece : word->pieces) {
+        if (piece.kind == bash::PieceKind::variable && unit.early.contains(piece.text)) return piece.text;
+      }
+    }
+    return unit.early_text;
+  }
+
   // accelerate divides --num_processes among the machines.
-  void check_processes(const Unit& unit, const ProgramCall& call, const Agent& agent,
+  void check_processes(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
                        std::optional<std::uint64_t> machines, const JobCounts& counts) {
     if (agent.kind != AgentKind::accelerate || !agent.processes || !machines || *machines < 2) return;
     const auto processes = count_value(*agent.processes, counts);
     if (!processes || *processes % *machines == 0) return;
     report("rendezvous", unit, call,
-           message("--num_processes is the number on all machines: {} cannot be divided among {}", *processes,
-                   *machines),
-           job_ != nullptr ? job_cure(agent) : script_cure(agent));
+           {message("--num_processes is the number on all machines: {} cannot be divided among {}",
+                    *processes, *machines),
+            job_ != nullptr ? job_cure(agent) : script_cure(agent)});
   }
 
   std::string program_text(const Agent& agent) const {

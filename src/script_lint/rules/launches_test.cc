@@ -126,13 +126,42 @@ TEST(Launches, copies_that_never_connect_are_reported) {
         "srun torchrun --nnodes=2 --node_rank=0 --master_addr=$HEAD t.py",            // equal ranks
         "srun torchrun --nnodes=4 --rdzv_backend=c10d --rdzv_endpoint=$HEAD:1 t.py",  // too few copies
         "srun -n 4 --ntasks-per-node=2 torchrun --nnodes=2 --nproc_per_node=1 --rdzv_backend=c10d "
-        "--rdzv_endpoint=$HEAD:1 t.py",                                    // too many
+        "--rdzv_endpoint=$HEAD:1 t.py",  // too many
+        "S=\"singularity run --nv i.sif\"\nL=\"torchrun --nnodes 4 \\\n  --master_addr $HEAD\"\nsrun $S $L "
+        "t.py",
         "srun accelerate launch --num_machines 2 --num_processes 8 t.py",  // no address
         "srun accelerate launch --num_machines 2 --num_processes 8 --main_process_ip $HEAD t.py",  // no rank
         "srun accelerate launch --num_machines 2 --num_processes 5 --rdzv_backend c10d --main_process_ip "
         "$HEAD "
         "t.py"})
     EXPECT_THAT(scripts.found(kTwoNodes + command + "\n"), ElementsAre("rendezvous")) << command;
+}
+
+TEST(Launches, a_rank_that_is_set_before_the_tasks_start_is_reported) {
+  Scripts scripts;
+  const std::string places = " --nnodes=2 --master_addr=$HEAD --node_rank=";
+  const std::string accelerate =
+      "accelerate launch --num_machines 2 --num_processes 8 --main_process_ip $HEAD --machine_rank ";
+  scripts.add("inner.sh", "torchrun" + places + "$NODE_RANK t.py\n");
+  scripts.add("own.sh", "NODE_RANK=$SLURM_NODEID\ntorchrun" + places + "$NODE_RANK t.py\n");
+  const std::string early = "NODE_RANK=$SLURM_NODEID\n";
+  for (const std::string& commands :
+       {early + "srun torchrun" + places + "$NODE_RANK t.py",
+        early + "srun torchrun" + places + "\"$NODE_RANK\" t.py",
+        "R=$SLURM_PROCID\n" + early + "export N=$R\nsrun " + accelerate + "$N t.py",
+        early + "srun bash -c 'torchrun" + places + "$NODE_RANK t.py'",
+        early + "L=\"" + accelerate + "$NODE_RANK\"\nsrun $L t.py",
+        early + "L=\"" + accelerate + "$NODE_RANK\"\nsrun bash -c \"$L t.py\"",
+        "export " + early + "srun bash inner.sh"})
+    EXPECT_THAT(scripts.found(kTwoNodes + commands + "\n"), ElementsAre("rendezvous")) << commands;
+  EXPECT_EQ(scripts.lint(kTwoNodes + early + "srun torchrun" + places + "$NODE_RANK t.py\n")[0].text,
+            "--node-rank is 0 in all 2 copies of torchrun: $NODE_RANK is set before srun starts them");
+  for (const std::string& commands :
+       {"srun bash -c 'NODE_RANK=$SLURM_NODEID; torchrun" + places + "$NODE_RANK t.py'",
+        "srun bash -c 'torchrun" + places + "$SLURM_NODEID t.py'", std::string("srun bash own.sh"),
+        early + "srun bash own.sh", "L=\"" + accelerate + "\\$SLURM_PROCID\"\nsrun bash -c \"$L t.py\"",
+        "L='" + accelerate + "$SLURM_PROCID'\nsrun bash -c \"$L t.py\""})
+    EXPECT_THAT(scripts.found(kTwoNodes + commands + "\n"), IsEmpty()) << commands;
 }
 
 TEST(Launches, the_configuration_of_accelerate_counts) {

@@ -79,6 +79,13 @@ void find_stray_word(const Script& script, FindingReport& report) {
   }
 }
 
+// Bytes of a typographic dash or minus at the beginning, as in "–l" from a word processor; 0 without one.
+std::size_t dash_length(std::string_view text) {
+  const bool is_dash =
+      text.starts_with("\xe2\x80") && text.size() > 2 && text[2] >= '\x90' && text[2] <= '\x95';
+  return is_dash || text.starts_with("\xe2\x88\x92") ? 3 : 0;
+}
+
 // "#!/bin/bash # for the cluster", "#!/usr/bin/env bash -l": the kernel passes the rest as one argument.
 void find_bad_interpreter(const Script& script, FindingReport& report) {
   if (!script.text.starts_with("#!")) return;
@@ -112,6 +119,15 @@ void find_bad_interpreter(const Script& script, FindingReport& report) {
                    message("#!: the interpreter takes the text after its name as a file, not as a comment, "
                            "and the job ends at once"),
                    format("#!{}\n{}", program, argument));
+  } else if (is_one_of(base, {"bash", "sh", "dash", "ksh", "zsh"}) && !argument.empty() &&
+             argument.find_first_of("-+") != 0) {
+    const Message text =
+        message("#!: {} takes '{}' as the file to run, and the job ends at once", base, printable(argument));
+    if (const std::size_t dash = dash_length(argument); dash > 0) {
+      report.replace(at, text, format("#!{} -{}", program, argument.substr(dash)));
+    } else {
+      report.replace(at, text, format("#!{}", program));
+    }
   } else if (base == "env" && !argument.starts_with('-') &&
              argument.find_first_of(" \t") != std::string::npos) {
     report.replace(at, message("#!: env looks for a program named '{}', and finds none", printable(argument)),

@@ -9,6 +9,7 @@
 #include "script_lint/rule.h"
 #include "script_lint/rules/commands/modules.h"
 #include "script_lint/rules/commands/near_names.h"
+#include "script_lint/rules/commands/variable_uses.h"
 #include "stoker/text.h"
 
 namespace stoker::script_lint {
@@ -216,7 +217,8 @@ void find_own_misspelt(const Script& script, const ExternalAssignments& given, c
                        FindingReport& report) {
   const std::string& name = piece.text;
   const auto ends_in_digit = [](std::string_view text) {
-    return std::isdigit(static_cast<unsigned char>(text.back())) != 0;  // "run1" and "run2" are no typing errors
+    return std::isdigit(static_cast<unsigned char>(text.back())) !=
+           0;  // "run1" and "run2" are no typing errors
   };
   if (name.size() < 4 || !has_lower(name) || ends_in_digit(name) || script.names.is_set(name) ||
       given.is_all || given.names.contains(name) || script.names.is_loop_variable(name) ||

@@ -32,12 +32,13 @@ TEST(ScriptLines, words_without_an_option_are_reported) {
 }
 
 TEST(ScriptLines, bad_interpreter_lines_are_reported) {
-  for (const char* line :
-       {"#!bin/bash", "#!/usr/bin/env bash -l", "#!/bin/bash # of mine", "#!/bin/bash/", "#!"})
+  for (const char* line : {"#!bin/bash", "#!/usr/bin/env bash -l", "#!/bin/bash # of mine", "#!/bin/bash/",
+                           "#!", "#!/bin/sh \xe2\x80\x93l", "#!/bin/bash \xe2\x88\x92l", "#!/bin/bash l"})
     EXPECT_EQ(found("bad-interpreter", format("{}\n#SBATCH -n 1\n./a\n", line)), Found{"1:job"}) << line;
-  for (const char* line :
-       {"#!/bin/bash -l", "#! /bin/bash", "#!/usr/bin/env -S bash -l", "#!/usr/bin/env python3"})
+  for (const char* line : {"#!/bin/bash -l", "#! /bin/bash", "#!/usr/bin/env -S bash -l",
+                           "#!/usr/bin/env python3", "#!/bin/bash +e", "#!/usr/bin/perl w"})
     EXPECT_THAT(found("bad-interpreter", format("{}\n#SBATCH -n 1\n./a\n", line)), IsEmpty()) << line;
+  EXPECT_EQ(fixed("#!/bin/sh \xe2\x80\x93l\n#SBATCH -n 1\n./a\n"), "#!/bin/sh -l\n#SBATCH -n 1\n./a\n");
 }
 
 TEST(ScriptLines, long_names_after_one_dash_and_unknown_short_options_are_reported) {

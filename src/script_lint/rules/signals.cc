@@ -84,7 +84,11 @@ void add_edit(const Script& script, const ProgramCall& work, ScriptFinding& find
   const bool is_alone = trim(script.at({end, line_end})).empty() && work.pipeline_index == 0 &&
                         work.pipeline->commands.size() == 1 && !work.context.is_condition;
   if (is_alone) finding.edits = {{end, end, " &\nwait $!"}};
-  finding.fix = message("{} … & and then: wait $!", work.program);
+  std::string command(script.at(work.pipeline->span));
+  for (std::size_t at = 0; (at = command.find("\\\n", at)) != std::string::npos;) command.erase(at, 2);
+  finding.fix = command.find('\n') == std::string::npos
+                    ? message("`{} & wait $!`", printable(command))
+                    : message("put {} into the background with `&`, then `wait $!`", work.program);
 }
 
 void find_trap_that_never_runs(const Script& script, FindingReport& report) {

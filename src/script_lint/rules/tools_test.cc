@@ -21,7 +21,7 @@ std::string fix_of(std::string_view rule, std::string_view text) {
 TEST(ScriptTools, a_loop_around_sbatch_is_an_array) {
   const std::string one = "#!/bin/bash\nfor lr in 0.1 0.01; do\n  sbatch train.sh $lr\ndone\n";
   EXPECT_EQ(found("sbatch-loop", one), Found{"3:advice"});
-  EXPECT_EQ(fix_of("sbatch-loop", one), "sbatch --array=1-2%2 …");
+  EXPECT_EQ(fix_of("sbatch-loop", one), "sbatch --array=1-2%2 SCRIPT");
   const std::string table =
       "#!/bin/bash\nfor lr in 0.1 0.01; do\n  for s in 1 2; do\n    sbatch train.sh $lr $s\n  done\ndone\n";
   EXPECT_EQ(found("sbatch-loop", table), Found{"4:advice"});

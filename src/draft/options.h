@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "script_lint/draft/draft.h"
-#include "script_lint/draft/draft_internal.h"
-#include "script_lint/draft/work.h"
+#include "draft/draft.h"
+#include "draft/draft_internal.h"
+#include "draft/work.h"
 #include "script_lint/script.h"
 
-namespace stoker::script_lint::draft {
+namespace stoker::draft {
 
 /// Converts the sbatch options.
 void convert_options(const Script& script, const Work& work, const std::string& stem, JobFileDraft& job_file,
                      std::vector<DraftFile>& files);
 
-}  // namespace stoker::script_lint::draft
+}  // namespace stoker::draft

@@ -1,4 +1,4 @@
-#include "script_lint/draft/words.h"
+#include "draft/words.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "stoker/text.h"
 
-namespace stoker::script_lint::draft {
+namespace stoker::draft {
 namespace {
 
 constexpr std::size_t kLongestValue = 4096;
@@ -123,4 +123,4 @@ std::string summary(const Script& script, const Unit& unit) {
   return printable(text.substr(0, length)) + (is_cut ? " …" : "");
 }
 
-}  // namespace stoker::script_lint::draft
+}  // namespace stoker::draft

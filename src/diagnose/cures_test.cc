@@ -1,4 +1,4 @@
-#include "diagnose/advice.h"
+#include "diagnose/cures.h"
 
 #include <set>
 
@@ -14,32 +14,32 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Diagnosis explain_line(const std::string& line, Setting setting) {
+Diagnosis explain_line(const std::string& line, StartKind start) {
   TestLogs logs;
-  logs.facts.setting = setting;
+  logs.facts.started_as = start;
   logs.facts.started_from = "job file.yaml";
-  if (setting == Setting::local || setting == Setting::job_file) logs.facts.run = "r1";
-  if (setting == Setting::local) logs.facts.job = "";
+  if (start == StartKind::local || start == StartKind::job_file) logs.facts.run = "r1";
+  if (start == StartKind::local) logs.facts.job = "";
   return logs.add("log", line + "\n").explain();
 }
 
-TEST(Advice, each_is_about_the_cure_of_a_rule) {
+TEST(Cures, each_is_about_the_cure_of_a_rule) {
   std::set<std::string_view> cures;
   for (const FailureRule* rule : failure_rules()) cures.insert(rule->cure);
   std::set<std::string_view> seen;
-  for (const Advice& advice : advice_table()) {
-    EXPECT_TRUE(cures.contains(advice.cure)) << advice.cure;
-    EXPECT_TRUE(seen.insert(advice.cure).second) << advice.cure;
+  for (const CureVariants& variants : cure_table()) {
+    EXPECT_TRUE(cures.contains(variants.cure)) << variants.cure;
+    EXPECT_TRUE(seen.insert(variants.cure).second) << variants.cure;
   }
 }
 
-TEST(Advice, causes_read_as_sentences) {
+TEST(Cures, causes_read_as_sentences) {
   static const RE2 kGarbled(
       R"(\[Errno|\{\d|: [,:;]|: and|\( | \(\)|(?:^| )(?:and|or|to|of|on|than|for|with|by)$|^[:;,]|[:;,]$)");
   for (const FailureRule* rule : failure_rules()) {
     for (const std::string_view line : split(rule->example, '\n')) {
       if (line.empty() || rule->failure_class == FailureClass::noise) continue;
-      const Diagnosis diagnosis = explain_line(std::string(line), Setting::log);
+      const Diagnosis diagnosis = explain_line(std::string(line), StartKind::log);
       const std::string cause =
           (rule->failure_class == FailureClass::slow ? diagnosis.also.at(0).what : diagnosis.cause).english();
       EXPECT_FALSE(cause.empty()) << rule->name << ": " << line;
@@ -48,8 +48,10 @@ TEST(Advice, causes_read_as_sentences) {
   }
 }
 
-TEST(Advice, missing_files_are_named) {
-  const auto cause = [](const std::string& line) { return explain_line(line, Setting::log).cause.english(); };
+TEST(Cures, missing_files_are_named) {
+  const auto cause = [](const std::string& line) {
+    return explain_line(line, StartKind::log).cause.english();
+  };
   EXPECT_EQ(cause("FileNotFoundError: [Errno 2] No such file or directory: '/x'"),
             "/x does not exist on that node");
   EXPECT_EQ(cause("FileNotFoundError: [Errno 2] No such file or directory: b'/x'"),
@@ -63,8 +65,10 @@ TEST(Advice, missing_files_are_named) {
             "access was refused: Operation not permitted: '/x'");
 }
 
-TEST(Advice, gpu_memory_is_described_as_far_as_known) {
-  const auto cause = [](const std::string& line) { return explain_line(line, Setting::log).cause.english(); };
+TEST(Cures, gpu_memory_is_described_as_far_as_known) {
+  const auto cause = [](const std::string& line) {
+    return explain_line(line, StartKind::log).cause.english();
+  };
   const std::string request = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB";
   EXPECT_EQ(cause(request + ". GPU 0 has a total capacity of 79.15 GiB of "
                             "which 1.20 GiB is free."),
@@ -85,38 +89,38 @@ TEST(Advice, gpu_memory_is_described_as_far_as_known) {
       "GPU 0 is out of memory: 2.00 GiB more requested, 79.15 GiB in total");
 }
 
-TEST(Advice, cures_use_the_terms_of_the_setting) {
+TEST(Cures, cures_use_the_terms_of_the_setting) {
   const std::string killed = "srun: error: n2: task 1: Out Of Memory";
-  const auto cure = [](const std::string& line, Setting setting) {
-    return explain_line(line, setting).cure.english();
+  const auto cure = [](const std::string& line, StartKind start) {
+    return explain_line(line, start).cure.english();
   };
-  EXPECT_THAT(cure(killed, Setting::script), HasSubstr("`#SBATCH --mem=64G`"));
-  EXPECT_THAT(cure(killed, Setting::job_file), HasSubstr("`resources: {memory_per_node: 64GiB}`"));
-  EXPECT_THAT(cure(killed, Setting::local), HasSubstr("memory limit of the container"));
+  EXPECT_THAT(cure(killed, StartKind::script), HasSubstr("`#SBATCH --mem=64G`"));
+  EXPECT_THAT(cure(killed, StartKind::job_file), HasSubstr("`resources: {memory_per_node: 64GiB}`"));
+  EXPECT_THAT(cure(killed, StartKind::local), HasSubstr("memory limit of the container"));
   const std::string missing = "FileNotFoundError: [Errno 2] No such file or directory: '/a b'";
-  EXPECT_THAT(cure(missing, Setting::job_file), HasSubstr("`stage: {copy: ['/a b']}`"));
+  EXPECT_THAT(cure(missing, StartKind::job_file), HasSubstr("`stage: {copy: ['/a b']}`"));
   const std::string gone = "srun: error: Node failure on gpu012";
-  EXPECT_EQ(cure(gone, Setting::script), "retry without that node: `#SBATCH --exclude=gpu012`");
-  EXPECT_EQ(cure(gone, Setting::job_file),
+  EXPECT_EQ(cure(gone, StartKind::script), "retry without that node: `#SBATCH --exclude=gpu012`");
+  EXPECT_EQ(cure(gone, StartKind::job_file),
             "leave that node out (`slurm: {extra: [--exclude=gpu012]}`), then `stoker resume r1`");
 }
 
-TEST(Advice, groups_in_code_are_quoted_for_the_shell) {
-  EXPECT_EQ(explain_line("job.sh: line 3: ./a;rm: Permission denied", Setting::script).cure,
+TEST(Cures, groups_in_code_are_quoted_for_the_shell) {
+  EXPECT_EQ(explain_line("job.sh: line 3: ./a;rm: Permission denied", StartKind::script).cure,
             "`chmod +x './a;rm'`");
 }
 
-TEST(Advice, a_command_needs_what_the_setting_has) {
-  const auto confirm = [](const std::string& line, Setting setting) {
-    return explain_line(line, setting).confirm;
+TEST(Cures, a_command_needs_what_the_setting_has) {
+  const auto confirm = [](const std::string& line, StartKind start) {
+    return explain_line(line, start).confirm;
   };
   const std::string missing = "/bin/sh: 1: trainer: not found";
-  EXPECT_EQ(confirm(missing, Setting::job_file), "stoker check 'job file.yaml'");
-  EXPECT_EQ(confirm(missing, Setting::local), "stoker check 'job file.yaml'");
+  EXPECT_EQ(confirm(missing, StartKind::job_file), "stoker check 'job file.yaml'");
+  EXPECT_EQ(confirm(missing, StartKind::local), "stoker check 'job file.yaml'");
   const std::string silent = "rank 1 (n2) made no progress for 10 min at epoch 1 step 7 (timeouts.stall)";
-  EXPECT_EQ(confirm(silent, Setting::local), "stoker top r1");
-  EXPECT_EQ(confirm(silent, Setting::log), "");
-  EXPECT_EQ(confirm("srun: error: n2: tasks 0-3: Killed", Setting::local).substr(0, 10), "journalctl");
+  EXPECT_EQ(confirm(silent, StartKind::local), "stoker top r1");
+  EXPECT_EQ(confirm(silent, StartKind::log), "");
+  EXPECT_EQ(confirm("srun: error: n2: tasks 0-3: Killed", StartKind::local).substr(0, 10), "journalctl");
   TestLogs unknown;
   EXPECT_EQ(unknown.add("log", missing + "\n").explain().confirm, "");
 }

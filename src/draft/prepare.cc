@@ -1,4 +1,4 @@
-#include "script_lint/draft/prepare.h"
+#include "draft/prepare.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "script_lint/rule.h"
 #include "stoker/text.h"
 
-namespace stoker::script_lint::draft {
+namespace stoker::draft {
 namespace {
 
 // A valid name of a module or an environment for a job file.
@@ -334,4 +334,4 @@ bool convert_unit(const WordExpander& words, const Unit& unit, JobFileDraft& job
   return false;
 }
 
-}  // namespace stoker::script_lint::draft
+}  // namespace stoker::draft

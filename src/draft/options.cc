@@ -1,4 +1,4 @@
-#include "script_lint/draft/options.h"
+#include "draft/options.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@
 #include "stoker/text.h"
 #include "stoker/time.h"
 
-namespace stoker::script_lint::draft {
+namespace stoker::draft {
 namespace {
 
 constexpr std::size_t kMaxTasks = 100'000;  // of a job array
@@ -252,4 +252,4 @@ void convert_options(const Script& script, const Work& work, const std::string& 
   OptionConverter(script, work, stem, job_file, files).convert();
 }
 
-}  // namespace stoker::script_lint::draft
+}  // namespace stoker::draft

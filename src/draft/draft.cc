@@ -1,22 +1,19 @@
-#include "script_lint/draft/draft.h"
+#include "draft/draft.h"
 
 #include <algorithm>
 
 #include "config/setting.h"
-#include "script_lint/draft/draft_internal.h"
-#include "script_lint/draft/options.h"
-#include "script_lint/draft/prepare.h"
-#include "script_lint/draft/words.h"
-#include "script_lint/draft/work.h"
+#include "draft/draft_internal.h"
+#include "draft/options.h"
+#include "draft/prepare.h"
+#include "draft/words.h"
+#include "draft/work.h"
 #include "stoker/text.h"
 
-namespace stoker::script_lint {
+namespace stoker::draft {
 namespace {
 
 using config::yaml_scalar;
-using draft::JobFileDraft;
-using draft::Unit;
-using draft::Work;
 
 std::vector<Unit> units_of(const Script& script) {
   std::vector<Unit> units;
@@ -110,7 +107,7 @@ std::string run_text(const std::string& name, const DraftTarget& target, const W
   }
   if (job_file.working_directory)
     text = format("working_directory: {}\n{}", yaml_scalar(*job_file.working_directory), text);
-  if (work.launch == draft::LaunchMode::torchrun) text += "launcher: torchrun\n";
+  if (work.launch == LaunchMode::torchrun) text += "launcher: torchrun\n";
   return text;
 }
 
@@ -188,17 +185,17 @@ Result<Draft> draft_job(const std::string& name, std::string text, const DraftTa
   }
   JobFileDraft job_file;
   Draft draft;
-  const draft::WordExpander words(*script, target);
+  const WordExpander words(*script, target);
   const std::vector<Unit> units = units_of(*script);
   std::vector<bool> converted;
-  for (const Unit& unit : units) converted.push_back(draft::convert_unit(words, unit, job_file));
-  Work work = script->is_shell ? draft::find_work(*script, words, units, converted, job_file)
+  for (const Unit& unit : units) converted.push_back(convert_unit(words, unit, job_file));
+  Work work = script->is_shell ? find_work(*script, words, units, converted, job_file)
                                : work_of_program(name, *script);
   if (!work.words.empty() && work.words.front().find('=') != std::string::npos) {
     // The job file parser would read NAME=value as a variable; here it is the program.
     work.words.insert(work.words.begin(), {"/bin/sh", "-c", "exec \"$0\" \"$@\""});
   }
-  draft::convert_options(*script, work, target.stem, job_file, draft.files);
+  convert_options(*script, work, target.stem, job_file, draft.files);
   finish_environment(target, job_file, draft.files);
   finish_stage(job_file);
   const std::string run = run_text(name, target, work, job_file, draft.files);
@@ -229,4 +226,4 @@ Result<Draft> draft_job(const std::string& name, std::string text, const DraftTa
   return draft;
 }
 
-}  // namespace stoker::script_lint
+}  // namespace stoker::draft

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "script_lint/draft/draft.h"
-#include "script_lint/draft/draft_internal.h"
+#include "draft/draft.h"
+#include "draft/draft_internal.h"
 #include "script_lint/script.h"
 
-namespace stoker::script_lint::draft {
+namespace stoker::draft {
 
 /// Expands words without a shell: ~ and variables with a constant value. Returns nothing for anything else.
 class WordExpander {
@@ -40,4 +40,4 @@ bool is_set_by_stoker(std::string_view name);
 /// The first line of the unit, truncated.
 std::string summary(const Script& script, const Unit& unit);
 
-}  // namespace stoker::script_lint::draft
+}  // namespace stoker::draft

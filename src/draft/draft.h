@@ -10,7 +10,7 @@
 #include "slurm/allocation.h"
 #include "stoker/status.h"
 
-namespace stoker::script_lint {
+namespace stoker::draft {
 
 /// A part of the script that is not in the job file.
 struct Unconverted {
@@ -39,4 +39,4 @@ struct DraftTarget {
 /// `name`: the file of the script. Invalid with the line number for a script with a syntax error.
 Result<Draft> draft_job(const std::string& name, std::string text, const DraftTarget& target);
 
-}  // namespace stoker::script_lint
+}  // namespace stoker::draft

@@ -13,7 +13,7 @@
 namespace stoker::diagnose {
 
 /// A cure of rules in other terms. An empty text is the same as `cure`.
-struct Advice {
+struct CureVariants {
   std::string_view cure;      ///< as in the rules: for logs, and for scripts without `script`
   std::string_view script;    ///< for batch scripts
   std::string_view job_file;  ///< for submitted job files
@@ -21,7 +21,7 @@ struct Advice {
 };
 
 /// All cures with other terms.
-std::span<const Advice> advice_table();
+std::span<const CureVariants> cure_table();
 
 /// Fills the groups of a match into a text of its rule.
 Message rule_text(std::string_view text, const Hit& hit, const FailureFacts& facts);
@@ -29,7 +29,7 @@ Message rule_text(std::string_view text, const Hit& hit, const FailureFacts& fac
 /// How to fix it; may be empty.
 Message cure_of(const Hit& hit, const FailureFacts& facts);
 
-/// A command that confirms the cause; empty if it needs something that this setting lacks.
+/// A command that confirms the cause; empty if it needs something that is lacking there.
 std::string confirmation_of(const Hit& hit, const FailureFacts& facts);
 
 }  // namespace stoker::diagnose

@@ -1,4 +1,4 @@
-#include "diagnose/advice.h"
+#include "diagnose/cures.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 namespace stoker::diagnose {
 namespace {
 
-constexpr Advice kAdvice[] = {
+constexpr CureVariants kCures[] = {
     {"request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
      "",
      "request more memory (for example `resources: {memory_per_node: 64GiB}`), or use fewer loader workers "
@@ -201,14 +201,14 @@ Message filled(Message::Formatter formatter, std::string_view text, const Hit& h
                      node_of(hit, facts));
 }
 
-// The cure in the terms of the setting.
-std::string_view in_terms_of(Setting setting, std::string_view cure) {
-  const auto* found = std::find_if(std::begin(kAdvice), std::end(kAdvice),
-                                   [&](const Advice& advice) { return advice.cure == cure; });
-  if (found == std::end(kAdvice)) return cure;
-  const std::string_view text = setting == Setting::script     ? found->script
-                                : setting == Setting::job_file ? found->job_file
-                                : setting == Setting::local    ? found->local
+// The cure in the terms of what was started.
+std::string_view in_terms_of(StartKind start, std::string_view cure) {
+  const auto* found = std::find_if(std::begin(kCures), std::end(kCures),
+                                   [&](const CureVariants& variants) { return variants.cure == cure; });
+  if (found == std::end(kCures)) return cure;
+  const std::string_view text = start == StartKind::script     ? found->script
+                                : start == StartKind::job_file ? found->job_file
+                                : start == StartKind::local    ? found->local
                                                                : std::string_view();
   return text.empty() ? cure : text;
 }
@@ -217,27 +217,27 @@ bool mentions(std::string_view text, std::string_view word) { return text.find(w
 
 }  // namespace
 
-std::span<const Advice> advice_table() { return kAdvice; }
+std::span<const CureVariants> cure_table() { return kCures; }
 
 Message rule_text(std::string_view text, const Hit& hit, const FailureFacts& facts) {
   return text.empty() ? Message() : filled(fill_prose, text, hit, facts);
 }
 
 Message cure_of(const Hit& hit, const FailureFacts& facts) {
-  if (hit.rule->name == kModuleMissing) return module_cure(hit.groups[0], facts.setting);
-  return rule_text(in_terms_of(facts.setting, hit.rule->cure), hit, facts);
+  if (hit.rule->name == kModuleMissing) return module_cure(hit.groups[0], facts.started_as);
+  return rule_text(in_terms_of(facts.started_as, hit.rule->cure), hit, facts);
 }
 
 std::string confirmation_of(const Hit& hit, const FailureFacts& facts) {
   std::string_view command = hit.rule->confirm;
   const bool has_run = !facts.run.empty();
-  const bool has_job_file = !facts.started_from.empty() && facts.setting != Setting::script;
+  const bool has_job_file = !facts.started_from.empty() && facts.started_as != StartKind::script;
   if (mentions(command, "{run}") && !has_run) return "";
   if (mentions(command, "{started_from}")) {
     const bool is_possible = mentions(command, "stoker check") ? !facts.started_from.empty() : has_job_file;
     if (!is_possible) return "";
   }
-  if (facts.setting == Setting::local) {
+  if (facts.started_as == StartKind::local) {
     if (mentions(command, "MaxRSS")) return std::string(kKernelLogCommand);
     for (const std::string_view program : {"sacct", "scontrol", "sinfo", "srun"}) {
       if (command.starts_with(program)) return "";

@@ -8,10 +8,27 @@
 #include <utility>
 #include <vector>
 
-#include "script_lint/draft/draft.h"
+#include "draft/draft.h"
+#include "script_lint/inner_command.h"
+#include "script_lint/rule.h"
 #include "script_lint/script.h"
 
-namespace stoker::script_lint::draft {
+namespace stoker::draft {
+
+using script_lint::Context;
+using script_lint::Directive;
+using script_lint::flatten;
+using script_lint::GpuRequest;
+using script_lint::is_launcher;
+using script_lint::is_local_path;
+using script_lint::is_one_of;
+using script_lint::is_python;
+using script_lint::placeholder_in;
+using script_lint::ProgramCall;
+using script_lint::read_script;
+using script_lint::Script;
+using script_lint::SlurmRequest;
+using script_lint::VariableSetting;
 
 /// A statement of the outermost list: commands joined by && and ||.
 struct Unit {
@@ -46,4 +63,4 @@ struct JobFileDraft {
   }
 };
 
-}  // namespace stoker::script_lint::draft
+}  // namespace stoker::draft

@@ -1,4 +1,4 @@
-#include "script_lint/draft/work.h"
+#include "draft/work.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "script_lint/inner_command.h"
 #include "stoker/text.h"
 
-namespace stoker::script_lint::draft {
+namespace stoker::draft {
 namespace {
 
 // Prints something and changes nothing.
@@ -354,4 +354,4 @@ Work find_work(const Script& script, const WordExpander& words, const std::vecto
   return CommandFinder(script, words, job_file).find(units, converted);
 }
 
-}  // namespace stoker::script_lint::draft
+}  // namespace stoker::draft

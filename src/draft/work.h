@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "script_lint/draft/draft_internal.h"
-#include "script_lint/draft/words.h"
+#include "draft/draft_internal.h"
+#include "draft/words.h"
 #include "script_lint/script.h"
 
-namespace stoker::script_lint::draft {
+namespace stoker::draft {
 
 /// How the command is launched.
 enum class LaunchMode {
@@ -33,4 +33,4 @@ struct Work {
 Work find_work(const Script& script, const WordExpander& words, const std::vector<Unit>& units,
                const std::vector<bool>& converted, JobFileDraft& job_file);
 
-}  // namespace stoker::script_lint::draft
+}  // namespace stoker::draft
