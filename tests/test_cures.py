@@ -82,6 +82,8 @@ def test_fixes_for_findings_in_scripts(stoker, tmp_path: Path):
     listed = json.loads(stoker("check", "--rules", "--json", code=0).out)["rules"]
     fixes = 0
     for rule in listed:
+        if not rule["example"]:  # of a site
+            continue
         (tmp_path / "bad.sbatch").write_text(rule["example"])
         done = stoker("check", "bad.sbatch", "--site", "none", "--json")
         for finding in json.loads(done.out)["findings"] if done.out else ():

@@ -47,7 +47,9 @@ def test_cancel_needs_a_run(stoker, run: Path):
 def test_a_run_that_is_done_is_neither_ended_nor_begun_again(stoker, run: Path):
     assert stoker("wait", code=0).out == f"run {run.name}: done\n"
     assert stoker("cancel", "--last", code=0).out == f"run {run.name}: has already ended (done)\n"
-    assert stoker("resume", code=2).err == f"run {run.name}: is done, there is nothing to resume\n"
+    assert stoker("resume", code=2).err == (
+        f"run {run.name}: is done, there is nothing to resume\n  try: stoker rerun {run.name}      (starts a new run)\n"
+    )
     assert stoker("run", run / "attempts/1", code=2).err == f"run {run.name}: is done already\n"
     assert (
         stoker("run", run, code=2).err == f"{run}: is a folder, but no attempt of a run\n  try: stoker run job.yaml\n"

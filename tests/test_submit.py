@@ -109,7 +109,7 @@ def test_a_folder_for_runs_that_cannot_be_written_is_refused(stoker, open_folder
     assert sorted(path.name for path in open_folder.iterdir()) == ["job.yaml"]
     (stoker.folder / "file").write_text("")
     assert refused(stoker, JOB + "record: {directory: file}\n").splitlines()[0] == (
-        f"job.yaml:3:10: record.directory: {stoker.folder}/file: is not a folder"
+        f"job.yaml:3:21: record.directory: {stoker.folder}/file: is not a folder"
     )
 
 

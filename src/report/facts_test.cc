@@ -214,7 +214,7 @@ TEST(RunAgain, finished_run_is_only_restarted) {
   RunFacts facts;
   facts.folder = "/w/runs/ID";
   facts.description.working_directory = "/w";
-  facts.state.state = record::State::done;
+  facts.state_word = "done";
   EXPECT_THAT(rerun_commands(facts),
               ElementsAre("cd /w", "# run again from the start", "stoker run /w/runs/ID/job.yaml"));
 }
@@ -311,7 +311,7 @@ TEST(RunFacts, expired_run_outside_a_queue_is_a_timeout) {
 TEST(Sentence, reports_where_the_deciding_rank_failed) {
   RunFacts facts;
   facts.description.name = "r";
-  facts.state.state = record::State::failed;
+  facts.state_word = "failed";
   facts.state.first_rank = 1;
   facts.attempts.resize(3);
   facts.attempts[1].resume_step = 5;

@@ -87,7 +87,10 @@ def test_only_the_tasks_that_failed_run_again(runs: Runs):
     logs = [(runs.run / f"tasks/{n:05}.log").read_text() for n in range(1, 7)]
     assert logs == [f"ran {n}\n" for n in range(1, 7)]
     nothing = runs.stoker("resume", "last", code=2).err
-    assert nothing == f"run {runs.run.name}: is done, there is nothing to resume\n"
+    assert nothing == (
+        f"run {runs.run.name}: is done, there is nothing to resume\n"
+        f"  try: stoker rerun {runs.run.name}      (starts a new run)\n"
+    )
 
 
 def test_logs_and_top_know_the_tasks(runs: Runs):
@@ -194,7 +197,6 @@ def test_a_resumed_task_starts_from_its_checkpoint(runs: Runs):
         "print('from', os.path.basename(os.environ['STOKER_RESUME']))\n"
         "if os.environ['STOKER_RESUME']: sys.exit(0)\n"
         "folder = pathlib.Path(os.environ['STOKER_CHECKPOINT_DIR'])\n"
-        "folder.mkdir(parents=True)\n"
         'header = b\'{"x": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]}}\'\n'
         "text = len(header).to_bytes(8, 'little') + header + b'1'\n"
         "(folder / 'partial').write_bytes(text)\n"

@@ -98,7 +98,9 @@ def test_a_log_folder_that_cannot_be_made_is_refused_with_its_line(runs: Runs):
 def test_sbatch_errors_name_the_line(runs: Runs):
     write(runs, "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --ntaks-per-node=4\ntrue\n")
     refused = runs.stoker("submit", "train.sh", code=2).err
-    assert refused.endswith("[misspelt-option]\n  stoker submit --force submits it anyway\n  try: stoker check train.sh\n")
+    assert refused.endswith(
+        "[misspelt-option]\n  stoker submit --force submits it anyway\n  try: stoker check train.sh\n"
+    )
     refused = runs.stoker("submit", "--force", "train.sh", code=2).err
     assert "unrecognized option '--ntaks-per-node=4'" in refused
     assert refused.endswith("(train.sh:3; did you mean '--ntasks-per-node'?)\n")

@@ -91,7 +91,7 @@ print(sorted(os.listdir(future.folder)))
     assert output.splitlines() == [
         "50 None True False",
         "adding 2 3",
-        "['attempts', 'call.pkl', 'capsule', 'job.yaml', 'result-0000.pkl', 'run.json']",
+        "['attempts', 'call.pkl', 'capsule', 'checkpoints', 'job.yaml', 'result-0000.pkl', 'run.json']",
     ]
     (run,) = json.loads(lab.stoker("status", "--json", cwd=lab.shared / "project").out)["runs"]
     assert (run["name"], run["ranks"]) == ("add", 1)

@@ -46,7 +46,8 @@ def test_a_killed_plain_script_is_restarted_and_finishes(stoker, example):
     # The message of the surviving rank may come before or after it.
     assert re.search(r"^rank 1 \(\S+\) exited after .+: killed by signal 9 \(SIGKILL\)$", "\n".join(err), re.M), err
 
-    resumed = stoker("resume", "last", code=0, env=python)
+    assert "  try: stoker resume " in stoker("resume", "last", code=1, env=python).err  # it would start again
+    resumed = stoker("resume", "last", "--from-start", code=0, env=python)
     run = trained.the_run(example)
     assert resumed.err.startswith(f"run {run.name}   attempt 2, from the start: there is no checkpoint yet\n")
     # 200 images are 5 steps of 2 ranks with 20 each.

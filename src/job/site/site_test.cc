@@ -247,7 +247,7 @@ TEST(Site, a_constraint_selects_the_partition_of_its_nodes) {
   const auto in_script =
       check_against_site(site_request(option, "a.sh", [](std::string_view) { return std::nullopt; }), site);
   ASSERT_EQ(in_script.size(), 1u);
-  EXPECT_EQ(in_script[0].what, "--time: 30h is over the limit of partition 'gpu_p5' (20h, site jz)");
+  EXPECT_EQ(in_script[0].what, "--time: 1d6h is over the limit of partition 'gpu_p5' (20h, site jz)");
 }
 
 class Profiles {

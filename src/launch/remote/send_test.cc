@@ -31,10 +31,11 @@ TEST_F(SendTest, outside_of_a_repository_goes_what_looks_like_code) {
   put("data.tar", std::string(11 << 20, 'x'));
   const auto what = list_files_to_send("job.yaml", folder_.path());
   ASSERT_TRUE(what.ok()) << what.status().to_string();
-  EXPECT_THAT(what->files, ElementsAre(".env", "job.yaml", "lib/a.py", "train.py"));
+  EXPECT_THAT(what->files, ElementsAre("job.yaml", "lib/a.py", "train.py"));
   EXPECT_THAT(what->left_out, ElementsAre("data.tar"));
   EXPECT_EQ(what->below, "");
-  EXPECT_EQ(what->bytes, 4U);
+  EXPECT_THAT(what->secret, ElementsAre(".env"));
+  EXPECT_EQ(what->bytes, 3U);
 }
 
 TEST_F(SendTest, of_a_job_in_a_folder_below_only_that_goes) {
