@@ -61,9 +61,8 @@ def the_run(folder: Path) -> Path:
     return run
 
 
-@pytest.mark.timeout(1500)
-def test_pack_train_kill_resume_report(stoker, cifar10_images, tmp_path):
-    stoker("data", "pack", cifar10_images, "dataset", timeout=300, code=0)
+def check_main_job(stoker, images: Path, tmp_path: Path) -> None:
+    stoker("data", "pack", images, "dataset", timeout=300, code=0)
     samples = json.loads(stoker("data", "info", "dataset", "--json", code=0).out)["splits"]
     training = next(split["samples"] for split in samples if split["name"] == "train")
     write_job(tmp_path, epochs=1, batch=64, every=10)
@@ -86,6 +85,18 @@ def test_pack_train_kill_resume_report(stoker, cifar10_images, tmp_path):
     assert (run["state"], run["resumes"], run["world_size"]) == ("done", 1, 2)
     assert len(run["epochs"]) == 1
     assert 0 <= run["epochs"][0]["val_top1"] <= 1
+
+
+@pytest.mark.timeout(1500)
+def test_pack_train_kill_resume_report(stoker, example_images, tmp_path):
+    check_main_job(stoker, example_images, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.needs("data")
+@pytest.mark.timeout(3600)
+def test_all_of_cifar10_is_packed_trained_killed_and_resumed(stoker, cifar10_images, tmp_path):
+    check_main_job(stoker, cifar10_images, tmp_path)
 
 
 @pytest.mark.soak
