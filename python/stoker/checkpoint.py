@@ -84,12 +84,12 @@ class _Attempts:
 class _Saver:
     """Writes to one folder in this process."""
 
-    def __init__(self, folder: Path, place: World, options: _Options, attempts: _Attempts) -> None:
-        self.folder, self.place, self.options, self.generation = folder, place, options, attempts.generation
+    def __init__(self, folder: Path, attempts: _Attempts) -> None:
+        self.folder, self.attempts = folder, attempts
         self._pending: list[SaveFuture] = []
         self._known: set[int] = set()  # steps that need no further warning
         self._last: int | None = None  # step saved last
-        self.core = _core.CheckpointSaver(_core_options(folder, place, options, attempts))
+        self.core = _core.CheckpointSaver(_core_options(folder, attempts))
 
     @contextlib.contextmanager
     def abandons(self, step: int) -> Iterator[None]:
@@ -103,7 +103,7 @@ class _Saver:
 
     def warn_of_conflicts(self, step: int) -> None:
         """Warns of steps that a different training saves to the folder, and of steps that load() prefers to this one."""
-        if self.place.rank != 0:
+        if self.attempts.place.rank != 0:
             return
         existing = set(_core.checkpoint_steps(os.fspath(self.folder)))
         newest = max(existing, default=-1)
@@ -142,14 +142,15 @@ class _Saver:
 
     def close(self) -> None:
         try:
-            self.core.finish(self.options.timeout)
+            self.core.finish(self.attempts.options.timeout)
         except StokerError:
             for pending in self._pending:
                 pending.warn()
         self._pending = []
 
 
-def _core_options(folder: Path, place: World, options: _Options, attempts: _Attempts) -> dict[str, Any]:
+def _core_options(folder: Path, attempts: _Attempts) -> dict[str, Any]:
+    options, place = attempts.options, attempts.place
     return {
         "directory": os.fspath(folder),
         "rank": place.rank,
@@ -212,16 +213,16 @@ def _saver(
     at = Path(os.path.abspath(checkpoint_arguments.folder(folder)))
     place = world(rank, world_size, writer)
     old = _savers.get(at)
-    if old is not None and (old.options, old.place) == (options, place):
-        return old
-    attempts = _refused.get(at)
+    attempts = old.attempts if old is not None else _refused.get(at)
+    is_same = attempts is not None and (attempts.options, attempts.place) == (options, place)
     if old is not None:
-        attempts = _Attempts(options, place, old.generation + 1)
+        if is_same:
+            return old
         old.close()
-    elif attempts is None or (attempts.options, attempts.place) != (options, place):
+    if attempts is None or not is_same:
         attempts = _Attempts(options, place, 0 if attempts is None else attempts.generation + 1)
     try:
-        _savers[at] = _Saver(at, place, options, attempts)
+        _savers[at] = _Saver(at, attempts)
         _refused.pop(at, None)
     except Exception as error:
         _savers.pop(at, None)
@@ -230,8 +231,7 @@ def _saver(
             repeat = attempts.failed.get(step, 0)
             attempts.failed[step] = repeat + 1
             with contextlib.suppress(Exception):
-                core_options = _core_options(at, place, options, attempts)
-                _core.report_failed_save(core_options, step, repeat, _first_line(error))
+                _core.report_failed_save(_core_options(at, attempts), step, repeat, _first_line(error))
         raise
     return _savers[at]
 
