@@ -132,12 +132,9 @@ Result<Explanation> explain_run(const record::RunFolder& run, const ExplainOptio
   return explanation;
 }
 
-// Slurm's code for a script that it could not start. The usual reason is a log in a folder that does not
-// exist.
-constexpr int kLaunchFailure = 53;
-
+// The usual reason is a log in a folder that does not exist.
 void add_launch_failure(const slurm::JobInfo& job, FailureFacts& facts) {
-  if (job.exit_signal != kLaunchFailure && job.reason != "JobLaunchFailure") return;
+  if (job.exit_signal != slurm::kLaunchFailure && job.reason != "JobLaunchFailure") return;
   const Path folder = job.log.parent_path();
   if (!job.log.empty() && !folder_exists(folder)) {
     facts.records.push_back(

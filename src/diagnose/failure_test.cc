@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "diagnose/rule.h"
 #include "diagnose/scan.h"
+#include "diagnose/test_logs.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -18,36 +19,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// Logs in a temporary folder: "rank-0003.log" belongs to rank 3.
-class Logs {
- public:
-  Logs& add(const std::string& name, const std::string& text, int rank = -1) {
-    STOKER_CHECK(write_file(box_ / name, text).ok());
-    facts_.logs.push_back({.file = box_ / name, .name = name, .rank = rank});
-    return *this;
-  }
-  Logs& record(const std::string& text, int rank = -1) {
-    facts_.records.push_back({"records", text, rank});
-    return *this;
-  }
-  Logs& first(int rank) {
-    facts_.first_rank = rank;
-    return *this;
-  }
-  Logs& without_slurm() {
-    facts_.job = "";
-    facts_.started_as = StartKind::local;
-    return *this;
-  }
-  Diagnosis explain() const { return explain_failure(facts_); }
-
- private:
-  TempDirectory box_;
-  FailureFacts facts_;
-};
-
 Diagnosis explain(const std::string& text) {
-  Logs logs;
+  TestLogs logs;
   return logs.add("log", text).explain();
 }
 
@@ -59,7 +32,7 @@ std::vector<std::string> places(const Diagnosis& diagnosis) {
 
 TEST(Failure, a_reported_reason_outranks_srun_exit_lines) {
   const auto with = [](const std::string& reason) {
-    Logs logs;
+    TestLogs logs;
     return logs.add("slurm.log", "srun: error: n2: task 1: Killed\n").record(reason, 0).first(0).explain();
   };
   EXPECT_EQ(with("rank 0 (n1, process 7): the gizmo is jammed").cause, "the gizmo is jammed");
@@ -111,7 +84,7 @@ TEST(FailureRules, healthy_training_output_has_no_hits) {
 }
 
 TEST(Explain, the_rank_that_raised_is_the_cause_and_not_its_peers) {
-  Logs logs;
+  TestLogs logs;
   logs.add("rank-0000.log", "RuntimeError: pair.cc:534] Connection closed by peer [10.0.0.2]:44750\n", 0);
   logs.add(
       "rank-0001.log",
@@ -129,14 +102,14 @@ TEST(Explain, the_rank_that_raised_is_the_cause_and_not_its_peers) {
 }
 
 TEST(Explain, of_two_failures_the_earlier_by_the_clock_is_the_cause) {
-  Logs logs;
+  TestLogs logs;
   logs.add("rank-0000.log", "2025-11-21 10:03:12,000 ERROR: [Errno 28] No space left on device: '/a'\n", 0);
   logs.add("rank-0001.log", "2025-11-21 10:03:11,000 RuntimeError: CUDA error: invalid device ordinal\n", 1);
   EXPECT_EQ(logs.explain().rule, "no-such-gpu");
 }
 
 TEST(Explain, the_rank_that_the_records_name_comes_first) {
-  Logs logs;
+  TestLogs logs;
   logs.add("rank-0000.log", "OSError: [Errno 28] No space left on device: '/a'\n", 0);
   logs.add("rank-0001.log", "RuntimeError: CUDA error: invalid device ordinal\n", 1).first(1);
   EXPECT_EQ(logs.explain().rule, "no-such-gpu");
@@ -180,11 +153,11 @@ TEST(Explain, a_failure_that_was_survived_is_not_the_cause_of_a_time_limit) {
 
 TEST(Explain, a_failure_that_a_rank_survived_is_not_the_cause_of_a_time_limit_from_slurm) {
   std::string text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n";
-  Logs short_one;
+  TestLogs short_one;
   EXPECT_EQ(short_one.add("rank-0000.log", text, 0).record("state: timeout").explain().rule,
             "python-exception");
   for (int i = 0; i < 100; ++i) text += format("step {}\n", i);
-  Logs long_one;
+  TestLogs long_one;
   EXPECT_EQ(long_one.add("rank-0000.log", text, 0).record("state: timeout").explain().rule, "state-timeout");
 }
 
@@ -277,7 +250,7 @@ TEST(Explain, a_timeout_alone_is_likely) {
 }
 
 TEST(Explain, records_are_matched_like_log_lines) {
-  Logs logs;
+  TestLogs logs;
   logs.add("rank-0001.log", "epoch 1\n", 1)
       .record("rank 1 (n2) exited after 3 s: killed by signal 9 (SIGKILL), out of memory", 1);
   const Diagnosis diagnosis = logs.explain();
@@ -289,7 +262,7 @@ constexpr char kEarly[] = "rank 1 (n2) had ended with exit code 0, 4.1 s before 
 constexpr char kPeerClosed[] = "RuntimeError: pair.cc:534] Connection closed by peer [10.0.0.2]:44750\n";
 
 TEST(Explain, a_rank_that_exited_early_with_success_is_the_cause_of_a_lost_connection) {
-  Logs logs;
+  TestLogs logs;
   logs.add("rank-0000.log", kPeerClosed, 0).add("rank-0001.log", "done\n", 1).first(0);
   logs.record("rank 0 (n1) exited after 9 s: killed by signal 6 (SIGABRT)", 0).record(kEarly, 1);
   logs.record("rank 2 (n2) had ended with exit code 0, 4.0 s before rank 0 failed", 2);
@@ -305,21 +278,21 @@ TEST(Explain, a_rank_that_exited_early_with_success_is_the_cause_of_a_lost_conne
 }
 
 TEST(Explain, a_rank_that_exited_early_is_not_the_cause_of_other_failures) {
-  Logs raised;
+  TestLogs raised;
   raised.add(
       "rank-0000.log",
       std::string("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n") +
           kPeerClosed,
       0);
   EXPECT_EQ(raised.record(kEarly, 1).first(0).explain().rule, "python-exception");
-  Logs silent;
+  TestLogs silent;
   EXPECT_EQ(silent.add("rank-0000.log", "step 7\n", 0).record(kEarly, 1).first(0).explain().certainty,
             Certainty::unknown);
-  Logs killed;
+  TestLogs killed;
   killed.add("rank-0000.log", "step 7\n", 0).first(0);
   killed.record("rank 0 (n1) exited after 9 s: killed by signal 9 (SIGKILL)", 0).record(kEarly, 1);
   EXPECT_EQ(killed.explain().rule, "killed-by-signal-9");
-  Logs other;  // a different rank lost its peer
+  TestLogs other;  // a different rank lost its peer
   EXPECT_EQ(other.add("rank-0002.log", kPeerClosed, 2).record(kEarly, 1).first(0).explain().rule,
             "gloo-peer-closed");
 }
@@ -327,7 +300,7 @@ TEST(Explain, a_rank_that_exited_early_is_not_the_cause_of_other_failures) {
 TEST(Explain, cures_without_slurm_omit_slurm_commands) {
   for (const FailureRule* rule : failure_rules()) {
     for (const std::string_view line : split(rule->example, '\n')) {
-      Logs logs;
+      TestLogs logs;
       const Diagnosis diagnosis = logs.record(std::string(line)).without_slurm().explain();
       EXPECT_THAT(diagnosis.cure.english(), Not(HasSubstr("--mem"))) << rule->name;
       EXPECT_THAT(diagnosis.confirm, Not(HasSubstr("MaxRSS"))) << rule->name;
@@ -336,7 +309,7 @@ TEST(Explain, cures_without_slurm_omit_slurm_commands) {
 }
 
 TEST(Explain, a_rank_killed_from_outside_shows_the_recorded_reason) {
-  Logs logs;
+  TestLogs logs;
   logs.add("rank-0001.log", "step 7\n", 1).first(1);
   const Diagnosis diagnosis =
       logs.record("rank 1 (n2) was terminated externally: killed by signal 15 (SIGTERM)", 1).explain();

@@ -1,4 +1,4 @@
-// Logs and records in a temporary folder, for tests of explain_failure.
+// Logs and records in a temporary folder, for tests of explain_failure: "rank-0003.log" belongs to rank 3.
 #pragma once
 
 #include <string>
@@ -17,6 +17,15 @@ class TestLogs {
   }
   TestLogs& record(const std::string& text, int rank = -1) {
     facts.records.push_back({"records", text, rank});
+    return *this;
+  }
+  TestLogs& first(int rank) {
+    facts.first_rank = rank;
+    return *this;
+  }
+  TestLogs& without_slurm() {
+    facts.job = "";
+    facts.started_as = StartKind::local;
     return *this;
   }
   Diagnosis explain() const { return explain_failure(facts); }

@@ -185,8 +185,6 @@ Path job_file_directory(const Request& request) {
 void discard_run(const record::RunFolder& folder) {
   std::error_code ignored;
   std::filesystem::remove_all(folder.folder(), ignored);
-  // The folder of runs, if it was created for this one.
-  std::filesystem::remove(folder.folder().parent_path(), ignored);
 }
 
 Result<Submission> enqueue(const record::RunFolder& folder, const record::Attempt& attempt,

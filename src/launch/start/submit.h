@@ -30,7 +30,8 @@ struct Submission {
   std::vector<std::string> notes = {};    ///< files that a snapshot leaves out
 };
 
-/// Removes a run whose submission was refused: nothing of it can run or be resumed.
+/// Removes a run whose submission was refused: nothing of it can run or be resumed. The folder of runs stays:
+/// it may be a link, or have special permissions.
 void discard_run(const record::RunFolder& folder);
 
 /// A queue entry for an attempt.

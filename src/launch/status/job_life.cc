@@ -29,9 +29,7 @@ std::optional<int> shell_code(std::optional<int> code, std::optional<int> signal
 }
 
 std::string exit_text(std::optional<int> code, std::optional<int> signal) {
-  // Slurm's own code, no signal of the program.
-  constexpr int kLaunchFailure = 53;
-  if (signal == kLaunchFailure) return "Slurm could not start it: exit code 0:53";
+  if (signal == slurm::kLaunchFailure) return "Slurm could not start it: exit code 0:53";
   if (!code) return "";
   return to_text(Exit{*code, signal.value_or(0)});
 }

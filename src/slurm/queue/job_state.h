@@ -28,6 +28,9 @@ std::string_view to_text(JobState state);
 /// Parses "RUNNING", "CANCELLED by 1000", "OUT_OF_ME+", "PD"; ignores case.
 JobState parse_job_state(std::string_view text);
 
+/// The signal of a job whose script Slurm could not start ("0:53"): Slurm's own code, no signal of a program.
+constexpr int kLaunchFailure = 53;
+
 /// The job has ended and will not run again with this id.
 bool is_over(JobState state);
 
