@@ -12,8 +12,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/private_file.h"
-
 namespace stoker {
 
 Fd& Fd::operator=(Fd&& other) noexcept {
@@ -174,10 +172,6 @@ Result<std::string> read_file(const Path& path, ByteCount limit) {
 }
 
 Result<std::string> read_pseudo_file(const Path& path) { return read_file(path, 4_MiB); }
-
-Status write_file(const Path& path, std::string_view content, Durability durability) {
-  return write_file(path, content, durability, Access::umask);
-}
 
 Status write_file(const Path& path, std::string_view content, Durability durability, Access access) {
   const Path temporary = path.string() + "." + random_name() + ".tmp";

@@ -97,9 +97,12 @@ Result<std::string> read_pseudo_file(const Path& path);
 
 /// Whether a replaced file must survive a power failure.
 enum class Durability { none, synced };
+/// Who may read a new file: everybody whom the umask allows, or only its owner (mode 600).
+enum class Access { umask, owner };
 /// Writes `<path>.<random>.tmp`, optionally syncs it, renames it to `path` and optionally syncs the folder.
 /// Readers see the old or the new file. A failure leaves no temporary file.
-Status write_file(const Path& path, std::string_view content, Durability durability = Durability::none);
+Status write_file(const Path& path, std::string_view content, Durability durability = Durability::none,
+                  Access access = Access::umask);
 
 Status make_directories(const Path& path);
 /// mkdir(2): Exists if the path exists.

@@ -1,6 +1,6 @@
 #include "record/capsule.h"
 
-#include "base/private_file.h"
+#include "base/file.h"
 #include "base/secrets.h"
 #include "record/json.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/private_file.h"
+#include "base/file.h"
 #include "stoker/status.h"
 
 namespace stoker::record {

@@ -25,10 +25,7 @@ constexpr std::chrono::seconds kPartitionTimeout{5};
 constexpr std::string_view kForce = "stoker submit --force submits it anyway";
 
 // The PATH of the ranks: modules and conda provide programs. Other checks report a module that fails to load.
-std::string search_path_of(const job::Job& job, std::string own) {
-  if (job.environment.modules.empty() && !job.environment.conda) return own;
-  const auto loaded =
-      launch::load_environment(job.environment, current_environment(), Deadline::after(kLoadTimeout));
+std::string search_path_of(const Result<launch::ShellEnvironment>& loaded, std::string own) {
   const std::string path = loaded.ok() ? rank::variable(loaded->variables, "PATH") : "";
   return path.empty() ? own : path;
 }
@@ -80,10 +77,13 @@ Result<Inspection> inspect_job(const job::Job& job, bool for_queue) {
   if (job.site != "none") {
     if (auto found = find_site_by_name(job.site); found.ok()) inspection.host.site = std::move(found->site);
   }
-  inspection.host.search_path = search_path_of(job, std::move(inspection.host.search_path));
+  auto loaded =
+      launch::load_environment(job.environment, current_environment(), Deadline::after(kLoadTimeout));
+  inspection.host.search_path = search_path_of(loaded, std::move(inspection.host.search_path));
   inspection.preflight = preflight::run_preflight(job, inspection.host);
   std::vector<Finding>& findings = inspection.preflight.findings;
-  for (Finding& finding : find_missing_dependencies(job)) findings.push_back(std::move(finding));
+  for (Finding& finding : find_missing_dependencies(job, std::move(loaded)))
+    findings.push_back(std::move(finding));
   for (Finding& finding : find_site_violations(job)) findings.push_back(std::move(finding));
   const bool is_for_queue = inspection.host.has_queue && !inspection.host.allocation;
   if (auto excess = is_for_queue ? find_excess_nodes(job) : std::nullopt)

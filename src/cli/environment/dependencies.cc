@@ -1,7 +1,6 @@
 #include "cli/environment/dependencies.h"
 
 #include "launch/start/environment.h"
-#include "launch/start/shell_environment.h"
 #include "preflight/python_dependencies.h"
 
 namespace stoker::cli {
@@ -11,8 +10,7 @@ constexpr std::chrono::seconds kTimeout{60};
 
 }  // namespace
 
-std::vector<Finding> find_missing_dependencies(const job::Job& job) {
-  auto loaded = launch::load_environment(job.environment, current_environment(), Deadline::after(kTimeout));
+std::vector<Finding> find_missing_dependencies(const job::Job& job, Result<launch::ShellEnvironment> loaded) {
   if (!loaded.ok()) {
     const bool is_conda = loaded.error().message().starts_with("environment.conda");
     return {{.rule = is_conda ? "no-conda" : "no-module",

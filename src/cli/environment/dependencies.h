@@ -6,10 +6,11 @@
 #include "base/finding.h"
 #include "base/language/translator.h"
 #include "job/job.h"
+#include "launch/start/shell_environment.h"
 
 namespace stoker::cli {
 
-/// Finds missing modules, wheels and imports of the job. Loads the modules in a separate shell.
-std::vector<Finding> find_missing_dependencies(const job::Job& job);
+/// Finds missing modules, wheels and imports of the job. `loaded`: of launch::load_environment() for it.
+std::vector<Finding> find_missing_dependencies(const job::Job& job, Result<launch::ShellEnvironment> loaded);
 
 }  // namespace stoker::cli

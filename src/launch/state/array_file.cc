@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/json/json.h"
-#include "base/private_file.h"
 #include "job/read_job.h"
 
 namespace stoker::launch {
