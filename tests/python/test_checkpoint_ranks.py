@@ -351,7 +351,7 @@ def damage(step, kind, number):
         shutil.rmtree(step)
 
 
-@pytest.mark.parametrize("world", [2, 3])
+@pytest.mark.parametrize("world", [2, pytest.param(3, marks=pytest.mark.soak)])
 def test_all_ranks_load_the_same_step_or_raise_the_same_error(ranks, tmp_path, world):
     ranks(world, SHARDED + "for step in (1, 2, 3): checkpoint.save({'model': {'w': sharded(step)}}, folder, step=step)")
     choose, expected = random.Random(world), {}

@@ -50,9 +50,9 @@ def whole_rates(stoker, job: Path, *settings: str, world: int) -> list[float]:
 @pytest.mark.parametrize(
     ("world", "settings", "done", "all_steps"),
     [
-        (1, (), 30, 80),
+        pytest.param(1, (), 30, 80, marks=pytest.mark.soak),
         (3, (), 10, 28),  # 15 of 40 steps are 160 of 320 samples in the second epoch: 4 of 7 steps are left
-        (2, ("train.batch=8",), 30, 80),
+        pytest.param(2, ("train.batch=8",), 30, 80, marks=pytest.mark.soak),
         (2, ("train.accumulate=2",), 7, 20),
     ],
 )

@@ -133,15 +133,17 @@ def test_each_public_header_compiles_alone_without_warnings(tmp_path, prefix, he
 
 
 @pytest.mark.timeout(2000)
-def test_all_of_libtorch_before_and_after_our_headers(tmp_path, prefix):
+@pytest.mark.parametrize("order", ["before", pytest.param("after", marks=pytest.mark.soak)])
+def test_all_of_libtorch_before_and_after_our_headers(tmp_path, prefix, order):
     ours = "".join(f"#include <stoker/{name}>\n" for name in HEADERS)
     use = (
         "using namespace stoker;\nat::Tensor zeros() { return torch::zeros({2}); }\n"
         "torch::optim::SGDOptions options(0.1);\n"
     )
     flags = ["-Wall", "-Wextra", "-Werror", *torch_include_flags()]
-    compile_only(tmp_path, prefix, f"#include <torch/torch.h>\n{ours}#include <torch/optim.h>\n{use}", *flags)
-    compile_only(tmp_path, prefix, f"{ours}#include <torch/torch.h>\n{use}", *flags)
+    libtorch = "#include <torch/torch.h>\n"
+    includes = f"{libtorch}{ours}#include <torch/optim.h>\n" if order == "before" else ours + libtorch
+    compile_only(tmp_path, prefix, includes + use, *flags)
 
 
 def test_an_application_keeps_its_own_headers_and_macros(tmp_path, prefix):

@@ -91,12 +91,7 @@ def test_a_finished_training_is_trained_longer(stoker, example_images):
     assert steps == list(range(2 * STEPS_PER_EPOCH + 1, 3 * STEPS_PER_EPOCH + 1))
 
 
-@pytest.mark.timeout(1800)
-def test_twenty_kills_do_not_change_the_result(stoker, example_images):
-    train_with_kills(stoker, example_images, kills=20, seed=1)
-
-
-@pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_two_hundred_kills_do_not_change_the_result(stoker, example_images):
-    train_with_kills(stoker, example_images, kills=200, seed=2)
+@pytest.mark.parametrize(("kills", "seed"), [(6, 1), pytest.param(200, 2, marks=pytest.mark.soak)])
+def test_kills_do_not_change_the_result(stoker, example_images, kills, seed):
+    train_with_kills(stoker, example_images, kills, seed)
