@@ -103,7 +103,9 @@ def test_a_user_script_is_checked_against_the_site_with_line_and_source(stoker: 
     script(tmp_path, "")
     refused = stoker(*asks, env=here, code=2).err
     assert refused.startswith("train.sh: --account: not set, but site jean-zay requires one: PROJECT@v100")
-    assert stoker(*asks, env=here | {"SBATCH_ACCOUNT": "abc@v100"}, code=0).err == ""
+    assert stoker(*asks, env=here | {"SBATCH_ACCOUNT": "abc@cpu"}, code=0).err == (
+        "slow: --time: not set; the default of partition 'cpu_p1' is 10m (site jean-zay)\n"
+    )
     # Advice does not prevent the submission.
     options = "#SBATCH -A abc@h100 -p gpu_p6 -t 2:00:00\n#SBATCH --gres=gpu:4 --ntasks-per-node=4 -c 40\n"
     script(tmp_path, options)
@@ -123,6 +125,69 @@ def test_a_longer_qos_is_the_cure_for_a_long_script(stoker: Stoker, home, tmp_pa
     assert stoker(*large, env=here, code=2).err.startswith(
         "--sbatch: --nodes: 8 requested, but QoS 'boost_qos_lprod' allows at most 3 per job (site leonardo)\n"
     )
+
+
+JEAN_ZAY_LIMITS = [
+    # V100 without a partition, and with a constraint
+    ("-A a@v100 --gres=gpu:4 -t 30:00:00", "default QoS 'qos_gpu-t3' (20h", "--qos=qos_gpu-t4"),
+    ("-A a@v100 --gres=gpu:4 -C v100-32g -t 30:00:00", "default QoS 'qos_gpu-t3' (20h", "--qos=qos_gpu-t4"),
+    ("-A a@v100 --gres=gpu:8 -p gpu_p2 -t 30:00:00", "default QoS 'qos_gpu-t3' (20h", "--qos=qos_gpu-t4"),
+    ("-A a@a100 --gres=gpu:8 -C a100 -t 30:00:00", "default QoS 'qos_gpu_a100-t3' (20h", "--time=20:00:00"),
+    ("-A a@h100 --gres=gpu:4 -C h100 -t 30:00:00", "default QoS 'qos_gpu_h100-t3' (20h", "--qos=qos_gpu_h100-t4"),
+    ("-A a@cpu -t 30:00:00", "default QoS 'qos_cpu-t3' (20h", "--qos=qos_cpu-t4"),
+    ("-A a@a100 --gres=gpu:8 -C a100 -q qos_gpu_a100-dev -t 3:00:00", "QoS 'qos_gpu_a100-dev' (2h", "--time=02:00:00"),
+    ("-A a@h100 --gres=gpu:4 -C h100 -q qos_gpu_h100-t4 -t 101:00:00", "QoS 'qos_gpu_h100-t4' (4d4h", "--time=4-04"),
+]
+
+
+@pytest.mark.parametrize(("options", "limit", "cure"), JEAN_ZAY_LIMITS)
+def test_a_time_over_the_qos_of_jean_zay_ends_before_the_queue(
+    stoker: Stoker, home, tmp_path: Path, options: str, limit: str, cure: str
+):
+    script(tmp_path, f"#SBATCH {options}\n")
+    refused = stoker("submit", "train.sh", "--dry-run", env=home | {"STOKER_SET_SITE": "jean-zay"}, code=2).err
+    assert refused.startswith("train.sh:3: --time: ")
+    assert f"{limit}, site jean-zay)\n" in refused
+    assert f"\n  try: #SBATCH {cure}" in refused
+
+
+def test_a_qos_of_jean_zay_limits_gpus_and_jobs(stoker: Stoker, home, tmp_path: Path):
+    here = home | {"STOKER_SET_SITE": "jean-zay"}
+    asks = ("submit", "train.sh", "--dry-run")
+    h100 = "#SBATCH -A a@h100 -C h100 --gres=gpu:4 --ntasks-per-node=4"
+    script(tmp_path, f"{h100} -t 90:00:00 --qos=qos_gpu_h100-t4\n")
+    assert stoker(*asks, "--sbatch=--nodes=16", env=here, code=0).err == ""
+    assert stoker(*asks, "--sbatch=--nodes=17", env=here, code=2).err.startswith(
+        "train.sh:3: --gres: 68 requested in total, but QoS 'qos_gpu_h100-t4' allows at most 64 per job "
+        "(site jean-zay)\n"
+    )
+    script(tmp_path, f"{h100} -t 1:00:00 --qos=qos_gpu_h100-dev\n")
+    assert stoker(*asks, "--sbatch=--array=1-11", env=here, code=2).err.startswith(
+        "--sbatch: --array: 11 jobs, but QoS 'qos_gpu_h100-dev' allows a user at most 10 at a time (site jean-zay)\n"
+    )
+
+
+def test_a_job_file_without_a_qos_is_checked_against_the_default_one(stoker: Stoker, home, tmp_path: Path):
+    job(tmp_path, "site: jean-zay\nresources: {time: 30h, gpus_per_rank: 1}\nslurm: {account: abc@v100}\n")
+    refused = stoker("submit", "job.yaml", "--dry-run", env=home, code=2).err.splitlines()
+    assert refused[0] == (
+        "job.yaml:4:19: resources.time: 1d6h is over the limit of the default QoS 'qos_gpu-t3' (20h, site jean-zay)"
+    )
+    assert refused[1].startswith("  see https://github.com/bigscience-workshop/bigscience/")
+    assert refused[2] == "  try: slurm: {qos: qos_gpu-t4}"
+
+
+def test_a_job_without_a_partition_is_checked_against_the_default_one(stoker: Stoker, home, tmp_path: Path):
+    job(tmp_path, "site: leonardo\nresources: {time: 5h}\nslurm: {account: grant}\n")
+    assert stoker("submit", "job.yaml", "--dry-run", env=home, code=2).err.startswith(
+        "job.yaml:4:19: resources.time: 5h is over the limit of partition 'lrd_all_serial' (4h, site leonardo)\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["fir", "narval", "nibi", "rorqual"])
+def test_the_general_clusters_of_the_alliance_have_limits(stoker: Stoker, home, name: str):
+    limits = json.loads(stoker("site", "show", name, "--json", code=0, env=home).out)["limits"]
+    assert limits == {"time_s": 604800, "shortest_s": 3600, "jobs": 1000, "nodes": None, "array": None}
 
 
 def test_check_reports_findings_of_the_site(stoker: Stoker, home, tmp_path: Path):

@@ -11,9 +11,12 @@
 namespace stoker::script_lint {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::vector<const Rule*> all_rules() {
   std::vector<const Rule*> rules;
@@ -216,6 +219,24 @@ TEST(ScriptLint, dos_line_ends_are_reported_once_and_ignored) {
   const LintResult found = lint("#!/bin/bash\r\n#SBATCH --tine=1\r\necho a\r\n");
   EXPECT_THAT(names(found), ElementsAre("1:job:dos-line-ends", "2:job:misspelt-option"));
   EXPECT_EQ(apply_edits(found.text, found.findings), "#!/bin/bash\n#SBATCH --time=1\necho a\n");
+}
+
+TEST(ScriptLint, the_default_time_of_the_default_partition_is_reported_once) {
+  job::Site site;
+  site.name = "here";
+  site.partitions["gpu"] = {.time = {},
+                            .default_time = std::chrono::minutes(10),
+                            .nodes = {},
+                            .default_qos = {},
+                            .default_for = job::DefaultFor::gpu,
+                            .what = {},
+                            .from = ""};
+  constexpr std::string_view kScript = "#!/bin/bash\n#SBATCH --gres=gpu:1\nsrun ./train\n";
+  EXPECT_THAT(names(lint(kScript, &site)),
+              AllOf(Contains("2:time:site-limit"), Not(Contains("2:advice:no-time"))));
+  site.partitions["gpu"].default_for.reset();
+  EXPECT_THAT(names(lint(kScript, &site)),
+              AllOf(Contains("2:advice:no-time"), Not(Contains("2:time:site-limit"))));
 }
 
 TEST(ScriptLint, the_limits_and_opinions_of_the_site_apply) {

@@ -105,4 +105,7 @@ std::span<const Rule> list_rules();
 /// All tables, in evaluation order.
 std::vector<std::span<const Rule>> rule_tables();
 
+/// Whether the rule `site-limit` reports the default time of the script's partition.
+bool has_default_time_of_site(const Script& script, const LintContext& context);
+
 }  // namespace stoker::script_lint

@@ -1,4 +1,5 @@
 // `stoker site show [SITE]`: docs/commands/site-show.md
+#include "base/enum_names.h"
 #include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -20,12 +21,18 @@ ordered_json bytes(const std::optional<ByteCount>& value) {
   return value ? ordered_json(value->value) : ordered_json(nullptr);
 }
 
+ordered_json enum_name(const std::optional<job::DefaultFor>& value) {
+  return value ? ordered_json(std::string(to_text(*value))) : ordered_json(nullptr);
+}
+
 ordered_json to_json(const job::Site& site) {
   ordered_json partitions = ordered_json::object();
   for (const auto& [name, each] : site.partitions)
     partitions[name] = {{"time_s", seconds(each.time)},
                         {"default_time_s", seconds(each.default_time)},
                         {"nodes", or_null(each.nodes)},
+                        {"default_qos", or_null(each.default_qos)},
+                        {"default_for", enum_name(each.default_for)},
                         {"what", or_null(each.what)},
                         {"from", each.from}};
   ordered_json qos = ordered_json::object();
@@ -33,6 +40,8 @@ ordered_json to_json(const job::Site& site) {
     qos[name] = {{"partitions", each.partitions},
                  {"time_s", seconds(each.time)},
                  {"nodes", or_null(each.nodes)},
+                 {"gpus", or_null(each.gpus)},
+                 {"jobs", or_null(each.jobs)},
                  {"what", or_null(each.what)},
                  {"from", each.from}};
   ordered_json nodes = ordered_json::object();

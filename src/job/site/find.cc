@@ -205,6 +205,8 @@ Site tighten(Site site, const Site& enforced) {
     lower_to(values.time, enforced_values.time);
     lower_to(values.nodes, enforced_values.nodes);
     if (enforced_values.default_time) values.default_time = enforced_values.default_time;
+    if (enforced_values.default_for) values.default_for = enforced_values.default_for;
+    values.default_qos = enforced_values.default_qos;  // only the administrators' QoS override the limits
   }
   // A QoS may allow more than its partition, so with enforced rules only the QoS in that file do.
   std::map<std::string, SiteQos> qos = enforced.qos;
@@ -213,6 +215,8 @@ Site tighten(Site site, const Site& enforced) {
     if (values == site.qos.end()) continue;
     lower_to(enforced_values.time, values->second.time);
     lower_to(enforced_values.nodes, values->second.nodes);
+    lower_to(enforced_values.gpus, values->second.gpus);
+    lower_to(enforced_values.jobs, values->second.jobs);
   }
   site.qos = std::move(qos);
   if (enforced.first_port) site.first_port = std::max(site.first_port.value_or(0), *enforced.first_port);

@@ -25,8 +25,20 @@ bool is_date(std::string_view text) {
   return true;
 }
 
-// Checks beyond the range of each value: every `from` names a source, every source has a date, the ports form
-// a range.
+void check_default_qos(const EffectiveConfig& effective, const Site& site, ErrorList& errors) {
+  std::vector<std::string_view> known;
+  for (const auto& [name, qos] : site.qos) known.push_back(name);
+  for (const auto& [name, partition] : site.partitions) {
+    if (!partition.default_qos || site.qos.contains(*partition.default_qos)) continue;
+    const std::string key = format("partitions.{}.default_qos", name);
+    const std::string& wanted = *partition.default_qos;
+    errors.add(effective.origin(key),
+               format("{}: unknown QoS '{}'{}", key, printable(wanted), suggestion(wanted, known)));
+  }
+}
+
+// Checks beyond the range of each value: every `from` names a source, every source has a date, every default
+// QoS is known, the ports form a range.
 void check(const EffectiveConfig& effective, const Site& site, ErrorList& errors) {
   std::vector<std::string_view> sources;
   for (const auto& [name, source] : site.sources) {
@@ -43,6 +55,7 @@ void check(const EffectiveConfig& effective, const Site& site, ErrorList& errors
     errors.add(entry.origin,
                format("{}: unknown source '{}'{}", key, printable(*from), suggestion(*from, sources)));
   }
+  check_default_qos(effective, site, errors);
   if (site.first_port && site.last_port && *site.last_port < *site.first_port) {
     errors.add(
         effective.origin("network.last_port"),

@@ -2,6 +2,7 @@
 // checks before a submission. Thread-compatible values. Format: docs/formats/site.md.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -24,22 +25,31 @@ struct SiteSource {
   friend bool operator==(const SiteSource&, const SiteSource&) = default;
 };
 
+/// Jobs that get a partition if they request none.
+enum class DefaultFor { all, gpu, cpu };
+
+constexpr std::array<std::string_view, 3> names_of(DefaultFor) { return {"all", "gpu", "cpu"}; }
+
 /// A partition. Empty: not known.
 struct SitePartition {
-  std::optional<Duration> time;          ///< maximum duration of a job
-  std::optional<Duration> default_time;  ///< for jobs that request none
-  std::optional<std::uint64_t> nodes;    ///< maximum number per job
+  std::optional<Duration> time;            ///< maximum duration of a job
+  std::optional<Duration> default_time;    ///< for jobs that request none
+  std::optional<std::uint64_t> nodes;      ///< maximum number per job
+  std::optional<std::string> default_qos;  ///< for jobs that request none; a key of Site::qos
+  std::optional<DefaultFor> default_for;
   std::optional<std::string> what;
   std::string from;
 
   friend bool operator==(const SitePartition&, const SitePartition&) = default;
 };
 
-/// A quality of service, whose limits override the partitions' if a job requests it.
+/// A quality of service, whose limits override the partitions' if a job requests it or gets it by default.
 struct SiteQos {
   std::vector<std::string> partitions;  ///< partitions in which it is allowed; empty: not known
   std::optional<Duration> time;
   std::optional<std::uint64_t> nodes;
+  std::optional<std::uint64_t> gpus;  ///< maximum number per job
+  std::optional<std::uint64_t> jobs;  ///< per user, pending and running
   std::optional<std::string> what;
   std::string from;
 

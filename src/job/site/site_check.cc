@@ -1,6 +1,7 @@
 #include "job/site/site_check.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "slurm/script/batch_script.h"
@@ -46,6 +47,7 @@ class SiteChecker {
     choose_limits();
     check_time();
     check_nodes();
+    check_gpus();
     check_jobs();
     check_account();
     check_shape();
@@ -60,6 +62,8 @@ class SiteChecker {
     std::optional<Duration> time;
     std::optional<Duration> default_time;
     std::optional<std::uint64_t> nodes;
+    std::optional<std::uint64_t> gpus;
+    std::optional<std::uint64_t> jobs;
     std::string from;
   };
 
@@ -84,7 +88,7 @@ class SiteChecker {
 
   std::vector<std::string> partitions() const {
     std::vector<std::string> names;
-    if (!request_.partition) return partitions_of_constraint();
+    if (!request_.partition) return request_.constraint ? partitions_of_constraint() : default_partitions();
     for (std::string_view name : split(*request_.partition, ',')) names.emplace_back(name);
     return names;
   }
@@ -92,7 +96,6 @@ class SiteChecker {
   // The partitions of the kinds of nodes that the profile requests with this constraint: "-C a100".
   std::vector<std::string> partitions_of_constraint() const {
     std::vector<std::string> names;
-    if (!request_.constraint) return names;
     const std::string option = "-C " + *request_.constraint;
     for (const auto& [name, node] : site_.nodes) {
       const bool is_selected =
@@ -102,37 +105,68 @@ class SiteChecker {
     return names;
   }
 
-  // A QoS's limits override the partition's. An unknown QoS is not judged, but does not bypass enforced
-  // limits.
+  // The partitions of a job that requests neither a partition nor a constraint.
+  std::vector<std::string> default_partitions() const {
+    const DefaultFor kind = request_.has_gpus ? DefaultFor::gpu : DefaultFor::cpu;
+    std::vector<std::string> names;
+    for (const auto& [name, partition] : site_.partitions) {
+      if (partition.default_for == DefaultFor::all || partition.default_for == kind) names.push_back(name);
+    }
+    return names;
+  }
+
+  const SiteQos* find_qos(const std::optional<std::string>& name) const {
+    const auto found = name ? site_.qos.find(*name) : site_.qos.end();
+    return found == site_.qos.end() ? nullptr : &found->second;
+  }
+
+  // The requested QoS overrides the partition's limits, without one the partition's default QoS does. An
+  // unknown QoS is not judged, but does not bypass enforced limits.
   void choose_limits() {
-    const auto qos = request_.qos ? site_.qos.find(*request_.qos) : site_.qos.end();
-    const bool is_known = qos != site_.qos.end();
-    if (request_.qos && !is_known && !site_.is_enforced) return;
+    const SiteQos* requested = find_qos(request_.qos);
+    if (request_.qos && requested == nullptr && !site_.is_enforced) return;
+    std::set<std::string> default_qos;
     for (const std::string& name : partitions()) {
       const auto at = site_.partitions.find(name);
       if (at == site_.partitions.end()) continue;
+      const SiteQos* qos = request_.qos ? requested : find_qos(at->second.default_qos);
+      if (!request_.qos && qos != nullptr) default_qos.insert(*at->second.default_qos);
       Limits limits{.whose = message("partition '{}'", name),
                     .time = at->second.time,
                     .default_time = at->second.default_time,
                     .nodes = at->second.nodes,
+                    .gpus = {},
+                    .jobs = {},
                     .from = at->second.from};
-      if (is_known && qos->second.time) limits.time.reset();
-      if (is_known && qos->second.nodes) limits.nodes.reset();
+      if (qos != nullptr && qos->time) limits.time.reset();
+      if (qos != nullptr && qos->nodes) limits.nodes.reset();
       limits_.push_back(std::move(limits));
     }
-    if (is_known) {
-      limits_.push_back({.whose = message("QoS '{}'", printable(*request_.qos)),
-                         .time = qos->second.time,
-                         .default_time = {},
-                         .nodes = qos->second.nodes,
-                         .from = qos->second.from});
-    }
+    if (requested != nullptr) add_limits(message("QoS '{}'", printable(*request_.qos)), *requested);
+    for (const std::string& name : default_qos)
+      add_limits(message("the default QoS '{}'", printable(name)), site_.qos.at(name));
+  }
+
+  void add_limits(Message whose, const SiteQos& qos) {
+    limits_.push_back({.whose = std::move(whose),
+                       .time = qos.time,
+                       .default_time = {},
+                       .nodes = qos.nodes,
+                       .gpus = qos.gpus,
+                       .jobs = qos.jobs,
+                       .from = qos.from});
+  }
+
+  std::uint64_t total_gpus() const {
+    return std::min<std::uint64_t>(request_.gpus_per_node.value_or(0), 100'000) *
+           std::min<std::uint64_t>(request_.nodes.value_or(1), 100'000);
   }
 
   std::string time_cure(Duration limit) const {
     for (const auto& [name, qos] : site_.qos) {
       const bool is_longer = qos.time && *qos.time >= *request_.time;
-      const bool is_large_enough = !qos.nodes || request_.nodes.value_or(1) <= *qos.nodes;
+      const bool is_large_enough = (!qos.nodes || request_.nodes.value_or(1) <= *qos.nodes) &&
+                                   (!qos.gpus || total_gpus() <= *qos.gpus);
       if (!request_.qos && is_longer && is_large_enough && serves(qos))
         return is_script() ? format("#SBATCH --qos={}", name) : format("slurm: {{qos: {}}}", name);
     }
@@ -197,7 +231,25 @@ class SiteChecker {
     }
   }
 
+  void check_gpus() {
+    for (const Limits& each : limits_) {
+      if (!each.gpus || total_gpus() <= *each.gpus) continue;
+      add_finding("many-gpus", Level::job, request_.gpus_by,
+                  message("{}: {} requested in total, but {} allows at most {} per job (site {})",
+                          request_.gpus_by, total_gpus(), each.whose, *each.gpus, site_.name),
+                  each.from);
+    }
+  }
+
   void check_jobs() {
+    for (const Limits& each : limits_) {
+      if (!each.jobs || request_.jobs <= *each.jobs) continue;
+      add_finding("many-jobs", Level::job, name_.jobs,
+                  // several, being over a limit
+                  message("{}: {} jobs, but {} allows a user at most {} at a time (site {})", name_.jobs,
+                          request_.jobs, each.whose, *each.jobs, site_.name),
+                  each.from);
+    }
     if (!site_.limits.jobs || request_.jobs <= *site_.limits.jobs) return;
     add_finding("many-jobs", Level::job, name_.jobs,
                 // several, being over a limit
@@ -333,7 +385,8 @@ SiteRequest site_request(const Job& job, const slurm::Lookup& environment) {
   request.gpus_per_task = job.resources.gpus_per_rank;
   request.cpus_per_task = job.resources.cpus_per_rank;
   request.tasks_per_node = job.resources.ranks_per_node;
-  if (job.resources.gpus_per_node() > 0) request.gpus_per_node = job.resources.gpus_per_node();
+  request.has_gpus = job.resources.gpus_per_node() > 0;
+  if (request.has_gpus) request.gpus_per_node = job.resources.gpus_per_node();
   if (job.resources.ranks_per_gpu > 1) request.gpus_by = "resources.ranks_per_gpu";
   request.memory_per_node = job.resources.memory_per_node;
   request.has_time = request.time.has_value();
@@ -378,7 +431,10 @@ SiteRequest site_request(const GivenOptions& options, const std::string& script,
   request.cpus_per_task = asked.number("--cpus-per-task");
   request.tasks_per_node = std::max<std::uint64_t>(asked.tasks_per_node().value_or(1), 1);
   request.gpus_per_node = asked.gpus_per_node();
-  if (const auto gpus = asked.gpus(); !gpus.empty()) request.gpus_by = gpus.front().option;
+  if (const auto gpus = asked.gpus(); !gpus.empty()) {
+    request.gpus_by = gpus.front().option;
+    request.has_gpus = request.gpus_per_node != 0;
+  }
   const std::uint64_t gpus = request.gpus_per_node.value_or(0);
   if (gpus % request.tasks_per_node == 0) request.gpus_per_task = gpus / request.tasks_per_node;
   request.memory_per_node = asked.memory_per_node();

@@ -34,6 +34,7 @@ struct SiteRequest {
   std::optional<std::string> constraint;  ///< a feature; may select a kind of node without a partition
   std::optional<std::string> qos;
   std::optional<std::string> account;
+  bool has_gpus = false;  ///< at least one, even if their number per node is unknown
   std::uint64_t gpus_per_task = 0;
   std::optional<std::uint64_t> cpus_per_task;
   std::uint64_t tasks_per_node = 1;

@@ -92,6 +92,14 @@ constexpr std::array kSettings = {
                                                     .unset = kNotKnown,
                                                     .at_least = 1,
                                                     .help = "Maximum number of nodes per job."}),
+    bind<&Site::partitions, &SitePartition::default_qos>(
+        {.key = "partitions.*.default_qos",
+         .unset = kNotKnown,
+         .help = "QOS of a job that requests none; a key of `qos`."}),
+    bind<&Site::partitions, &SitePartition::default_for>(
+        {.key = "partitions.*.default_for",
+         .unset = "none",
+         .help = "Jobs that get this partition if they request none: all, with GPUs, or without."}),
     bind<&Site::partitions, &SitePartition::what>(
         {.key = "partitions.*.what", .unset = "nothing", .help = "Purpose of the partition."}),
     bind<&Site::partitions, &SitePartition::from>({.key = "partitions.*.from", .help = kFrom}),
@@ -107,6 +115,14 @@ constexpr std::array kSettings = {
          .unset = "the partition's",
          .at_least = 1,
          .help = "Maximum number of nodes per job; overrides the partition's limit."}),
+    bind<&Site::qos, &SiteQos::gpus>({.key = "qos.*.gpus",
+                                      .unset = kNotKnown,
+                                      .at_least = 1,
+                                      .help = "Maximum number of GPUs per job."}),
+    bind<&Site::qos, &SiteQos::jobs>({.key = "qos.*.jobs",
+                                      .unset = kNotKnown,
+                                      .at_least = 1,
+                                      .help = "Maximum number of jobs per user, pending and running."}),
     bind<&Site::qos, &SiteQos::what>(
         {.key = "qos.*.what", .unset = "nothing", .help = "Purpose of the QOS."}),
     bind<&Site::qos, &SiteQos::from>({.key = "qos.*.from", .help = kFrom}),

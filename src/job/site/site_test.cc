@@ -63,8 +63,10 @@ TEST(Site, a_written_file_reads_back_equal) {
       "detect: {clusters: [Here], hosts: [\"login*\"], from: page}\n"
       "limits: {time: 168h, jobs: 1000, from: page}\n"
       "account: {needed: true, what: \"def-<PI>: yours\", from: page}\n"
-      "partitions: {gpu: {time: 20h, default_time: 10m, what: \"a # b\", from: page}}\n"
-      "qos: {long: {partitions: [gpu], time: 100h, nodes: 2, what: long jobs, from: page}}\n"
+      "partitions: {gpu: {time: 20h, default_time: 10m, default_qos: long, default_for: gpu, "
+      "what: \"a # b\", from: page}}\n"
+      "qos: {long: {partitions: [gpu], time: 100h, nodes: 2, gpus: 8, jobs: 9, what: long jobs, from: "
+      "page}}\n"
       "nodes: {gpu: {gpus: 4, cores_per_gpu: 12, memory: 510000MiB, options: [\"--gpus-per-node=a100:N\"], "
       "from: page}}\n"
       "storage: {scratch: {path: $SCRATCH, purge_days: 60, quota: 20TB, from: page}}\n"
@@ -189,6 +191,79 @@ TEST(Site, a_qos_overrides_the_limits_of_its_partition) {
   EXPECT_THAT(judged("resources: {time: 30h}\nslurm: {partition: gpu, qos: other}\n", site), IsEmpty());
 }
 
+constexpr std::string_view kWithDefaultQos =
+    "partitions:\n"
+    "  gpu: {time: 100h, nodes: 64, default_qos: normal, default_for: gpu, from: page}\n"
+    "  cpu: {time: 10h, default_for: cpu, from: page}\n"
+    "qos:\n"
+    "  long: {partitions: [gpu], time: 100h, gpus: 8, from: page}\n"
+    "  normal: {partitions: [gpu], time: 20h, gpus: 16, jobs: 9, from: page}\n";
+
+TEST(Site, a_job_without_a_qos_is_checked_against_the_default_of_its_partition) {
+  const Site site = site_of(kWithDefaultQos);
+  EXPECT_THAT(judged("resources: {time: 30h}\nslurm: {partition: gpu}\n", site),
+              ElementsAre("job: resources.time: 1d6h is over the limit of the default QoS 'normal' (20h, "
+                          "site here) / slurm: {qos: long}"));
+  EXPECT_THAT(judged("resources: {time: 30h}\nslurm: {partition: gpu, qos: long}\n", site), IsEmpty());
+  EXPECT_THAT(judged("resources: {time: 30h}\nslurm: {partition: gpu, qos: other}\n", site), IsEmpty());
+  EXPECT_THAT(judged("resources: {time: 20h}\nslurm: {partition: gpu}\n", site), IsEmpty());
+  // The limit of nodes is the partition's, because the QoS has none.
+  EXPECT_THAT(judged("resources: {time: 2h, nodes: 65}\nslurm: {partition: gpu}\n", site),
+              ElementsAre("job: resources.nodes: 65 requested, but partition 'gpu' allows at most 64 per job "
+                          "(site here)"));
+}
+
+TEST(Site, a_job_without_a_partition_is_checked_against_the_default_for_its_kind) {
+  const Site site = site_of(kWithDefaultQos);
+  EXPECT_THAT(judged("resources: {time: 30h}\n", site),
+              ElementsAre("job: resources.time: 1d6h is over the limit of partition 'cpu' (10h, site here) / "
+                          "chain: {until: done, time_per_link: 10h}"));
+  EXPECT_THAT(judged("resources: {time: 30h, gpus_per_rank: 1}\n", site),
+              ElementsAre(HasSubstr("over the limit of the default QoS 'normal' (20h, site here)")));
+  // A constraint may select nodes of a different partition.
+  EXPECT_THAT(judged("resources: {time: 30h}\nslurm: {extra: [--constraint=new]}\n", site), IsEmpty());
+  EXPECT_THAT(judged("resources: {time: 30h}\n",
+                     site_of("partitions: {any: {time: 4h, default_for: all, from: page}}\n")),
+              ElementsAre(HasSubstr("over the limit of partition 'any' (4h, site here)")));
+}
+
+TEST(Site, a_qos_limits_the_gpus_of_a_job_and_the_jobs_of_a_user) {
+  const Site site = site_of(kWithDefaultQos);
+  const auto found = [&](std::string_view nodes, std::string_view qos) {
+    return judged(format("resources: {{time: 2h, nodes: {}, ranks_per_node: 4, gpus_per_rank: 1}}\n"
+                         "slurm: {{partition: gpu{}}}\n",
+                         nodes, qos),
+                  site);
+  };
+  EXPECT_THAT(found("4", ""), IsEmpty());
+  EXPECT_THAT(found("5", ""),
+              ElementsAre("job: resources.gpus_per_rank: 20 requested in total, but the default QoS 'normal' "
+                          "allows at most 16 per job (site here)"));
+  EXPECT_THAT(found("3", ", qos: long"),
+              ElementsAre("job: resources.gpus_per_rank: 12 requested in total, but QoS 'long' allows at "
+                          "most 8 per job (site here)"));
+  // The longer QoS is no cure for a job with more GPUs than it allows.
+  EXPECT_THAT(judged("resources: {time: 30h, nodes: 3, ranks_per_node: 4, gpus_per_rank: 1}\n", site),
+              ElementsAre(HasSubstr(" / chain: {until: done, time_per_link: 20h}")));
+  SiteRequest request{.written = RequestSource::batch_script, .has_time = true, .time = Duration(2h)};
+  request.partition = "gpu";
+  request.jobs = 9;
+  EXPECT_THAT(texts(check_against_site(request, site)), IsEmpty());
+  request.jobs = 10;
+  EXPECT_THAT(texts(check_against_site(request, site)),
+              ElementsAre("job: --array: 10 jobs, but the default QoS 'normal' allows a user at most 9 at a "
+                          "time (site here)"));
+}
+
+TEST(Site, an_unknown_default_qos_is_an_error) {
+  EXPECT_THAT(
+      problem("partitions: {gpu: {default_qos: lnog, from: page}}\n"
+              "qos: {long: {time: 100h, from: page}}\n"),
+      HasSubstr("here.yaml:5:33: partitions.gpu.default_qos: unknown QoS 'lnog'; did you mean 'long'?"));
+  EXPECT_THAT(problem("partitions: {gpu: {default_for: gpus, from: page}}\n"),
+              HasSubstr("here.yaml:5:33: partitions.gpu.default_for: "));
+}
+
 TEST(Site, a_chain_is_checked_by_the_time_of_a_link) {
   const Site site = site_of(kWithQos);
   EXPECT_THAT(judged("resources: {time: 90h}\nslurm: {partition: small}\n"
@@ -304,7 +379,8 @@ TEST(Site, administrators_limits_cannot_be_relaxed) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root: a file of root's";
   Profiles profiles;
   Profiles::add(profiles.places.own / "new.yaml",
-                std::string(kNew) + "qos: {mine: {partitions: [gpu], time: 900h, from: p}}\n");
+                std::string(kNew) + "partitions: {gpu: {default_qos: mine, from: p}}\n"
+                                    "qos: {mine: {partitions: [gpu], time: 900h, from: p}}\n");
   Profiles::add(profiles.places.enforced,
                 "name: new\nwhat: Ours\nsources: {p: {url: x, date: 2026-01-01}}\n"
                 "limits: {time: 2h, nodes: 3, from: p}\npartitions: {gpu: {time: 1h, from: p}}\n"
@@ -317,7 +393,10 @@ TEST(Site, administrators_limits_cannot_be_relaxed) {
     EXPECT_EQ(found->site.partitions.at("gpu").time, Duration(1h));
     EXPECT_TRUE(found->site.needs_account);
     EXPECT_TRUE(found->site.is_enforced);
-    // The user's own QoS cannot bypass it.
+    EXPECT_EQ(found->site.partitions.at("gpu").default_qos, std::nullopt);
+    // The user's own QoS cannot bypass it, requested or by default.
+    EXPECT_THAT(judged("resources: {time: 90m}\nslurm: {account: a, partition: gpu}\n", found->site),
+                ElementsAre(HasSubstr("is over the limit of partition 'gpu' (1h, site ")));
     EXPECT_THAT(
         judged("resources: {time: 90m}\nslurm: {account: a, partition: gpu, qos: mine}\n", found->site),
         ElementsAre(HasSubstr("is over the limit of partition 'gpu' (1h, site ")));

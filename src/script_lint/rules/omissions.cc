@@ -170,12 +170,7 @@ void find_no_time(const Script& script, FindingReport& report) {
            slurm::look_up_option(each.option.typed) == slurm::OptionName::unknown;
   });
   if (has_unknown) return;
-  const job::Site* site = report.context().site;
-  const Directive* partition = script.request.find("--partition");
-  if (site != nullptr && partition != nullptr) {
-    const auto known = site->partitions.find(partition->option.value);
-    if (known != site->partitions.end() && known->second.default_time) return;  // site-limit reports it
-  }
+  if (has_default_time_of_site(script, report.context())) return;  // site-limit reports it
   report
       .add(all.front().span, message("no --time: the default of the partition applies, which may end the "
                                      "job early or delay its start"))

@@ -1,4 +1,6 @@
 // Rules for limits and recommendations of the site profile.
+#include <algorithm>
+
 #include "job/site/site_check.h"
 #include "script_lint/rule.h"
 #include "stoker/text.h"
@@ -13,19 +15,23 @@ Message source_text(std::string_view url, std::string_view date) {
   return url.empty() ? Message() : message("; see {} ({})", url, date);
 }
 
-// Same limits as at submission, with line and level.
-void find_limits(const Script& script, FindingReport& report) {
-  const Site* site = report.context().site;
-  if (site == nullptr || script.request.directives.empty()) return;
+// Everything that the site forbids or advises against, as at submission.
+std::vector<Finding> find_violations(const Script& script, const LintContext& context) {
+  if (context.site == nullptr || script.request.directives.empty()) return {};
   const auto options = [&](std::string_view name) -> std::optional<job::GivenOption> {
     const Directive* directive = script.request.find(name);
     if (directive == nullptr) return std::nullopt;
     return job::GivenOption{directive->option.value, std::string(name)};
   };
-  const slurm::Lookup& environment = report.context().environment;
+  const slurm::Lookup& environment = context.environment;
   const auto unset = [](std::string_view) { return std::optional<std::string>(); };
   const auto request = job::site_request(options, "", environment ? environment : slurm::Lookup(unset));
-  for (const Finding& finding : job::check_against_site(request, *site)) {
+  return job::check_against_site(request, *context.site);
+}
+
+// With line and level.
+void find_limits(const Script& script, FindingReport& report) {
+  for (const Finding& finding : find_violations(script, report.context())) {
     const std::string& where = finding.evidence.front().where;
     const Directive* directive = script.request.find(where);
     Message text = finding.what;
@@ -67,5 +73,11 @@ constexpr Rule kSiteRules[] = {
 }  // namespace
 
 std::span<const Rule> site_rules() { return kSiteRules; }
+
+bool has_default_time_of_site(const Script& script, const LintContext& context) {
+  const std::vector<Finding> found = find_violations(script, context);
+  return std::any_of(found.begin(), found.end(),
+                     [](const Finding& each) { return each.rule == "default-time"; });
+}
 
 }  // namespace stoker::script_lint
