@@ -140,6 +140,18 @@ def test_every_command_has_its_page_and_every_page_its_command(stoker):
     assert pages == commands
 
 
+def test_commands_that_run_on_a_host_are_listed_and_their_pages_show_it(stoker):
+    names = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", stoker("--help").out, re.MULTILINE)
+    with_host = {name for name in names if "--host HOST" in stoker(*name.split(), "--help").out}
+    pages = {path.stem.replace("-", " ", 1): path for path in (REPOSITORY / "docs/commands").glob("*.md")}
+    shown = {name for name, path in pages.items() if "--host HOST" in path.read_text()}
+    page = (REPOSITORY / "docs/host.md").read_text()
+    (listed,) = re.findall(r"^Add `--host login.cluster` to (.+?)\.", page, re.DOTALL | re.MULTILINE)
+    assert with_host
+    assert set(re.findall(r"`(?:stoker )?([a-z ]+)`", listed)) == with_host
+    assert shown == with_host
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())

@@ -78,6 +78,17 @@ def test_a_log_on_standard_input_is_explained_like_a_file(stoker, tmp_path: Path
             assert process.communicate()[0] in (as_input, as_input.encode())
 
 
+def test_a_log_on_standard_input_is_not_sent_to_a_host(stoker, tmp_path: Path):
+    refused = "explain: a log on standard input is read on this machine; --host excludes it\n"
+    assert stoker("explain", "-", "--host", "login", input=FULL, code=2).err == refused + "  try: stoker explain -\n"
+    (tmp_path / "train.log").write_text(FULL)
+    with (tmp_path / "train.log").open() as log:
+        process = stoker.start("explain", "--host", "login", stdin=log, stderr=subprocess.PIPE)
+        _, err = process.communicate()
+    assert process.returncode == 2
+    assert err == refused + "  try: stoker explain last --host login\n"
+
+
 def test_without_arguments_only_a_file_is_read_from_standard_input(stoker):
     run(stoker, "exit 7")
     assert stoker("explain", input=FULL, code=1).out.startswith("run ")

@@ -214,6 +214,33 @@ def test_an_unwritable_output_file_is_named_as_typed(stoker):
     assert [path.name for path in stoker.folder.iterdir()] == ["runs"]
 
 
+def test_a_page_is_printed_on_request(stoker):
+    folder = run_folders.killed_and_resumed(stoker.folder / "runs")
+    stoker("report", code=0)
+    printed = stoker("report", "--out", "-", code=0)
+    assert printed.out == (folder.path / "report.html").read_text()
+    assert printed.err == "resnet20 on cifar10: 61.2 % top-1 after 3 epochs, 1 min 09 s, 2 ranks, resumed once\n"
+    text = stoker("report", "--format", "text", code=0).out
+    assert stoker("report", "--format", "text", "--out", "-", code=0).out == text
+    assert [path.name for path in stoker.folder.iterdir()] == ["runs"]
+
+
+def test_files_for_a_run_of_a_host_are_checked_before_the_connection(stoker):
+    assert stoker("report", "a", "b", "--host", "login:x", code=2).err == (
+        "report: a page of 2 runs needs --out\n  try: stoker report a b --host login:x --out report.html\n"
+    )
+    assert stoker("report", "--host", "login", "--out", "no/page.html", code=1).err == (
+        "report: no: no such folder (--out)\n  try: mkdir -p no\n"
+    )
+    assert stoker("report", "--host", "login", "--out", ".", code=2).err == (
+        "report: .: is a folder (--out)\n  try: stoker report last --host login --out ./report.html\n"
+    )
+    error = json.loads(stoker("report", "--host", "login", "--json", "--format", "html", code=2).out)["error"]
+    assert error["message"] == "report: --json with --host writes no file (--out, --format html)"
+    assert error["cure"] == "stoker report last --host login --out report.html"
+    assert list(stoker.folder.iterdir()) == []
+
+
 def test_several_runs_make_one_page(stoker):
     run_folders.killed_and_resumed(stoker.folder / "runs")
     stoker("report", "last", f"runs/{ID}", "--out", "both.html", code=0)

@@ -45,5 +45,15 @@ def test_a_command_without_metrics_shows_machine_values(stoker):
     wait_for(lambda: job.processes() == [])
 
 
+def test_the_screen_is_cleared_on_request(stoker):
+    folder = run_folders.RunFolder.create(stoker.folder / "runs")
+    folder.started(1, run_folders.BEGIN)
+    folder.ended(1, run_folders.BEGIN + 40, "done", 0)
+    once = stoker("top", "last", "--redraw", code=0).out
+    assert once.startswith(f"{folder.path.name}: done")
+    repeated = stoker("top", "last", "--redraw", "--every", "100ms", code=0).out
+    assert repeated == "\x1b[H\x1b[2J" + once
+
+
 def test_an_interval_that_is_too_short_is_refused(stoker):
     assert stoker("top", "last", "--every", "1ms", code=2).err == "top: --every 1ms: must be at least 100ms\n"

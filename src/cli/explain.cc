@@ -1,4 +1,5 @@
 // `stoker explain RUN|JOBID|LOG...`: docs/commands/explain.md
+#include <algorithm>
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "cli/explain/explanation.h"
 #include "cli/explain/language.h"
 #include "cli/life/jobs.h"
+#include "cli/remote/host.h"
 #include "diagnose/run_facts.h"
 #include "launch/state/task_record.h"
 #include "stoker/time.h"
@@ -26,6 +28,7 @@ struct ExplainOptions {
   bool rules = false;
   std::string language = kLocaleLanguage;
   Translator words;  // of that language
+  HostChoice host;
 };
 
 bool is_log_folder(const Path& path) { return folder_exists(path) && !path_exists(path / "run.json"); }
@@ -216,6 +219,21 @@ int print_failure_rules(const Translator& words, Output& out) {
   return exit_code::kOk;
 }
 
+// Logs and runs are on the host; the language is the one of this machine.
+int explain_on_host(const ExplainOptions& o, std::span<const std::string> words, Output& out) {
+  const bool has_stdin_log =
+      o.what.empty() ? o.attempt == 0 && !o.rules && is_stdin_log()
+                     : std::find(o.what.begin(), o.what.end(), kStandardInput) != o.what.end();
+  if (has_stdin_log) {
+    return out.fail(
+        invalid("explain: a log on standard input is read on this machine; --host excludes it")
+            .cure("{}", o.what.empty() ? "stoker explain last --host " + shell_quote(o.host.host)
+                                       : "stoker explain -"));
+  }
+  const std::vector<std::string> language = {"--lang", resolve_language_code(o.language)};
+  return run_on_host(o.host, "explain", with_options(words, language), "", out);
+}
+
 }  // namespace
 
 int explain_command(std::span<const std::string> words, Output& out) {
@@ -230,12 +248,14 @@ int explain_command(std::span<const std::string> words, Output& out) {
   arguments.option("--attempt", &o.attempt, "N", "Explain this attempt of a run [the last]");
   arguments.flag("--rules", &o.rules, "List the rules and exit");
   add_language_option(arguments, &o.language);
+  add_host_choice(arguments, &o.host);
   arguments.example("stoker explain last");
   arguments.example("stoker explain slurm-812345.out");
   arguments.example("kubectl logs trainer | stoker explain -");
   if (const auto code = arguments.parse(words, out)) return *code;
   const auto language = parse_language(o.language);
   if (!language.ok()) return out.fail(language.error());
+  if (o.host.is_remote()) return explain_on_host(o, words, out);
   o.words = *language;
   if (o.rules) return print_failure_rules(o.words, out);
   const auto explanation = explain_target(o);

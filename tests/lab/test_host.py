@@ -1,8 +1,10 @@
-"""--host: submit, status, logs, wait, cancel and fetch on another machine, through a real ssh. Its login node is a lab's."""
+"""--host: commands on another machine, through a real ssh. Its login node is a lab's."""
 
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -81,6 +83,20 @@ class Laptop:
         text = f"name: far\nrun: {{shell: {json.dumps(run)}}}\nresources: {{{resources}}}\n{more}"
         (self.folder / file).parent.mkdir(exist_ok=True)
         (self.folder / file).write_text(text)
+
+    def submit(self) -> str:
+        """Submits the job there; the run's id."""
+        return json.loads(self("submit", "job.yaml", "--json").out)["run"]
+
+    def processes_there(self, command: str) -> int:
+        count = 0
+        for each in Path("/proc").glob("[0-9]*"):
+            try:
+                is_there = os.readlink(each / "cwd") == str(self.cluster)
+                count += is_there and f"\0{command}\0".encode() in (each / "cmdline").read_bytes()
+            except OSError:
+                continue
+        return count
 
 
 @pytest.fixture(scope="module")
@@ -248,24 +264,114 @@ def test_logs_are_followed_and_ctrl_c_leaves_nothing_there(laptop):
     assert killed.stdout.readline() == "first\n"
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait(60)
-
-    def followers() -> int:
-        count = 0
-        for each in Path("/proc").glob("[0-9]*"):
-            try:
-                is_there = os.readlink(each / "cwd") == str(laptop.cluster)
-                count += is_there and b"\0logs\0" in (each / "cmdline").read_bytes()
-            except OSError:
-                continue
-        return count
-
-    wait_until(lambda: followers() == 1, "followers without a reader have exited")
+    wait_until(lambda: laptop.processes_there("logs") == 1, "followers without a reader have exited")
     (laptop.cluster / "go").write_text("")
     assert following.stdout.read() == "last\n"
     assert following.wait(60) == 0
     for process in (following, again, killed):
         process.stdout.close()
         process.stderr.close()
+
+
+def test_a_failure_is_explained_there_in_the_language_of_this_machine(laptop):
+    laptop.job("echo epoch 1; trainer")
+    run = laptop.submit()
+    laptop("wait", code=127)
+    explained = laptop("explain", "last").out
+    assert explained.startswith(f"run {run}: failed (")
+    assert "the shell does not find command trainer on that node\n" in explained
+    assert json.loads(laptop("explain", run, "--json").out)["diagnosis"]["certainty"] == "known"
+    (laptop.cluster / "train.log").write_text("epoch 1\nOSError: [Errno 28] No space left on device: '/a'\n")
+    laptop.env["LC_ALL"] = "fr_FR.UTF-8"
+    assert "\n  cause      le disque est plein\u00a0: /a\n" in laptop("explain", "train.log", "--lang", "auto").out
+    assert "\n  cause      the disk is full: /a\n" in laptop("explain", "train.log", "--lang", "en").out
+    assert laptop("explain", "nope", code=1).err == f"run 'nope': not found in runs (newest: {run})\n"
+
+
+def test_a_report_of_a_run_there_is_written_here(laptop):
+    laptop.job("true")
+    run = laptop.submit()
+    laptop("wait")
+    written = laptop("report", "last")
+    assert written.out == "  runs/report-last.html\n"
+    page = (laptop.folder / "runs/report-last.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert run in page
+    assert not (laptop.cluster / "runs" / run / "report.html").exists()
+    printed = laptop("report", f"runs/{run}/", "--out", "-")
+    assert printed.out.startswith("<!doctype html>")
+    assert printed.err == written.err
+    assert written.err.startswith("far: ")
+    (facts,) = json.loads(laptop("report", "--json").out)["runs"]
+    assert (facts["id"], facts["state"]) == (run, "done")
+    assert laptop("report", run, "--format", "text", "--out", "far.txt").out == "far.txt\n"
+    assert (laptop.folder / "far.txt").read_text() == laptop("report", run, "--format", "text").out
+    laptop("fetch", run)
+    assert {entry.name for entry in (laptop.folder / "runs").iterdir()} == {run, "report-last.html"}
+    assert laptop("report", "nope", code=1).err == f"run 'nope': not found in runs (newest: {run})\n"
+    assert not (laptop.folder / "runs/report-nope.html").exists()
+    error = json.loads(laptop("report", "nope", "--json", code=1).out)["error"]
+    assert error["message"] == f"run 'nope': not found in runs (newest: {run})"
+
+
+def test_a_run_is_resumed_and_rerun_there_with_the_files_there(laptop):
+    (laptop.folder / "code").write_text("7")
+    laptop.job("exit $(cat code)")
+    run = laptop.submit()
+    laptop("wait", code=7)
+    (laptop.folder / "code").write_text("0")
+    folder = laptop.cluster / "runs" / run / "checkpoints"
+    assert laptop("resume", "last", code=1).err.startswith(
+        f"run {run}: no checkpoint in {folder} (STOKER_CHECKPOINT_DIR), and attempt 1 has run: "
+    )
+    resumed = json.loads(laptop("resume", "last", "--from-start", "--json").out)
+    assert (resumed["run"], resumed["attempt"]) == (run, 2)
+    laptop("wait", code=7)
+    # A dry run sends the files.
+    laptop("submit", "job.yaml", "--dry-run")
+    assert laptop("resume", "last", "--from-start").out.startswith("submitted ")
+    laptop("wait")
+    rerun = json.loads(laptop("rerun", "last", "--json").out)
+    assert Path(rerun["folder"]).parent == laptop.cluster / "runs"
+    assert rerun["run"] != run
+    laptop("wait", rerun["run"])
+    for command in ("resume", "rerun"):
+        assert laptop(command, "nope", code=1).err.startswith("run 'nope': not found in runs (newest: ")
+
+
+CLEARED = "\x1b[H\x1b[2J"
+
+
+def test_top_is_redrawn_on_a_terminal_here_and_ctrl_c_leaves_nothing_there(laptop):
+    laptop.job("sleep 600")
+    run = laptop.submit()
+    wait_until(lambda: json.loads(laptop("top", "--json").out)["state"] == "running", "the run is running")
+    once = laptop("top", "last").out
+    assert once.startswith(f"{run}: running")
+    assert "\x1b" not in once
+    here, terminal = pty.openpty()
+    live = laptop.start("top", "--host", laptop.host, stdout=terminal)
+    os.close(terminal)
+    screen = []
+
+    def is_redrawn() -> bool:
+        if select.select([here], [], [], 0.1)[0]:
+            screen.append(os.read(here, 1 << 16).decode())
+        return "".join(screen).count(f"{CLEARED}{run}: running") >= 2
+
+    wait_until(is_redrawn, "the table is redrawn")
+    os.killpg(live.pid, signal.SIGINT)
+    assert live.wait(60) == 130
+    os.close(here)
+    live.stderr.close()
+    wait_until(lambda: laptop.processes_there("top") == 0, "top there has exited")
+    ending = laptop.start("top", "--every", "200ms", "--host", laptop.host)
+    laptop("cancel", "last")
+    out, _ = ending.communicate(timeout=120)
+    assert ending.returncode == 0
+    assert f"{run}: cancelled" in out
+    assert laptop("top", "nope", code=1).err == f"run 'nope': not found in runs (newest: {run})\n"
+    assert laptop("top", "--every", "1ms", code=2).err == "top: --every 1ms: must be at least 100ms\n"
 
 
 def test_a_run_is_cancelled_from_here(laptop, lab):
@@ -295,6 +401,11 @@ def test_connection_errors_are_reported(laptop):
     assert re.fullmatch(
         r"closed: ssh: connect to host 127\.0\.0\.1 port \d+: Connection refused\n  try: ssh closed true\n", refused
     )
+    for command in ("explain", "report", "resume", "rerun", "top"):
+        assert laptop(command, "last", code=3, host="closed").err == refused
+        error = json.loads(laptop(command, "last", "--json", code=3, host="closed").out)["error"]
+        assert (error["code"], error["cure"]) == ("unavailable", "ssh closed true")
+    assert not (laptop.folder / "runs").exists()
     assert "Permission denied" in laptop("status", code=3, host="locked").err
     assert laptop("status", code=3, host="nowhere.invalid").err.startswith("nowhere.invalid: ssh: Could not resolve")
     missing = laptop("status", "--host-program", "/opt/no $stoker", code=3).err

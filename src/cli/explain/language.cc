@@ -1,5 +1,7 @@
 #include "cli/explain/language.h"
 
+#include <algorithm>
+
 #include "slurm/allocation.h"
 
 namespace stoker::cli {
@@ -30,6 +32,13 @@ Result<Translator> parse_language(const std::string& name) {
   }
   codes.emplace_back(kLocaleLanguage);
   return invalid("--lang: unknown language '{}'{}", printable(name), suggestion(name, codes));
+}
+
+std::string resolve_language_code(const std::string& name) {
+  if (name != kLocaleLanguage) return name;
+  const Language language = language_of_environment();
+  const auto named = std::ranges::find(languages(), language, &LanguageName::language);
+  return std::string(named->code);
 }
 
 }  // namespace stoker::cli

@@ -15,6 +15,9 @@ void add_language_option(Arguments& arguments, std::string* name);
 /// Invalid, with the choices, for an unknown code.
 Result<Translator> parse_language(const std::string& name);
 
+/// The language code of a valid --lang value: "fr" for "fr", the code of the locale for "auto".
+std::string resolve_language_code(const std::string& name);
+
 inline constexpr const char* kLocaleLanguage = "auto";
 
 }  // namespace stoker::cli

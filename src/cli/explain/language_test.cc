@@ -21,5 +21,14 @@ TEST(LanguageOption, auto_accepts_every_locale) {
   ::unsetenv("LC_ALL");
 }
 
+TEST(LanguageOption, auto_is_the_language_of_the_locale) {
+  ::setenv("LC_ALL", "fr_CA.UTF-8", 1);
+  EXPECT_EQ(resolve_language_code(kLocaleLanguage), "fr");
+  EXPECT_EQ(resolve_language_code("en"), "en");
+  ::setenv("LC_ALL", "C", 1);
+  EXPECT_EQ(resolve_language_code(kLocaleLanguage), "en");
+  ::unsetenv("LC_ALL");
+}
+
 }  // namespace
 }  // namespace stoker::cli

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "checkpoint/layout.h"
+#include "cli/remote/host.h"
 #include "cli/run_request.h"
 #include "cli/runs.h"
 #include "cli/submit_request.h"
@@ -24,6 +25,7 @@ struct ResumeRerunOptions {
   std::vector<std::string> set;
   bool dry_run = false;
   bool from_start = false;
+  HostChoice host;
 };
 
 // Parses the common arguments; returns an exit code after --help or an error.
@@ -32,6 +34,7 @@ std::optional<int> parse(Arguments& arguments, ResumeRerunOptions& o, const char
   add_run_choice(arguments, &o.choice);
   arguments.option("--set", &o.set, "KEY=VALUE", set_help);
   arguments.flag("--dry-run", &o.dry_run, "Show the command and the ranks, start nothing");
+  add_host_choice(arguments, &o.host);
   return arguments.parse(words, out);
 }
 
@@ -142,6 +145,7 @@ int resume(std::span<const std::string> words, Output& out) {
   if (const auto code =
           parse(arguments, o, "Change a job file value for this and later attempts", words, out))
     return *code;
+  if (o.host.is_remote()) return run_on_host(o.host, "resume", words, "", out);
   if (!o.dry_run) ignore_sigpipe();
   const auto run = find_resumable_run(o.choice);
   if (!run.ok()) return out.fail(run.error());
@@ -175,6 +179,7 @@ int rerun(std::span<const std::string> words, Output& out) {
                       "Run the job of a run again from the start, as a new run, and list differences.");
   arguments.example("stoker rerun last");
   if (const auto code = parse(arguments, o, "Change a job file value", words, out)) return *code;
+  if (o.host.is_remote()) return run_on_host(o.host, "rerun", words, "", out);
   if (!o.dry_run) ignore_sigpipe();
   const auto run = find_resumable_run(o.choice);
   if (!run.ok()) return out.fail(run.error());

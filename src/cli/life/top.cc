@@ -4,6 +4,7 @@
 #include "base/json/json.h"
 #include "cli/commands.h"
 #include "cli/life/jobs.h"
+#include "cli/remote/host.h"
 #include "launch/state/live_tasks.h"
 #include "launch/status/life.h"
 #include "observe/live.h"
@@ -18,6 +19,7 @@ using observe::LiveRank;
 
 constexpr std::size_t kMaxTasks = 40;
 constexpr std::size_t kLongestLine = 100;
+constexpr Duration kTopInterval = 1s;
 constexpr Duration kTopTick = 100ms;
 constexpr Duration kSlurmInterval = 15s;
 
@@ -25,6 +27,8 @@ struct TopOptions {
   RunChoice choice;
   std::optional<std::int64_t> task;
   std::optional<Duration> every;
+  bool is_redrawn = false;
+  HostChoice host;
 };
 
 struct TopView {
@@ -200,6 +204,16 @@ void pause_for(Duration pause) {
   while (!end.passed() && !stop_requested()) RealClock().sleep(std::min(kTopTick, end.left()));
 }
 
+// The output of the host is a pipe: the options replace its missing terminal.
+int top_on_host(const TopOptions& o, std::span<const std::string> words, Output& out) {
+  std::vector<std::string> options;
+  if (out.is_terminal() && !out.is_json()) {
+    options.emplace_back("--redraw");
+    if (!o.every) options.push_back("--every=" + duration_text(kTopInterval));
+  }
+  return run_on_host(o.host, "top", with_options(words, options), "", out);
+}
+
 }  // namespace
 
 int top(std::span<const std::string> words, Output& out) {
@@ -208,9 +222,13 @@ int top(std::span<const std::string> words, Output& out) {
   add_run_choice(arguments, &o.choice);
   arguments.option("--every", &o.every, "DURATION",
                    "Repeat at this interval until the run ends (default: 1 s on a terminal, else once)");
+  arguments.flag("--redraw", &o.is_redrawn,
+                 "Clear the screen before each repetition (default: only on a terminal)");
   arguments.option("--task", &o.task, "N", "Show the ranks of this array task");
+  add_host_choice(arguments, &o.host);
   arguments.example("stoker top last");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (o.host.is_remote()) return top_on_host(o, words, out);
   if (o.every && *o.every < 100ms)
     return out.fail(invalid("top: --every {}: must be at least 100ms", duration_text(*o.every)));
   const auto run = choose_run(o);
@@ -222,12 +240,12 @@ int top(std::span<const std::string> words, Output& out) {
     const bool is_asked = next_question.passed();
     if (is_asked) next_question = Deadline::after(kSlurmInterval);
     const TopView view = load_view(*run, is_asked ? &scheduler : nullptr);
-    if (is_live && out.is_terminal()) out.raw("\x1b[H\x1b[2J");
+    if (is_live && (out.is_terminal() || o.is_redrawn)) out.raw("\x1b[H\x1b[2J");
     print(*run, view, out);
     if (out.is_json()) out.json(json_text(to_json_value(*run, view)));
     std::fflush(stdout);
     if (!is_live || (view.is_certain && launch::is_over(view.life.life))) return exit_code::kOk;
-    pause_for(o.every.value_or(1s));
+    pause_for(o.every.value_or(kTopInterval));
     if (stop_requested()) return exit_code::kInterrupted;
   }
 }

@@ -1,5 +1,6 @@
 #include "cli/remote/host.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/output.h"
@@ -24,6 +25,23 @@ Result<std::optional<File>> pack(const std::string& job, launch::RemoteRequest& 
   request.files = std::move(what.files);
   request.bytes = bytes;
   return std::optional<File>(std::move(tar));
+}
+
+launch::RemoteRequest command_request(const launch::RemoteHost& host, std::string_view command,
+                                      std::span<const std::string> words) {
+  launch::RemoteRequest request{
+      .words = {std::string(command)}, .folder = host.folder, .sent_below = "", .files = {}};
+  for (std::string& word : without_host(words)) request.words.push_back(std::move(word));
+  return request;
+}
+
+// Connects and runs the request; its standard output goes to `out_fd`. Returns the remote exit code.
+Result<int> call_host(const launch::RemoteHost& host, const launch::RemoteRequest& request, const File* tar,
+                      int out_fd) {
+  install_stop_signals();
+  STOKER_ASSIGN_OR_RETURN(call, launch::RemoteCall::open(host, stop_requested));
+  std::fflush(stdout);
+  return call.run(request, tar, out_fd);
 }
 
 }  // namespace
@@ -55,21 +73,38 @@ std::vector<std::string> without_host(std::span<const std::string> words) {
   return kept;
 }
 
+std::vector<std::string> with_options(std::span<const std::string> words,
+                                      std::span<const std::string> options) {
+  std::vector<std::string> all(words.begin(), words.end());
+  all.insert(std::find(all.begin(), all.end(), "--"), options.begin(), options.end());
+  return all;
+}
+
 int run_on_host(const HostChoice& choice, std::string_view command, std::span<const std::string> words,
                 const std::string& job, Output& out) {
   const auto host = resolve_host(choice);
   if (!host.ok()) return out.fail(host.error());
-  launch::RemoteRequest request{
-      .words = {std::string(command)}, .folder = host->folder, .sent_below = "", .files = {}};
-  for (std::string& word : without_host(words)) request.words.push_back(std::move(word));
+  launch::RemoteRequest request = command_request(*host, command, words);
   const auto tar = pack(job, request, out);
   if (!tar.ok()) return out.fail(tar.error());
-  install_stop_signals();
-  auto call = launch::RemoteCall::open(*host, stop_requested);
-  if (!call.ok()) return out.fail(call.error());
-  std::fflush(stdout);
-  const auto code = call->run(request, *tar ? &**tar : nullptr, 1);
+  const auto code = call_host(*host, request, *tar ? &**tar : nullptr, 1);
   return code.ok() ? *code : out.fail(code.error());
+}
+
+int capture_on_host(const HostChoice& choice, std::string_view command, std::span<const std::string> words,
+                    std::string* text, Output& out) {
+  const auto host = resolve_host(choice);
+  if (!host.ok()) return out.fail(host.error());
+  const TempDirectory folder;
+  auto file = File::create_new(folder / "output");
+  if (!file.ok()) return out.fail(file.error());
+  const auto code = call_host(*host, command_request(*host, command, words), nullptr, file->fd());
+  if (!code.ok()) return out.fail(code.error());
+  if (*code != exit_code::kOk) return *code;
+  auto content = read_file(file->path());
+  if (!content.ok()) return out.fail(content.error());
+  *text = std::move(*content);
+  return exit_code::kOk;
 }
 
 }  // namespace stoker::cli

@@ -22,5 +22,14 @@ TEST(HostOption, is_kept_after_a_double_dash) {
   EXPECT_THAT(without_host(words), ElementsAre("--", "--host", "x"));
 }
 
+TEST(HostOption, options_are_added_after_the_typed_ones_and_before_a_double_dash) {
+  const std::vector<std::string> added = {"--lang", "fr"};
+  const auto with = [&](std::vector<std::string> words) { return with_options(words, added); };
+  EXPECT_THAT(with({"last", "--lang", "auto"}), ElementsAre("last", "--lang", "auto", "--lang", "fr"));
+  EXPECT_THAT(with({"--json", "--", "--odd.log", "--"}),
+              ElementsAre("--json", "--lang", "fr", "--", "--odd.log", "--"));
+  EXPECT_THAT(with({}), ElementsAre("--lang", "fr"));
+}
+
 }  // namespace
 }  // namespace stoker::cli
