@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/explain/explanation.h"
 #include "cli/explain/language.h"
+#include "cli/explain/launches.h"
 #include "cli/life/jobs.h"
 #include "cli/remote/host.h"
 #include "diagnose/run_facts.h"
@@ -128,6 +129,9 @@ Result<Explanation> explain_run(const record::RunFolder& run, const ExplainOptio
   if (attempt.number() == life.records.attempts || o.attempt == 0)
     add_state_evidence(life.life, life.note, "records", facts);
   explanation.diagnosis = explain_failure(facts);
+  const RecordedLaunches launches = read_recorded_launches(run, attempt);
+  if (!launches.findings.empty())
+    add_launches(launches, diagnose::read_rank_lines(facts.logs, launches.logs), explanation);
   // For a requeued run: why its last attempt ended, if known.
   const bool waits = life.life == launch::Life::queued && o.attempt == 0;
   if (waits && explanation.diagnosis->certainty == diagnose::Certainty::unknown)

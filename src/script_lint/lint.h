@@ -26,6 +26,8 @@ struct LintContext {
   slurm::Lookup environment = {};            ///< variables for sbatch such as SBATCH_ACCOUNT; none if empty
   std::optional<std::uint32_t> slurm = {};   ///< Slurm release, 2302 for 23.02; empty if unknown
   std::vector<std::string> options = {};     ///< for sbatch, which override options of the script
+  /// Unix seconds: called scripts and configuration files that changed later are not read. Empty: all are.
+  std::optional<double> as_of = {};
 };
 
 /// Replaces bytes of the script by a text.
@@ -35,6 +37,14 @@ struct Edit {
   std::string text;
 
   friend bool operator==(const Edit&, const Edit&) = default;
+};
+
+/// Copies of a launcher that start together.
+struct LauncherCopies {
+  std::uint64_t count = 0;     ///< on all nodes; 0 for findings that are not about copies
+  std::uint64_t per_node = 0;  ///< on one node, at most; 0 if unknown
+
+  friend bool operator==(const LauncherCopies&, const LauncherCopies&) = default;
 };
 
 struct ScriptFinding {
@@ -47,6 +57,7 @@ struct ScriptFinding {
   std::vector<Edit> edits;   ///< edits that fix the script; may be empty
   Path folder;               ///< a missing folder to create before submission; may be empty
   std::string excerpt;       ///< the line with a caret: two indented lines, each preceded by a line end
+  LauncherCopies copies;     ///< of the rule "separate-trainings": the trainings
 };
 
 struct LintResult {

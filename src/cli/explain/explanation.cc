@@ -107,10 +107,13 @@ std::string known_cause(const Diagnosis& diagnosis, const Translator& words) {
   return diagnosis.certainty == Certainty::likely ? words.localize("likely: {}", cause) : untranslated(cause);
 }
 
-void print_also(const Finding& finding, const Translator& words, Output& out) {
-  const Localized label = finding.level == Level::job    ? words.localize("but")
-                          : finding.level == Level::time ? words.localize("slow")
-                                                         : words.localize("hint");
+Localized label_of(const Finding& finding, const Translator& words) {
+  return finding.level == Level::job    ? words.localize("but")
+         : finding.level == Level::time ? words.localize("slow")
+                                        : words.localize("hint");
+}
+
+void print_finding(const Finding& finding, const std::string& label, const Translator& words, Output& out) {
   row(out, label, format("{} ({})", words.render(finding.what), finding.evidence.at(0).where));
   if (!finding.cure.empty()) row(out, "", words.localize("try: {}", words.render(finding.cure)));
 }
@@ -127,7 +130,9 @@ void print_diagnosis(const Explanation& explanation, const Translator& words, Ou
     row(out, words.localize("cure"), words.render(diagnosis.cure));
     row(out, words.localize("confirm"), diagnosis.confirm);
   }
-  for (const Finding& finding : diagnosis.also) print_also(finding, words, out);
+  for (const Finding& finding : diagnosis.also) print_finding(finding, label_of(finding, words), words, out);
+  for (const Finding& finding : explanation.launches)
+    print_finding(finding, words.localize("note"), words, out);
   for (const Message& note : diagnosis.notes) row(out, words.localize("note"), words.render(note));
   for (const std::string& missing : diagnosis.missing) row(out, words.localize("not read"), missing);
 }
@@ -139,16 +144,20 @@ Json to_json(const std::vector<Evidence>& evidence, const Translator& words) {
   return list;
 }
 
-Json to_json(const Diagnosis& diagnosis, const Translator& words) {
+Json to_json(const Finding& finding, const Translator& words) {
+  return {{"rule", finding.rule},
+          {"level", std::string(to_text(finding.level))},
+          {"text", words.render(finding.what)},
+          {"evidence", to_json(finding.evidence, words)},
+          {"cure", words.render(finding.cure)}};
+}
+
+Json to_json(const Explanation& explanation, const Translator& words) {
+  const Diagnosis& diagnosis = *explanation.diagnosis;
   const auto or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
   Json also = Json::array();
-  for (const Finding& finding : diagnosis.also) {
-    also.push_back({{"rule", finding.rule},
-                    {"level", std::string(to_text(finding.level))},
-                    {"text", words.render(finding.what)},
-                    {"evidence", to_json(finding.evidence, words)},
-                    {"cure", words.render(finding.cure)}});
-  }
+  for (const Finding& finding : diagnosis.also) also.push_back(to_json(finding, words));
+  for (const Finding& finding : explanation.launches) also.push_back(to_json(finding, words));
   Json notes = Json::array();
   for (const Message& note : diagnosis.notes) notes.push_back(words.render(note));
   return {{"certainty", std::string(to_text(diagnosis.certainty))},
@@ -208,7 +217,7 @@ int print_explanation(const Explanation& explanation, const Translator& words, O
         {"state", state.empty() ? Json(nullptr) : Json(state)},
         {"note", explanation.note},
         {"waiting", explanation.waiting ? to_json(*explanation.waiting) : Json(nullptr)},
-        {"diagnosis", explanation.diagnosis ? to_json(*explanation.diagnosis, words) : Json(nullptr)}}));
+        {"diagnosis", explanation.diagnosis ? to_json(explanation, words) : Json(nullptr)}}));
   }
   const bool is_unknown = explanation.diagnosis && explanation.diagnosis->certainty == Certainty::unknown;
   return is_unknown && !is_healthy(explanation) ? exit_code::kFailed : exit_code::kOk;

@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "base/finding.h"
 #include "base/language/translator.h"
 #include "cli/output.h"
 #include "diagnose/failure.h"
@@ -29,6 +31,7 @@ struct Explanation {
   std::string note;  ///< details of the state; may be empty
   std::optional<PendingReason> waiting;
   std::optional<diagnose::Diagnosis> diagnosis;
+  std::vector<Finding> launches = {};  ///< about launchers, besides the cause; each has evidence
 };
 
 /// Prints the explanation and returns the exit code: 1 for a failure with an unknown cause.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "stoker/bytes.h"
@@ -145,7 +146,7 @@ void read_accelerate(Agent& agent, const AgentContext& context) {
   const OptionText named = first_of(agent, {"--config_file", "--config-file"});
   const Path file = named ? context.directory / *named : default_configuration(context);
   if (!file.empty()) {
-    auto read = read_values(file);
+    auto read = has_changed_since(file, context.as_of) ? std::nullopt : read_values(file);
     if (!read) agent.is_complete = false;
     if (read) values = std::move(*read);
   }
@@ -172,6 +173,12 @@ void read_deepspeed(Agent& agent) {
 }
 
 }  // namespace
+
+bool has_changed_since(const Path& file, std::optional<double> as_of) {
+  struct stat about{};
+  if (!as_of || ::stat(file.c_str(), &about) != 0) return false;
+  return static_cast<double>(about.st_mtim.tv_sec) > *as_of;
+}
 
 const bash::WordPiece* only_variable(const bash::Word& word) {
   const bash::WordPiece* variable = nullptr;

@@ -38,7 +38,11 @@ struct AgentContext {
   const std::map<std::string, std::string>* outer = nullptr;  ///< variables of the calling script
   Path directory;                                             ///< base of relative paths
   slurm::Lookup environment;                                  ///< HOME, for the configuration of accelerate
+  std::optional<double> as_of = {};                           ///< like LintContext::as_of
 };
+
+/// Whether the file was modified after `as_of` (Unix seconds), so that its earlier content is unknown.
+bool has_changed_since(const Path& file, std::optional<double> as_of);
 
 /// The call as an agent; nothing for other programs.
 std::optional<Agent> read_agent(const ProgramCall& call, const AgentContext& context);

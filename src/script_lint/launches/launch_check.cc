@@ -31,7 +31,19 @@ constexpr std::array<std::string_view, 4> kOfRank = {"$RANK", "$LOCAL_RANK", "$N
 constexpr std::string_view kHeadNode = "$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
 constexpr std::string_view kPort = "$((10000 + SLURM_JOB_ID % 20000))";
 
+// The problems of this model, and rules about the ranks and addresses of the started processes.
+constexpr std::array<std::string_view, 8> kRankStartRules = {
+    "separate-trainings",  "rendezvous",         "agent-per-task", "nested-launcher",
+    "agent-on-first-node", "expanded-too-early", "master-address", "mpirun-per-task"};
+
 using Names = std::set<std::string, std::less<>>;
+
+// Where called scripts and configuration files are.
+struct LaunchPlace {
+  Path directory;
+  slurm::Lookup environment;
+  std::optional<double> as_of;
+};
 
 // A text whose commands start together in some layout.
 struct LaunchUnit {
@@ -74,8 +86,8 @@ Names early_names(const LaunchUnit& unit) {
 
 class LaunchCheck {
  public:
-  LaunchCheck(JobCounts counts, Path directory, slurm::Lookup environment, const job::Job* job)
-      : counts_(counts), directory_(std::move(directory)), environment_(std::move(environment)), job_(job) {}
+  LaunchCheck(JobCounts counts, LaunchPlace place, const job::Job* job)
+      : counts_(counts), place_(std::move(place)), job_(job) {}
 
   void check(LaunchUnit unit) {
     unit.early = early_names(unit);
@@ -100,7 +112,7 @@ class LaunchCheck {
     }
     // Starts its ranks on all hosts through ssh.
     if (call.program == "horovodrun" && layout.has_copies()) return report_nested(unit, call, layout);
-    const AgentContext context{unit.script, unit.outer, directory_, environment_};
+    const AgentContext context{unit.script, unit.outer, place_.directory, place_.environment, place_.as_of};
     if (const auto agent = read_agent(call, context)) {
       if (!layout.tasks) return;
       if (layout.has_copies()) return check_copies(unit, call, *agent, layout);
@@ -207,9 +219,10 @@ class LaunchCheck {
     const std::string& folder = call.directory;
     if (name.empty() || (name + folder).find_first_of("$`*?~") != std::string::npos) return std::nullopt;
     if (++scripts_ > kMaxScripts) return std::nullopt;
-    const Path path = directory_ / folder / name;
+    const Path path = place_.directory / folder / name;
     std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+    if (!std::filesystem::is_regular_file(path, error) || has_changed_since(path, place_.as_of))
+      return std::nullopt;
     // Its own name: a script that starts itself again for every task.
     if (unit.script.source->name() == name) return std::nullopt;
     auto text = read_file(path, kLargestCalled);
@@ -221,6 +234,7 @@ class LaunchCheck {
     Message text;
     Message fix;
     std::optional<Edit> edit = {};
+    LauncherCopies copies = {};
   };
 
   void report(std::string_view rule, const LaunchUnit& unit, const ProgramCall& call,
@@ -229,7 +243,8 @@ class LaunchCheck {
                           .at = unit.at.value_or(call.span),
                           .text = std::move(problem_text.text),
                           .fix = std::move(problem_text.fix),
-                          .edit = std::nullopt};
+                          .edit = std::nullopt,
+                          .copies = problem_text.copies};
     if (!unit.at) problem.edit = std::move(problem_text.edit);
     if (!unit.file.empty()) {
       const std::uint32_t line = unit.script.source->mark(call.span.begin).line;
@@ -369,6 +384,10 @@ class LaunchCheck {
     return true;
   }
 
+  static LauncherCopies copies_of(const TaskLayout& layout) {
+    return {.count = *layout.tasks, .per_node = layout.tasks_per_node().value_or(0)};
+  }
+
   void report_separate(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
                        const TaskLayout& layout, bool has_one_machine) {
     const std::string option = agent.kind == AgentKind::accelerate ? "--num_machines" : "--nnodes";
@@ -376,7 +395,7 @@ class LaunchCheck {
     report("separate-trainings", unit, call,
            {message("{} starts {} copies of {}, and each one trains separately ({})", starter(layout),
                     *layout.tasks, agent.name, why),
-            job_ != nullptr ? job_cure(agent) : script_cure(agent)});
+            job_ != nullptr ? job_cure(agent) : script_cure(agent), std::nullopt, copies_of(layout)});
   }
 
   void report_count(const LaunchUnit& unit, const ProgramCall& call, const Agent& agent,
@@ -388,11 +407,12 @@ class LaunchCheck {
                        const TaskLayout& layout) {
     if (agent.machine_rank || is_meant_to_be_separate(unit, call)) return;
     if (agent.machines == "1")
-      return report("separate-trainings", unit, call,
-                    {message("{} starts {} copies of deepspeed, and each one trains separately: without "
-                             "--hostfile it uses the GPUs of its node",
-                             starter(layout), *layout.tasks),
-                     job_ != nullptr ? job_cure(agent) : script_cure(agent)});
+      return report(
+          "separate-trainings", unit, call,
+          {message("{} starts {} copies of deepspeed, and each one trains separately: without "
+                   "--hostfile it uses the GPUs of its node",
+                   starter(layout), *layout.tasks),
+           job_ != nullptr ? job_cure(agent) : script_cure(agent), std::nullopt, copies_of(layout)});
     report("nested-launcher", unit, call,
            {message("{} starts {} copies of deepspeed, and each one starts all ranks again", starter(layout),
                     *layout.tasks),
@@ -496,8 +516,7 @@ class LaunchCheck {
   }
 
   const JobCounts counts_;
-  const Path directory_;
-  const slurm::Lookup environment_;
+  const LaunchPlace place_;
   const job::Job* const job_;  // null for a batch script
   std::vector<LaunchProblem> problems_;
   std::size_t scripts_ = 0;
@@ -507,12 +526,14 @@ class LaunchCheck {
 
 std::vector<LaunchProblem> find_launch_problems(const Script& script, const LintContext& context) {
   if (script.mentions("hetjob")) return {};
-  LaunchCheck check(counts_of(script.request), context.directory, context.environment, nullptr);
+  LaunchCheck check(counts_of(script.request), {context.directory, context.environment, context.as_of},
+                    nullptr);
   check.check({.script = script, .layout = {}});
   return check.take();
 }
 
-std::vector<LaunchProblem> find_launch_problems(const job::Job& job, const slurm::Lookup& environment) {
+std::vector<LaunchProblem> find_launch_problems(const job::Job& job, const slurm::Lookup& environment,
+                                                std::optional<double> as_of) {
   if (!job.command) return {};
   std::string text;
   if (job.command->is_shell) {
@@ -527,10 +548,14 @@ std::vector<LaunchProblem> find_launch_problems(const job::Job& job, const slurm
                    .tasks_per_node = resources.ranks_per_node,
                    .gpus_per_node = std::nullopt};
   if (resources.gpus_per_node() > 0) counts.gpus_per_node = resources.gpus_per_node();
-  LaunchCheck check(counts, job.working_directory, environment, &job);
+  LaunchCheck check(counts, {job.working_directory, environment, as_of}, &job);
   check.check({.script = *script,
                .layout = {.tasks = resources.world_size(), .nodes = resources.nodes, .starter = "Stoker"}});
   return check.take();
+}
+
+bool is_launch_rule(std::string_view rule) {
+  return std::find(kRankStartRules.begin(), kRankStartRules.end(), rule) != kRankStartRules.end();
 }
 
 }  // namespace stoker::script_lint

@@ -10,6 +10,7 @@ void report_problems(std::string_view rule, const Script& script, FindingReport&
     if (problem.rule != rule) continue;
     ScriptFinding& finding = report.add(problem.at, problem.text);
     finding.fix = std::move(problem.fix);
+    finding.copies = problem.copies;
     if (problem.edit) finding.edits = {std::move(*problem.edit)};
   }
 }

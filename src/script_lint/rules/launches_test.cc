@@ -1,3 +1,6 @@
+#include <optional>
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 
 #include "base/file.h"
@@ -196,6 +199,47 @@ TEST(Launches, a_called_script_is_read) {
   EXPECT_EQ(found[0].text,
             "alone.sh, line 4: srun starts 2 copies of torchrun, and each one trains separately "
             "(--nnodes is 1)");
+}
+
+TEST(Launches, files_that_changed_later_are_not_read) {
+  const TempDirectory folder;
+  const Path called = folder / "alone.sh";
+  const Path config = folder / "one.yaml";
+  ASSERT_TRUE(write_file(called, "torchrun --nproc_per_node=4 t.py\n").ok());
+  ASSERT_TRUE(write_file(config, "num_machines: 1\nnum_processes: 4\n").ok());
+  struct stat about{};
+  ASSERT_EQ(::stat(called.c_str(), &about), 0);
+  const double written = static_cast<double>(about.st_mtim.tv_sec);
+  for (const char* command : {"srun bash alone.sh", "srun accelerate launch --config_file one.yaml t.py"}) {
+    const auto count = [&](std::optional<double> as_of) {
+      const LintContext context{.directory = folder.path(), .as_of = as_of};
+      const auto found = lint_script("a.sh", kTwoNodes + command + "\n", context).findings;
+      return std::count_if(found.begin(), found.end(),
+                           [](const ScriptFinding& each) { return each.rule == "separate-trainings"; });
+    };
+    EXPECT_EQ(count(std::nullopt), 1) << command;
+    EXPECT_EQ(count(written + 10), 1) << command;
+    EXPECT_EQ(count(written - 10), 0) << command;
+  }
+}
+
+TEST(Launches, separate_trainings_are_counted) {
+  const Scripts scripts;
+  EXPECT_EQ(scripts.lint(kTwoNodes + "srun torchrun --nproc-per-node 4 t.py\n").at(0).copies,
+            (LauncherCopies{.count = 2, .per_node = 1}));
+  EXPECT_EQ(scripts.lint(kTwoNodes + "srun -n 8 --ntasks-per-node=4 torchrun t.py\n").at(0).copies,
+            (LauncherCopies{.count = 8, .per_node = 4}));
+  EXPECT_EQ(scripts.lint(kTwoNodes + "srun torchrun --nnodes=2 t.py\n").at(0).copies, LauncherCopies{});
+}
+
+TEST(Launches, rules_about_the_start_of_ranks_are_known) {
+  std::vector<std::string_view> all;
+  for (const RuleText& rule : rule_texts()) all.push_back(rule.name);
+  std::size_t count = 0;
+  for (const std::string_view name : all) count += is_launch_rule(name) ? 1 : 0;
+  EXPECT_EQ(count, 8u);
+  for (const char* rule : kRules) EXPECT_TRUE(is_launch_rule(rule)) << rule;
+  EXPECT_FALSE(is_launch_rule("fixed-port"));
 }
 
 TEST(Launches, scripts_that_call_each_other_end) {
