@@ -3,13 +3,14 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import time
 
 import pytest
-from running import Job, python, wait_for
+from running import Job, python, wait_for, wait_until
 
 HOST = socket.gethostname().split(".")[0]
 
@@ -441,6 +442,7 @@ def test_output_lost_on_a_full_disk_is_recorded(stoker, tmp_path, tmpfs):
     assert len(done.out) == 3 << 20  # the reader has everything
     lost = "no space left on device"
     assert len([line for line in done.err.splitlines() if lost in line]) == 1
+    assert re.fullmatch(r"done, [\d.]+ m?s, but output was lost", done.err.splitlines()[-2])
     for words in (["status"], ["wait"], ["explain"]):
         shown = stoker(*words, "last", "--runs", f"{disk}/runs", code=0).out
         assert "done" in shown and lost in shown and "of output are missing" in shown, words
@@ -448,6 +450,114 @@ def test_output_lost_on_a_full_disk_is_recorded(stoker, tmp_path, tmpfs):
     report = json.loads(stoker("report", "last", "--runs", f"{disk}/runs", "--json", "--format", "json", code=0).out)
     assert report["runs"][0]["state"] == "done"
     assert any(lost in note for note in report["runs"][0]["notes"])
+
+
+WAITS = """\
+import os, sys, time
+print("started", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.02)
+print("finished", flush=True)
+sys.exit(int(open("go").read()))
+"""
+LOST = "done, but output was lost"
+
+
+class Waiting:
+    """A run of two ranks that wait until `end()`. Its output is in files."""
+
+    def __init__(self, stoker, tmp_path):
+        self.folder, self.job = tmp_path, Job(tmp_path, python(tmp_path, "w.py", WAITS))
+        with open(tmp_path / "out", "w") as out, open(tmp_path / "err", "w") as err:
+            self.process = stoker.start("run", "job.yaml", stdout=out, stderr=err)
+        wait_for(lambda: self.job.log(0) == self.job.log(1) == b"started\n")
+        self.run = self.job.run_folder()
+        # It is written beside the ranks, and would make a removal file by file fail.
+        wait_for((self.run / "capsule/environment.json").exists)
+
+    def remove(self, path):
+        path.rename(self.folder / "removed")
+        shutil.rmtree(self.folder / "removed")
+
+    def errors(self) -> list[str]:
+        return (self.folder / "err").read_text().splitlines()
+
+    def end(self, code: int = 0) -> int:
+        (self.folder / "code").write_text(str(code))
+        (self.folder / "code").rename(self.folder / "go")
+        return self.process.wait()
+
+
+def test_a_removed_run_folder_is_reported_while_the_ranks_continue(stoker, tmp_path):
+    waiting = Waiting(stoker, tmp_path)
+    waiting.remove(waiting.run)
+    lost = f"run folder {waiting.run}: was removed during the run; logs, events, metrics and checkpoints in it are lost"
+    wait_until(lambda: lost in waiting.errors(), "the report of the removal", timeout=30)
+    assert waiting.end() == 1
+    assert waiting.errors()[1:] == [lost, LOST]
+    printed = (tmp_path / "out").read_text().splitlines()
+    assert sorted(printed) == ["[1] finished", "[1] started", "finished", "started"]
+    assert list((tmp_path / "runs").iterdir()) == []  # not even a part of it came back
+
+
+def test_the_exit_code_of_a_failed_rank_outlives_its_run_folder(stoker, tmp_path):
+    waiting = Waiting(stoker, tmp_path)
+    waiting.remove(waiting.run)
+    assert waiting.end(7) == 7  # perhaps before the first check
+    errors = waiting.errors()
+    assert len([line for line in errors if "was removed during the run" in line]) == 1
+    assert any(re.fullmatch(r"rank [01] \(\S+\) exited after .+: exit code 7", line) for line in errors)
+    assert not any("stoker resume" in line or "stoker report" in line or ".log" in line for line in errors)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_moved_run_folder_keeps_open_logs_and_can_be_moved_back(stoker, tmp_path):
+    waiting = Waiting(stoker, tmp_path)
+    waiting.run.rename(tmp_path / "kept")
+    lost = f"run folder {waiting.run}: was moved to {tmp_path}/kept during the run; new files are not written there"
+    wait_until(lambda: lost in waiting.errors(), "the report of the move", timeout=30)
+    assert waiting.end() == 1
+    cure = f"mv {tmp_path}/kept {waiting.run}"
+    assert waiting.errors()[1:] == [lost, f"  try: {cure}", LOST]
+    assert list((tmp_path / "runs").iterdir()) == []
+    subprocess.run(cure, shell=True, check=True)
+    assert [waiting.job.log(rank) for rank in (0, 1)] == [b"started\nfinished\n"] * 2
+    assert f"done ({lost})" in stoker("wait", "last", code=0).out
+    assert stoker("wait", "last", "--strict").code == 1
+
+
+def test_a_replaced_run_folder_is_reported_and_stays_empty(stoker, tmp_path):
+    waiting = Waiting(stoker, tmp_path)
+    waiting.run.rename(tmp_path / "kept")
+    (waiting.run / "attempts/1").mkdir(parents=True)
+    lost = f"run folder {waiting.run}: was replaced during the run; its logs, events and metrics are in {tmp_path}/kept"
+    wait_until(lambda: lost in waiting.errors(), "the report of the replacement", timeout=30)
+    assert waiting.end() == 1
+    assert waiting.errors()[1:] == [lost, LOST]
+    assert list((waiting.run / "attempts/1").iterdir()) == []
+    assert (tmp_path / "kept/attempts/1/rank-0001.log").read_text() == "started\nfinished\n"
+
+
+def test_removed_attempts_of_a_run_are_reported(stoker, tmp_path):
+    waiting = Waiting(stoker, tmp_path)
+    waiting.remove(waiting.run / "attempts")
+    attempt = waiting.run / "attempts/1"
+    lost = f"attempt folder {attempt}: was removed during the run; logs, events and metrics in it are lost"
+    assert waiting.end() == 1
+    assert waiting.errors()[1:] == [lost, LOST]
+    assert not attempt.exists()
+
+
+def test_a_removed_log_is_lost_output(stoker, tmp_path):
+    waiting = Waiting(stoker, tmp_path)
+    log = waiting.run / "attempts/1/rank-0001.log"
+    log.unlink()
+    assert waiting.end() == 0
+    (lost,) = [line for line in waiting.errors() if "during the run" in line]
+    assert re.fullmatch(rf"rank 1 \(\S+\): {re.escape(str(log))}: was removed during the run; its output is lost", lost)
+    assert re.fullmatch(r"done, [\d.]+ m?s, but output was lost", waiting.errors()[-2])
+    assert f"done ({lost})" in stoker("wait", "last", code=0).out
+    assert stoker("wait", "last", "--strict").code == 1
 
 
 def test_secrets_stay_out_of_the_records_and_values_are_for_the_owner(stoker, tmp_path):

@@ -69,8 +69,10 @@ class Session {
   ProcessGroup& group();
 
   /// Restores the model and optimizer from a checkpoint, or broadcasts rank 0's model. The checkpoint is
-  /// STOKER_RESUME, or without a launcher the newest valid one in `checkpoints`. `optimizer` may be null and
-  /// must outlive the session; `first` are the rates of its first step. Collective.
+  /// STOKER_RESUME, or without a launcher the newest one in `checkpoints` that all ranks can restore. Rank 0
+  /// reports skipped steps on standard error. All ranks return the same error: not_found if `checkpoints` has
+  /// steps, but none is valid. `optimizer` may be null and must outlive the session; `first` are the rates
+  /// of its first step. Collective.
   Result<std::unique_ptr<DataParallel>> begin(ModelState model, Optimizer* optimizer, const Rates& first = {},
                                               const DataParallelOptions& options = {});
   /// This rank's loader, at the position of the checkpoint. `dataset` must outlive the loader.

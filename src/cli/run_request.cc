@@ -126,12 +126,14 @@ double seconds_of(const record::RunState& records) {
 void print_success(const launch::RunResult& result, Output& out) {
   const double seconds = seconds_of(life_of(result).records);
   const auto progress = observe::read_progress(result.attempt, 1);
-  std::string text =
-      format("done, {}", rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds))));
+  std::string text = "done";
+  if (seconds > 0)  // unknown if the run folder is lost
+    text += format(", {}", rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds))));
   if (progress.loss) text += ", loss " + report::significant(*progress.loss);
   if (progress.validation_top1) text += format(", top-1 {:.1f} %", 100 * *progress.validation_top1);
+  if (!result.ending.lost_output.empty()) text += ", but output was lost";
   out.note("{}", text);
-  out.note("  next: stoker report {}", run_reference(result.folder));
+  if (!result.ending.is_folder_lost) out.note("  next: stoker report {}", run_reference(result.folder));
 }
 
 void print_staged_out(const launch::RunResult& result, Output& out) {
@@ -156,17 +158,23 @@ void print_ending(const launch::RunResult& result, const launch::NextAction& nex
   out.note("{}", ending.cause);
   if (!result.cure.empty()) out.note("  try: {}", result.cure);
   if (!ending.last_line.empty()) {
-    out.note("  last output: {}   ({})", ending.last_line,
-             display_path(result.attempt.log(ending.first_rank.value_or(0))));
+    const std::string log = display_path(result.attempt.log(ending.first_rank.value_or(0)));
+    out.note("  last output: {}{}", ending.last_line, ending.is_folder_lost ? "" : format("   ({})", log));
   }
   out.note("  {}{}{}", ending.other_ranks, ending.other_ranks.empty() ? "" : "; ", result.checkpoint);
   if (!next.text.empty()) out.note("  {}", next.text);
-  if (next.will_continue) return;
+  if (next.will_continue || ending.is_folder_lost) return;
   // Resume is suggested only for a run with a checkpoint.
   if (result.can_resume || ending.outcome == record::Outcome::stopped) {
     out.note("  try: stoker resume {}{}", run_reference(result.folder),
              result.can_resume || !result.has_command ? "" : " --from-start");
   }
+}
+
+// A lost run folder leaves no record of the loss for `stoker wait --strict` or Slurm: only this code remains.
+int exit_code_of(const rank::Ending& ending) {
+  const bool is_done = ending.exit_code == exit_code::kOk;
+  return is_done && ending.is_folder_lost ? exit_code::kFailed : ending.exit_code;
 }
 
 Json to_json(const launch::RunResult& result) {
@@ -176,14 +184,15 @@ Json to_json(const launch::RunResult& result) {
   return {{"run", result.folder.id()},
           {"folder", result.folder.folder().string()},
           {"attempt", result.attempt.number()},
-          {"state", std::string(to_text(life.life))},
+          {"state", std::string(ending.is_folder_lost ? to_text(ending.outcome) : to_text(life.life))},
           {"seconds", seconds_of(life.records)},
           {"loss", progress.loss ? Json(*progress.loss) : Json(nullptr)},
-          {"exit_code", ending.exit_code},
+          {"exit_code", exit_code_of(ending)},
           {"first_rank", ending.first_rank ? Json(*ending.first_rank) : Json(nullptr)},
           {"reason", ending.cause},
           {"others", ending.other_ranks},
           {"last_line", ending.last_line},
+          {"lost_output", ending.lost_output},
           {"checkpoint", result.checkpoint}};
 }
 
@@ -237,7 +246,7 @@ int run_request(launch::Request request, bool dry_run, Output& out,
   const launch::NextAction next = on_attempt_end ? on_attempt_end(*result) : launch::NextAction{};
   print_ending(*result, next, out);
   if (out.is_json()) out.json(json_text(to_json(*result)));
-  return next.exit_code.value_or(result->ending.exit_code);
+  return next.exit_code.value_or(exit_code_of(result->ending));
 }
 
 }  // namespace stoker::cli

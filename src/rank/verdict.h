@@ -46,7 +46,8 @@ struct Ending {
   std::string last_line;          ///< the first rank's last line of output; may be ""
   int interrupted_by = 0;         ///< the signal that started the end; 0: none
   bool is_loss = false;           ///< the first rank's failure may be a node failure
-  std::string lost_output;        ///< "rank 0 (n1): ...", if a log lacks output
+  std::string lost_output;        ///< "rank 0 (n1): ...", if a log lacks output; or FolderLoss as text
+  bool is_folder_lost = false;    ///< the run folder was removed, moved or replaced during the run
 };
 
 /// One line: "rank 1 (node002) exited at epoch 3 step 118, phase backward: killed by signal 9 (SIGKILL)".

@@ -13,7 +13,9 @@ constexpr std::size_t kMaxItems = 100'000;
 
 Status write_part(const RunFolder& run, const char* name, std::string_view content,
                   Access access = Access::umask) {
-  STOKER_RETURN_IF_ERROR(make_directories(run.capsule()));
+  // Without parents: a run folder that was removed must not reappear with nothing but a capsule.
+  const Status made = make_directory(run.capsule());
+  if (!made.ok() && made.code() != Code::exists) return made;
   return write_file(run.capsule() / name, content, Durability::synced, access);
 }
 

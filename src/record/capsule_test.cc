@@ -16,6 +16,14 @@ using ::testing::SizeIs;
 
 RunFolder make_run(const TempDirectory& box) { return *RunFolder::create(box / "runs", {}, ""); }
 
+TEST(Capsule, removed_run_folder_is_not_created_again) {
+  TempDirectory box;
+  const RunFolder run = make_run(box);
+  ASSERT_TRUE(remove_tree(run.folder()).ok());
+  EXPECT_EQ(write_data(run, {}).code(), Code::not_found);
+  EXPECT_FALSE(path_exists(run.folder()));
+}
+
 TEST(Capsule, parts_are_read_back_unchanged) {
   TempDirectory box;
   const RunFolder run = make_run(box);

@@ -95,7 +95,8 @@ struct AttemptEnded {
       job_state;  ///< the scheduler's state of the job when a signal ended it: "TIMEOUT"; "" if not queried
   /// That rank was killed from outside or stopped responding; a dying node looks the same.
   bool is_loss = false;
-  std::string lost_output;  ///< "rank 0 (n1): ...": the first log that lacks output; "" for complete logs
+  std::string lost_output;  ///< "rank 0 (n1): ...": the first log that lacks output, or why the run folder is
+                            ///< lost; "" for complete logs
 };
 
 /// By rank 0 of the trainer, when a checkpoint is committed.

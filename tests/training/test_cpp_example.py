@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trained
 from conftest import BIN, REPOSITORY
-from torch_ranks import rows
+from torch_ranks import free_port, rows
 
 BUILD = BIN.parent
 
@@ -67,6 +67,41 @@ def test_a_custom_network_trains_with_and_without_stoker_run(stoker, example_ima
     later = train(stoker, program, dataset, 3)
     assert re.findall(r"^step (\d+) ", later, re.M) == [str(step) for step in range(25, 37)]
     assert (stoker.folder / "checkpoints/step-36").is_dir()
+
+
+def train_two_ranks(stoker, program: Path, *arguments, env: dict | None = None) -> list[tuple[int, str, str]]:
+    """Exit code, standard output and standard error of two ranks without `stoker run`."""
+    place = {"WORLD_SIZE": 2, "MASTER_PORT": free_port()} | (env or {})
+    ranks = [stoker.start(*arguments, program=program, env=place | {"RANK": rank}) for rank in (0, 1)]
+    output = [process.communicate() for process in ranks]
+    return [(process.returncode, *texts) for process, texts in zip(ranks, output, strict=True)]
+
+
+@pytest.mark.timeout(2000)
+def test_ranks_without_a_launcher_resume_alike_or_fail_alike(stoker, example_images, program):
+    dataset = trained.small_dataset(stoker, example_images, train=24, test=1)
+    for epochs in (2, 3):
+        assert [code for code, *_ in train_two_ranks(stoker, program, dataset, epochs)] == [0, 0]
+    folder = stoker.folder / "checkpoints"
+    assert sorted(path.name for path in folder.glob("step-*")) == ["step-12", "step-18"]
+    shard = max((folder / "step-18").glob("*.safetensors"))
+    data = bytearray(shard.read_bytes())
+    data[-1] ^= 1
+    shard.write_bytes(data)
+
+    failed = train_two_ranks(stoker, program, dataset, 4, env={"STOKER_RESUME": folder / "step-18"})
+    assert [code for code, *_ in failed] == [1, 1]
+    errors = [err.splitlines()[-2:] for _, _, err in failed]
+    assert errors[0] == errors[1], errors
+    assert errors[0][0].startswith(f"rank 0: {folder}/step-18: ") and shard.name in errors[0][0]
+    assert errors[0][1] == f"  try: stoker checkpoint verify {folder}/step-18"
+
+    (code, out, err), (peer_code, _, peer_err) = train_two_ranks(stoker, program, dataset, 4)
+    assert (code, peer_code) == (0, 0), err + peer_err
+    assert re.findall(r"^step (\d+) ", out, re.M) == [str(step) for step in range(13, 25)]
+    assert "skipped" not in peer_err
+    (skipped,) = [line for line in err.splitlines() if line.startswith("skipped ")]
+    assert skipped.startswith("skipped step-18: rank 0: checkpoints/step-18: ") and shard.name in skipped
 
 
 def test_the_library_without_libtorch_links_no_libtorch(tmp_path, prefix):

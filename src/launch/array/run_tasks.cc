@@ -16,6 +16,7 @@
 #include "launch/state/task_record.h"
 #include "launch/status/predecessors.h"
 #include "rank/environment.h"
+#include "rank/folder_presence.h"
 #include "rank/single/single.h"
 #include "record/state.h"
 #include "slurm/allocation.h"
@@ -64,10 +65,16 @@ class Tasks {
 
   int run(const std::vector<std::uint32_t>& numbers) {
     int code = 0;
+    rank::FolderPresence folders(request_.prepared->folder());
     for (const std::uint32_t task : numbers) {
       const int task_code = run_one(task);
       if (code == 0) code = task_code;
       if (is_interrupted_) break;
+      // Later tasks cannot be recorded.
+      if (const auto loss = folders.check_now()) {
+        note_(format("task {}: {}", task, describe_loss(*loss)));
+        return code == 0 ? 1 : code;
+      }
     }
     return code;
   }

@@ -106,6 +106,7 @@ Result<StartDecision> decide_start(Request& request, slurm::Scheduler& scheduler
 NextAction decide_next(const Request& request, const RunResult& result, slurm::Scheduler& scheduler,
                        Deadline deadline) {
   const rank::Ending& ending = result.ending;
+  if (ending.is_folder_lost) return {};  // the next attempt would start from this folder
   const bool is_chain = request.job.chain.is_enabled();
   const std::string id = current_job_id();
   const record::RunState state = record::derive_state(result.folder);

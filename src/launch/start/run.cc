@@ -361,6 +361,7 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
     result.ending = std::move(ending);
   }
   describe_checkpoint(checkpoints, &result);
+  if (result.ending.is_folder_lost) result.can_resume = false;
   result.has_command = request.job.command.has_value();
   return result;
 }

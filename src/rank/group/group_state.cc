@@ -118,7 +118,8 @@ GroupTransition next(GroupState state, const GroupEvent& event) {
 Ending conclude(const GroupState& state, const std::vector<RankStatus>& statuses, const EndingFacts& facts) {
   Ending ending = ending_of(state, statuses, facts);
   ending.interrupted_by = state.interrupted_by;
-  ending.lost_output = describe_lost_output(statuses);
+  ending.is_folder_lost = !facts.lost_folder.empty();
+  ending.lost_output = ending.is_folder_lost ? facts.lost_folder : describe_lost_output(statuses);
   return ending;
 }
 

@@ -85,6 +85,7 @@ GroupTransition next(GroupState state, const GroupEvent& event);
 struct EndingFacts {
   std::string deadline_text;                                   ///< "time limit 2h (resources.time)"
   std::function<bool()> has_checkpoint = [] { return true; };  ///< called when ranks exited with 75
+  std::string lost_folder = {};  ///< why the run folder is lost; "" while it is in its place
 };
 /// The ending of a run in this state.
 Ending conclude(const GroupState& state, const std::vector<RankStatus>& statuses, const EndingFacts& facts);

@@ -34,6 +34,19 @@ Ending ending(const GroupState& state, const std::vector<RankStatus>& statuses, 
                   {.deadline_text = kLimit, .has_checkpoint = [=] { return has_checkpoint; }});
 }
 
+TEST(GroupState, a_lost_run_folder_explains_lost_output_and_leaves_the_outcome) {
+  RankStatus rank = exited(0, 0);
+  rank.ended->log_error = "rank-0000.log: was removed during the run; its output is lost";
+  const Ending in_place = conclude({}, {rank}, {});
+  EXPECT_EQ(in_place.lost_output, "rank 0 (n0): " + rank.ended->log_error);
+  EXPECT_FALSE(in_place.is_folder_lost);
+  const Ending lost = conclude({}, {rank}, {.lost_folder = "run folder /r: was removed during the run"});
+  EXPECT_EQ(lost.outcome, record::Outcome::done);
+  EXPECT_EQ(lost.exit_code, 0);
+  EXPECT_EQ(lost.lost_output, "run folder /r: was removed during the run");
+  EXPECT_TRUE(lost.is_folder_lost);
+}
+
 TEST(GroupState, ranks_are_welcomed_once_when_all_have_joined) {
   const GroupTransition step = next({}, AllJoined{});
   EXPECT_EQ(step.action, GroupAction::welcome);

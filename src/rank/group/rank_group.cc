@@ -38,6 +38,7 @@ RankGroup::RankGroup(const GroupOptions& options, Servers servers, SignalFd sign
       nodes_(std::move(servers.nodes)),
       signals_(std::move(signals)),
       events_(std::move(events)),
+      folders_(options.attempt.folder()),
       out_(options.out_fd, {.write_timeout = kReaderTimeout}),
       err_(options.err_fd, {.write_timeout = kReaderTimeout}),
       monitors_(static_cast<std::size_t>(options.plan.world_size().value)) {
@@ -311,7 +312,10 @@ void RankGroup::handle_rank_exit(RankStatus& member, RankExit ended) {
   if (!ended.left_behind.empty() && !ended.stopped_by_us) {
     log_line(format("{} left processes behind, now killed: {}", who, ended.left_behind));
   }
-  if (!ended.log_error.empty()) log_line(format("{}: {}", who, ended.log_error));
+  if (!ended.log_error.empty()) {
+    report_folder_loss(folders_.check_now());  // one reason for the logs of all ranks
+    if (lost_folder_.empty()) log_line(format("{}: {}", who, ended.log_error));
+  }
   member.ended = std::move(ended);
   const int code = member.ended->exit.shell_code();
   if (state_.is_stopping()) return;
@@ -345,6 +349,7 @@ void RankGroup::check_deadlines() {
     }
   }
   check_time_limit();
+  report_folder_loss(folders_.check(time));
   end_nodes();
   if (checkpoint_stop_ && time > *checkpoint_stop_ && !have_all_ended())
     apply(group_event::CheckpointOverdue{});
@@ -361,6 +366,14 @@ void RankGroup::check_time_limit() {
   } else if (left_s < Seconds(options_.notice).count()) {
     apply(group_event::SaveDue{});
   }
+}
+
+// The ranks continue: their work is worth more than its records.
+void RankGroup::report_folder_loss(const std::optional<FolderLoss>& loss) {
+  if (!loss) return;
+  lost_folder_ = describe_loss(*loss);
+  log_line(lost_folder_);
+  if (const std::string cure = undo_command(*loss); !cure.empty()) log_line(format("  try: {}", cure));
 }
 
 // A hanging rank ignores SIGTERM: there is no need to wait.
@@ -551,10 +564,12 @@ Result<Ending> RankGroup::finish() {
   }
   // Without its srun, Slurm keeps a step's tasks on other nodes running until the job ends.
   if (was_srun_killed_ && !step_.empty() && options_.end_step) options_.end_step(step_);
+  report_folder_loss(folders_.check_now());
   const Ending ending =
-      conclude(state_, statuses_, {.deadline_text = options_.deadline_text, .has_checkpoint = [&] {
-                                     return has_any_checkpoint(options_.environment);
-                                   }});
+      conclude(state_, statuses_,
+               {.deadline_text = options_.deadline_text,
+                .has_checkpoint = [&] { return has_any_checkpoint(options_.environment); },
+                .lost_folder = lost_folder_});
   if (ending.exit_code != 0 || !options_.defers_done_event) (void)write_event(events_, to_event(ending));
   out_.drain();
   err_.drain();

@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "net/world.h"
 #include "observe/system_sampler.h"
+#include "rank/folder_presence.h"
 #include "rank/group/group.h"
 #include "rank/group/group_state.h"
 #include "rank/group/rank_monitor.h"
@@ -55,6 +56,7 @@ class RankGroup {
   void handle_starter_exit(Starter& starter, Exit exit);
   void check_deadlines();
   void check_time_limit();
+  void report_folder_loss(const std::optional<FolderLoss>& loss);
   bool remaining_unresponsive() const;
   void check_running(RankStatus& status);
   bool is_stopped_here(Rank rank) const;
@@ -79,6 +81,8 @@ class RankGroup {
   bool has_ended_nodes_ = false;
   SignalFd signals_;
   record::EventWriter events_;
+  FolderPresence folders_;
+  std::string lost_folder_;  // why the run folder is lost; "" while it is in its place
   Sink out_;
   Sink err_;
   std::list<Starter> starters_;

@@ -9,7 +9,10 @@ void Watch::add_sample(const Sample& sample) {
   const bool has_stepped = sample.beacon && sample.beacon != beacon_;
   const bool has_worked = sample.cpu_s - cpu_s_ > kIdleShare * seconds + 0.005;
   last_ = sample.time;
-  if (!alive_ || has_stepped || has_worked) alive_ = sample.time;
+  // The run folder with the beacon was removed or moved: the position is unknown, and a rank that waits for
+  // its GPU uses no CPU time.
+  const bool is_beacon_lost = beacon_ && !sample.beacon;
+  if (!alive_ || has_stepped || has_worked || is_beacon_lost) alive_ = sample.time;
   if (sample.beacon) beacon_ = sample.beacon;
   cpu_s_ = sample.cpu_s;
   if (!sample.is_stopped) stopped_since_.reset();

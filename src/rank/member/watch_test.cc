@@ -28,6 +28,16 @@ TEST(Watch, waking_up_now_and_then_is_not_progress) {
   EXPECT_EQ(watch.silent_for(), 30s);
 }
 
+TEST(Watch, a_rank_whose_beacon_was_removed_is_not_silent) {
+  Watch watch;
+  watch.add_sample({at(0s), 7, 1, false});
+  watch.add_sample({at(20s), 7, 1, false});
+  EXPECT_EQ(watch.silent_for(), 20s);
+  watch.add_sample({at(21s), std::nullopt, 1, false});
+  watch.add_sample({at(60s), std::nullopt, 1, false});
+  EXPECT_EQ(watch.silent_for(), 0s);
+}
+
 TEST(Watch, silence_ends_with_the_next_step) {
   Watch watch;
   watch.add_sample({at(0s), 7, 1, false});

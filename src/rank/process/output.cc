@@ -171,8 +171,13 @@ void LogFile::write(std::string_view bytes) {
 }
 
 std::string LogFile::error_summary() const {
-  if (lost_ == 0) return "";
-  return format("{}; {} of output are missing", first_error_.message(), rounded(ByteCount{lost_}));
+  if (lost_ > 0)
+    return format("{}; {} of output are missing", first_error_.message(), rounded(ByteCount{lost_}));
+  struct stat info{};
+  const bool is_unlinked = ::fstat(file_.fd(), &info) == 0 && info.st_nlink == 0;
+  // Some FUSE filesystems report no links for existing files.
+  if (!is_unlinked || path_exists(file_.path())) return "";
+  return format("{}: was removed during the run; its output is lost", printable(file_.path().string()));
 }
 
 void Tail::feed(std::string_view bytes) {

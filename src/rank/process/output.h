@@ -93,7 +93,8 @@ class LogFile {
  public:
   static Result<LogFile> open(const Path& path);
   void write(std::string_view bytes);
-  /// "rank-0001.log: 12 MB are missing (no space left on device)", or "".
+  /// "rank-0001.log: no space left on device; 12 MB of output are missing", "rank-0001.log: was removed
+  /// during the run; its output is lost", or "".
   std::string error_summary() const;
 
  private:

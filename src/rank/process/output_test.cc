@@ -109,6 +109,18 @@ TEST(LogFile, what_cannot_be_written_is_counted) {
   EXPECT_EQ(full->error_summary(), "/dev/full: no space left on device; 8 B of output are missing");
 }
 
+TEST(LogFile, a_removed_log_is_lost_and_a_moved_one_is_not) {
+  const TempDirectory box;
+  auto log = LogFile::open(box / "rank-0000.log");
+  ASSERT_TRUE(log.ok());
+  log->write("fine\n");
+  ASSERT_TRUE(rename_path(box / "rank-0000.log", box / "moved.log").ok());
+  EXPECT_EQ(log->error_summary(), "");
+  ASSERT_TRUE(remove_file(box / "moved.log").ok());
+  EXPECT_EQ(log->error_summary(),
+            (box / "rank-0000.log").string() + ": was removed during the run; its output is lost");
+}
+
 TEST(Tail, is_the_last_line_with_something_on_it) {
   Tail tail;
   EXPECT_EQ(tail.last_line(), "");

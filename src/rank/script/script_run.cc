@@ -12,6 +12,8 @@
 
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/stopwatch.h"
+#include "rank/folder_presence.h"
 #include "rank/process/signals.h"
 #include "rank/script/canary.h"
 #include "record/events.h"
@@ -25,6 +27,8 @@ using namespace std::chrono_literals;
 
 // Slurm signals the processes of a job one after the other, within milliseconds, or longer on a loaded node.
 constexpr Duration kCanaryTimeout = 250ms;
+// Between checks of the run folder: scripts run for days and need no more.
+constexpr int kFolderTickMs = 2000;
 
 // All signals that a script may be sent on purpose. Stop and continue signals reach every process, and fault
 // signals are for this process.
@@ -73,7 +77,7 @@ pid_t start_helper(const std::function<void()>& background_task) {
 
 class Runner {
  public:
-  explicit Runner(const ScriptRun& run) : run_(run) {}
+  explicit Runner(const ScriptRun& run) : run_(run), folders_(run.attempt.folder()) {}
 
   Result<Exit> run() {
     const sigset_t signals = forwarded_signals();
@@ -137,9 +141,20 @@ class Runner {
         return *exit;
       }
       pollfd waiting[] = {{signal_fd_.get(), POLLIN, 0}, {child.pidfd(), POLLIN, 0}};
-      ::poll(waiting, 2, 10'000);
+      ::poll(waiting, 2, kFolderTickMs);
       handle_signals(child, canary);
+      report_folder_loss(folders_.check(mono_now()));
     }
+  }
+
+  // The script continues, with its own exit status: only its records are affected.
+  void report_folder_loss(const std::optional<FolderLoss>& loss) {
+    if (!loss) return;
+    lost_folder_ = describe_loss(*loss);
+    std::string text = format("stoker: {}\n", lost_folder_);
+    if (const std::string cure = undo_command(*loss); !cure.empty()) text += format("  try: {}\n", cure);
+    // Slurm's log may be lost as well.
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
   }
 
   void handle_signals(Child& child, Canary& canary) {
@@ -155,6 +170,7 @@ class Runner {
 
   Status end(record::EventWriter& events, const Exit& exit) {
     record::RankEnded ended;
+    report_folder_loss(folders_.check_now());
     ended.rank = run_.task;
     ended.host = record::this_process().host;
     if (exit.signal != 0) {
@@ -174,6 +190,7 @@ class Runner {
                    : exit.ok() ? record::Outcome::done
                                : record::Outcome::failed;
     if (!exit.ok()) last.reason = format("the script ended: {}", to_text(exit));
+    last.lost_output = lost_folder_;
     if (is_ended) {
       last.reason = format("ended by {}", signal_name(end_signal_));
       last.exit_code = 128 + end_signal_;
@@ -182,6 +199,8 @@ class Runner {
   }
 
   const ScriptRun& run_;
+  FolderPresence folders_;
+  std::string lost_folder_;  // why the run folder is lost; "" while it is in its place
   Fd signal_fd_;
   int end_signal_ = 0;     // the termination signal
   bool is_ended_ = false;  // all processes of the job received it

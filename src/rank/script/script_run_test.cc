@@ -59,6 +59,7 @@ class Scripts {
     }
   }
   Path path(const char* name) const { return box_ / name; }
+  Path folder() const { return folder_.folder(); }
   std::string log() const { return *read_file(attempt_->log(0)); }
   record::RunState state() const { return record::derive_state(folder_); }
 
@@ -89,6 +90,19 @@ TEST(ScriptRun, a_script_that_a_signal_killed_ended_by_it) {
   Scripts scripts;
   EXPECT_EQ(scripts.wait(scripts.start("kill -SEGV $$")), 128 + SIGSEGV);
   EXPECT_EQ(scripts.state().reason, "the script ended: killed by signal 11 (SIGSEGV)");
+}
+
+TEST(ScriptRun, a_moved_run_folder_is_recorded_and_the_exit_code_is_the_script_s) {
+  Scripts scripts;
+  const std::string run = scripts.folder().string(), moved = scripts.path("moved").string();
+  EXPECT_EQ(scripts.wait(scripts.start("mv \"$1\" \"$2\"", {run, moved})), 0);
+  const auto opened = record::RunFolder::open(moved);
+  ASSERT_TRUE(opened.ok());
+  const record::RunState state = record::derive_state(*opened);
+  EXPECT_EQ(state.state, record::State::done);
+  EXPECT_EQ(
+      state.lost_output,
+      format("run folder {}: was moved to {} during the run; new files are not written there", run, moved));
 }
 
 TEST(ScriptRun, a_signal_for_the_batch_process_alone_reaches_the_script_once) {

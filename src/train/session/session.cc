@@ -1,13 +1,15 @@
 #include "stoker/session.h"
 
+#include <cstdio>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "base/exit_code.h"
-#include "base/file.h"
 #include "base/stopwatch.h"
-#include "checkpoint/read/catalog.h"
+#include "checkpoint/read/step_reader.h"
+#include "stoker/exceptions.h"
+#include "train/session/agreed_restore.h"
 #include "train/trainer/checkpoint_manager.h"
 #include "train/trainer/environment.h"
 #include "train/trainer/learn/batch_tensors.h"
@@ -35,35 +37,35 @@ struct Session::Parts {
   bool was_stopped = false;
 
   NamedTensors optimizer_state() const { return optimizer != nullptr ? optimizer->state() : NamedTensors(); }
-  Result<Path> find_resume_step() const;
+  Result<Path> resume(const Rates& first);
+  Result<std::string> restore_here(const Path& folder, const Rates& first);
 };
 
-namespace {
-
-// The newest valid step; empty without one.
-Result<Path> newest_step(const Path& checkpoints) {
-  if (!path_exists(checkpoints)) return Path();
-  auto found = checkpoint::latest_valid(checkpoints);
-  if (!found.ok() && found.error().code() == Code::not_found) return Path();
-  return found;
+// Without a launcher, the checkpoint folder decides whether the run resumes. Returns the restored step; empty
+// without one. Collective.
+Result<Path> Session::Parts::resume(const Rates& first) {
+  const bool is_launched = !environment.run_id.empty() || !environment.resume.empty();
+  ResumeRequest request{.step = environment.resume, .directory = {}};
+  if (!is_launched) request.directory = options.checkpoints;
+  STOKER_ASSIGN_OR_RETURN(agreed, restore_agreed(*group, request, [&](const Path& folder) {
+                            return catch_exceptions(Code::internal, "checkpoint",
+                                                    [&] { return restore_here(folder, first); });
+                          }));
+  // The session has no log, and a silent return to an older step would hide the damage.
+  for (const checkpoint::SkippedStep& step : agreed.skipped) {
+    const std::string line = format("skipped {}: {}\n", step.folder.filename(), step.why);
+    if (environment.rank.value == 0) std::fputs(line.c_str(), stderr);
+  }
+  return agreed.folder;
 }
 
-}  // namespace
-
-// Without a launcher, the checkpoint folder decides whether the run resumes. Rank 0 reads it, so that all
-// ranks resume from the same step.
-Result<Path> Session::Parts::find_resume_step() const {
-  const bool is_launched = !environment.run_id.empty() || !environment.resume.empty();
-  if (is_launched || options.checkpoints.empty()) return environment.resume;
-  const Result<Path> found =
-      environment.rank.value == 0 ? newest_step(options.checkpoints) : Result<Path>(Path());
-  // A name such as "step-200", nothing, or an error after a blank.
-  const std::string own = found.ok() ? found->filename().string() : " " + found.error().to_string();
-  STOKER_ASSIGN_OR_RETURN(answers, group->all_gather(own));
-  if (!found.ok()) return found;
-  const std::string& chosen = answers[0];
-  if (chosen.starts_with(' ')) return unavailable("rank 0: {}", chosen.substr(1));
-  return chosen.empty() ? Path() : options.checkpoints / chosen;
+// Restores this rank, and returns the name of the save.
+Result<std::string> Session::Parts::restore_here(const Path& folder, const Rates& first) {
+  STOKER_ASSIGN_OR_RETURN(manifest, checkpoint::read_step_manifest(folder));
+  if (optimizer != nullptr) optimizer->make_state(first);
+  STOKER_ASSIGN_OR_RETURN(restored, restore(folder, environment, model, optimizer_state()));
+  position = restored.position;
+  return manifest.save;
 }
 
 Session::Session(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -98,19 +100,15 @@ Result<std::unique_ptr<DataParallel>> Session::begin(ModelState model, Optimizer
   Parts& parts = *parts_;
   parts.model = std::move(model);
   parts.optimizer = optimizer;
-  STOKER_ASSIGN_OR_RETURN(resume, parts.find_resume_step());
-  parts.environment.resume = resume;
+  STOKER_ASSIGN_OR_RETURN(resume, parts.resume(first));
+  parts.environment.resume = resume;  // retention keeps it
   STOKER_ASSIGN_OR_RETURN(checkpoint_manager, CheckpointManager::open({.directory = parts.options.checkpoints,
                                                                        .name = parts.options.name,
                                                                        .keep_last = parts.options.keep_last},
                                                                       parts.environment));
   parts.checkpoint_manager = std::move(checkpoint_manager);
   if (!resume.empty()) {
-    if (optimizer != nullptr) optimizer->make_state(first);
-    STOKER_ASSIGN_OR_RETURN(restored,
-                            restore(resume, parts.environment, parts.model, parts.optimizer_state()));
-    const ResumePosition& position = restored.position;
-    parts.position = position;
+    const ResumePosition& position = parts.position;
     parts.checkpoint_manager.resumed_from(position.step);
     STOKER_RETURN_IF_ERROR(parts.recorder.resumed(
         {position.step.value, static_cast<std::int64_t>(position.data.epoch), resume}));
