@@ -9,10 +9,11 @@
 #include "cli/commands.h"
 #include "cli/explain/explanation.h"
 #include "cli/explain/language.h"
-#include "cli/explain/launches.h"
 #include "cli/life/jobs.h"
 #include "cli/remote/host.h"
+#include "diagnose/launches.h"
 #include "diagnose/run_facts.h"
+#include "launch/script/user_script.h"
 #include "launch/state/task_record.h"
 #include "stoker/time.h"
 
@@ -109,6 +110,22 @@ void add_failed_tasks(const record::RunFolder& run, const launch::ArrayState& ar
   }
 }
 
+diagnose::AttemptEnd end_of(launch::Life life) {
+  if (!launch::is_over(life)) return diagnose::AttemptEnd::none;
+  if (life == launch::Life::done) return diagnose::AttemptEnd::done;
+  return life == launch::Life::failed ? diagnose::AttemptEnd::failed : diagnose::AttemptEnd::other;
+}
+
+// Launchers that do not add up: as the cause in the diagnosis, or as the returned notes.
+std::vector<Finding> join_recorded_launches(const record::RunFolder& run, const record::Attempt& attempt,
+                                            const FailureFacts& facts, launch::Life life,
+                                            diagnose::Diagnosis& diagnosis) {
+  const Path script = launch::has_script(attempt.folder()) ? launch::script_of(attempt) : Path();
+  const diagnose::RecordedLaunches launches = read_recorded_launches(run, attempt, script);
+  if (launches.findings.empty()) return {};
+  return join_launches(launches, read_rank_lines(facts.logs, launches.logs), end_of(life), diagnosis);
+}
+
 Result<Explanation> explain_run(const record::RunFolder& run, const ExplainOptions& o,
                                 slurm::SlurmCommands& scheduler) {
   const launch::RunLife life = launch::query_life(run, scheduler, Deadline::after(kSchedulerTimeout));
@@ -129,9 +146,7 @@ Result<Explanation> explain_run(const record::RunFolder& run, const ExplainOptio
   if (attempt.number() == life.records.attempts || o.attempt == 0)
     add_state_evidence(life.life, life.note, "records", facts);
   explanation.diagnosis = explain_failure(facts);
-  const RecordedLaunches launches = read_recorded_launches(run, attempt);
-  if (!launches.findings.empty())
-    add_launches(launches, diagnose::read_rank_lines(facts.logs, launches.logs), explanation);
+  explanation.launches = join_recorded_launches(run, attempt, facts, life.life, *explanation.diagnosis);
   // For a requeued run: why its last attempt ended, if known.
   const bool waits = life.life == launch::Life::queued && o.attempt == 0;
   if (waits && explanation.diagnosis->certainty == diagnose::Certainty::unknown)
@@ -225,14 +240,13 @@ int print_failure_rules(const Translator& words, Output& out) {
 
 // Logs and runs are on the host; the language is the one of this machine.
 int explain_on_host(const ExplainOptions& o, std::span<const std::string> words, Output& out) {
-  const bool has_stdin_log =
-      o.what.empty() ? o.attempt == 0 && !o.rules && is_stdin_log()
-                     : std::find(o.what.begin(), o.what.end(), kStandardInput) != o.what.end();
+  const bool has_stdin_log = o.what.empty()
+                                 ? o.attempt == 0 && !o.rules && is_stdin_log()
+                                 : std::find(o.what.begin(), o.what.end(), kStandardInput) != o.what.end();
   if (has_stdin_log) {
-    return out.fail(
-        invalid("explain: a log on standard input is read on this machine; --host excludes it")
-            .cure("{}", o.what.empty() ? "stoker explain last --host " + shell_quote(o.host.host)
-                                       : "stoker explain -"));
+    return out.fail(invalid("explain: a log on standard input is read on this machine; --host excludes it")
+                        .cure("{}", o.what.empty() ? "stoker explain last --host " + shell_quote(o.host.host)
+                                                   : "stoker explain -"));
   }
   const std::vector<std::string> language = {"--lang", resolve_language_code(o.language)};
   return run_on_host(o.host, "explain", with_options(words, language), "", out);

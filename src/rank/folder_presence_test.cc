@@ -14,7 +14,7 @@ constexpr FolderIdentity kOpened{.device = 7, .inode = 100};
 MonoTime at(Duration since_start) { return MonoTime(since_start); }
 
 // runs/x/attempts/1, opened by a supervisor.
-struct Run {
+struct ObservedRun {
   TempDirectory box;
   Path folder = box / "runs/x";
   Path attempt = folder / "attempts/1";
@@ -39,30 +39,29 @@ TEST(FolderPresence, identity_and_error_decide) {
 }
 
 TEST(FolderPresence, folder_in_its_place_is_no_loss) {
-  Run run;
+  ObservedRun run;
   for (int s = 0; s < 5; ++s) EXPECT_FALSE(run.presence.check(at(s * 1s)));
   EXPECT_FALSE(run.presence.check_now());
 }
 
 TEST(FolderPresence, removal_is_reported_once_by_the_second_check) {
-  Run run;
+  ObservedRun run;
   EXPECT_FALSE(run.presence.check(at(0s)));
   ASSERT_TRUE(remove_tree(run.folder).ok());
   EXPECT_FALSE(run.presence.check(at(1s)));
   EXPECT_FALSE(run.presence.check(at(1500ms)));  // too early for another check
   const auto loss = run.presence.check(at(2s));
   ASSERT_TRUE(loss);
-  EXPECT_EQ(describe_loss(*loss),
-            format("run folder {}: was removed during the run; "
-                   "logs, events, metrics and checkpoints in it are lost",
-                   run.folder.string()));
+  EXPECT_EQ(describe_loss(*loss), format("run folder {}: was removed during the run; "
+                                         "logs, events, metrics and checkpoints in it are lost",
+                                         run.folder.string()));
   EXPECT_EQ(undo_command(*loss), "");
   EXPECT_FALSE(run.presence.check(at(3s)));
   EXPECT_FALSE(run.presence.check_now());
 }
 
 TEST(FolderPresence, absence_of_one_check_is_no_loss) {
-  Run run;
+  ObservedRun run;
   ASSERT_TRUE(rename_path(run.folder, run.box / "away").ok());
   EXPECT_FALSE(run.presence.check(at(1s)));
   ASSERT_TRUE(rename_path(run.box / "away", run.folder).ok());
@@ -71,7 +70,7 @@ TEST(FolderPresence, absence_of_one_check_is_no_loss) {
 }
 
 TEST(FolderPresence, moved_folder_is_named_with_the_command_that_moves_it_back) {
-  Run run;
+  ObservedRun run;
   const std::string moved = (run.box / "kept here").string();
   ASSERT_TRUE(rename_path(run.folder, moved).ok());
   const auto loss = run.presence.check_now();
@@ -83,7 +82,7 @@ TEST(FolderPresence, moved_folder_is_named_with_the_command_that_moves_it_back) 
 }
 
 TEST(FolderPresence, different_folder_of_the_same_name_is_a_replacement) {
-  Run run;
+  ObservedRun run;
   ASSERT_TRUE(rename_path(run.folder, run.box / "away").ok());
   ASSERT_TRUE(make_directories(run.attempt).ok());
   const auto loss = run.presence.check_now();
@@ -95,7 +94,7 @@ TEST(FolderPresence, different_folder_of_the_same_name_is_a_replacement) {
 }
 
 TEST(FolderPresence, removal_of_the_attempts_alone_is_a_loss) {
-  Run run;
+  ObservedRun run;
   ASSERT_TRUE(remove_tree(run.folder / "attempts").ok());
   const auto loss = run.presence.check_now();
   ASSERT_TRUE(loss);

@@ -115,10 +115,8 @@ constexpr std::array kSettings = {
          .unset = "the partition's",
          .at_least = 1,
          .help = "Maximum number of nodes per job; overrides the partition's limit."}),
-    bind<&Site::qos, &SiteQos::gpus>({.key = "qos.*.gpus",
-                                      .unset = kNotKnown,
-                                      .at_least = 1,
-                                      .help = "Maximum number of GPUs per job."}),
+    bind<&Site::qos, &SiteQos::gpus>(
+        {.key = "qos.*.gpus", .unset = kNotKnown, .at_least = 1, .help = "Maximum number of GPUs per job."}),
     bind<&Site::qos, &SiteQos::jobs>({.key = "qos.*.jobs",
                                       .unset = kNotKnown,
                                       .at_least = 1,

@@ -379,8 +379,9 @@ TEST(Site, administrators_limits_cannot_be_relaxed) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root: a file of root's";
   Profiles profiles;
   Profiles::add(profiles.places.own / "new.yaml",
-                std::string(kNew) + "partitions: {gpu: {default_qos: mine, from: p}}\n"
-                                    "qos: {mine: {partitions: [gpu], time: 900h, from: p}}\n");
+                std::string(kNew) +
+                    "partitions: {gpu: {default_qos: mine, from: p}}\n"
+                    "qos: {mine: {partitions: [gpu], time: 900h, from: p}}\n");
   Profiles::add(profiles.places.enforced,
                 "name: new\nwhat: Ours\nsources: {p: {url: x, date: 2026-01-01}}\n"
                 "limits: {time: 2h, nodes: 3, from: p}\npartitions: {gpu: {time: 1h, from: p}}\n"

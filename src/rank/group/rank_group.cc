@@ -565,11 +565,10 @@ Result<Ending> RankGroup::finish() {
   // Without its srun, Slurm keeps a step's tasks on other nodes running until the job ends.
   if (was_srun_killed_ && !step_.empty() && options_.end_step) options_.end_step(step_);
   report_folder_loss(folders_.check_now());
-  const Ending ending =
-      conclude(state_, statuses_,
-               {.deadline_text = options_.deadline_text,
-                .has_checkpoint = [&] { return has_any_checkpoint(options_.environment); },
-                .lost_folder = lost_folder_});
+  const Ending ending = conclude(state_, statuses_,
+                                 {.deadline_text = options_.deadline_text,
+                                  .has_checkpoint = [&] { return has_any_checkpoint(options_.environment); },
+                                  .lost_folder = lost_folder_});
   if (ending.exit_code != 0 || !options_.defers_done_event) (void)write_event(events_, to_event(ending));
   out_.drain();
   err_.drain();

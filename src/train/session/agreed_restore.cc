@@ -66,13 +66,13 @@ Status compare_requests(const std::vector<std::vector<std::string>>& openings) {
 }
 
 // Steps of all ranks, the newest first.
-Result<std::vector<StepCandidate>> find_candidates(ProcessGroup& group, const ResumeRequest& request) {
+Result<std::vector<StepCandidate>> find_candidates(const GatherTexts& gather, const ResumeRequest& request) {
   const auto own = visible_steps(request);
   std::string vote = own.ok() ? request_text(request) : checkpoint::failure_text(own.error());
   if (own.ok()) {
     for (const std::string& name : *own) vote += "\n" + name;
   }
-  STOKER_ASSIGN_OR_RETURN(votes, group.all_gather(vote));
+  STOKER_ASSIGN_OR_RETURN(votes, gather(vote));
   if (!own.ok() && votes.size() == 1) return own.error();
   STOKER_RETURN_IF_ERROR(first_error(votes));
   std::vector<std::vector<std::string>> openings;
@@ -119,10 +119,9 @@ Status compare_saves(const Path& folder, const std::vector<std::string>& votes) 
 }
 
 // Ok if every rank has restored the same save. Otherwise the same error on all ranks.
-Status restore_on_all(ProcessGroup& group, const Path& folder, const RestoreStep& restore) {
+Status restore_on_all(const GatherTexts& gather, const Path& folder, const RestoreStep& restore) {
   const Result<std::string> own = restore(folder);
-  STOKER_ASSIGN_OR_RETURN(votes,
-                          group.all_gather(own.ok() ? *own : checkpoint::failure_text(own.error())));
+  STOKER_ASSIGN_OR_RETURN(votes, gather(own.ok() ? *own : checkpoint::failure_text(own.error())));
   if (votes.size() == 1) return own.status();
   STOKER_RETURN_IF_ERROR(first_error(votes));
   return compare_saves(folder, votes);
@@ -130,13 +129,13 @@ Status restore_on_all(ProcessGroup& group, const Path& folder, const RestoreStep
 
 }  // namespace
 
-Result<AgreedStep> restore_agreed(ProcessGroup& group, const ResumeRequest& request,
+Result<AgreedStep> restore_agreed(const GatherTexts& gather, const ResumeRequest& request,
                                   const RestoreStep& restore) {
-  STOKER_ASSIGN_OR_RETURN(candidates, find_candidates(group, request));
+  STOKER_ASSIGN_OR_RETURN(candidates, find_candidates(gather, request));
   AgreedStep agreed;
   for (const StepCandidate& candidate : candidates) {
     if (!candidate.is_seen_here) await_folder(candidate.folder, request.appears_within);
-    const Status restored = restore_on_all(group, candidate.folder, restore);
+    const Status restored = restore_on_all(gather, candidate.folder, restore);
     if (restored.ok()) {
       agreed.folder = candidate.folder;
       return agreed;

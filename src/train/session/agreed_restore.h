@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "stoker/checkpoint.h"
-#include "stoker/process_group.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
 
@@ -25,6 +24,9 @@ struct ResumeRequest {
 /// called again with an older step.
 using RestoreStep = std::function<Result<std::string>(const Path& folder)>;
 
+/// ProcessGroup::all_gather: the texts of all ranks, by rank. Collective.
+using GatherTexts = std::function<Result<std::vector<std::string>>(const std::string& own)>;
+
 /// The restored step.
 struct AgreedStep {
   Path folder;                                   ///< empty: no rank sees a step
@@ -33,7 +35,7 @@ struct AgreedStep {
 
 /// Collective: returns the same step or the same error on all ranks. Invalid if their requests differ;
 /// not_found if the directory has steps, but each of them is damaged or missing on some rank.
-Result<AgreedStep> restore_agreed(ProcessGroup& group, const ResumeRequest& request,
+Result<AgreedStep> restore_agreed(const GatherTexts& gather, const ResumeRequest& request,
                                   const RestoreStep& restore);
 
 }  // namespace stoker::train

@@ -51,8 +51,8 @@ class Views {
       const auto index = static_cast<std::size_t>(rank);
       ResumeRequest request{.directory = view(rank), .appears_within = appears_within};
       if (!steps[index].empty()) request.step = view(rank) / steps[index];
-      const auto agreed =
-          restore_agreed(group, request, [&](const Path& folder) { return restore(rank, folder); });
+      const auto agreed = restore_agreed([&](const std::string& own) { return group.all_gather(own); },
+                                         request, [&](const Path& folder) { return restore(rank, folder); });
       if (!agreed.ok()) all[index].error = agreed.status().to_string();
       if (!agreed.ok()) return {};
       all[index].folder = agreed->folder.filename().string();

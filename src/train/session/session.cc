@@ -47,10 +47,11 @@ Result<Path> Session::Parts::resume(const Rates& first) {
   const bool is_launched = !environment.run_id.empty() || !environment.resume.empty();
   ResumeRequest request{.step = environment.resume, .directory = {}};
   if (!is_launched) request.directory = options.checkpoints;
-  STOKER_ASSIGN_OR_RETURN(agreed, restore_agreed(*group, request, [&](const Path& folder) {
-                            return catch_exceptions(Code::internal, "checkpoint",
-                                                    [&] { return restore_here(folder, first); });
-                          }));
+  const auto gather = [&](const std::string& own) { return group->all_gather(own); };
+  const auto restore_step = [&](const Path& folder) {
+    return catch_exceptions(Code::internal, "checkpoint", [&] { return restore_here(folder, first); });
+  };
+  STOKER_ASSIGN_OR_RETURN(agreed, restore_agreed(gather, request, restore_step));
   // The session has no log, and a silent return to an older step would hide the damage.
   for (const checkpoint::SkippedStep& step : agreed.skipped) {
     const std::string line = format("skipped {}: {}\n", step.folder.filename(), step.why);

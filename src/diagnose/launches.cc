@@ -1,4 +1,4 @@
-#include "cli/explain/launches.h"
+#include "diagnose/launches.h"
 
 #include <algorithm>
 #include <array>
@@ -8,18 +8,13 @@
 
 #include "base/file.h"
 #include "job/job.h"
-#include "launch/script/user_script.h"
 #include "record/run_events.h"
 #include "script_lint/launches/launch_check.h"
 #include "slurm/allocation.h"
 #include "stoker/text.h"
 
-namespace stoker::cli {
+namespace stoker::diagnose {
 namespace {
-
-using diagnose::Certainty;
-using diagnose::Diagnosis;
-using diagnose::RankLines;
 
 constexpr std::size_t kLongestLaunchLine = 200;
 constexpr std::size_t kMaxLaunchEvidence = 3;
@@ -104,10 +99,10 @@ std::vector<std::string> options_of(const record::Attempt& attempt) {
 }
 
 RecordedLaunches launches_of_script(const record::RunFolder& run, const record::Attempt& attempt,
-                                    const AttemptStart& start) {
-  RecordedLaunches launches{.findings = {}, .logs = diagnose::LogLayout::shared_log, .check = ""};
+                                    const Path& script, const AttemptStart& start) {
+  RecordedLaunches launches{.findings = {}, .logs = LogLayout::shared_log, .check = ""};
   const record::RunDescription& description = run.description();
-  auto text = script_lint::load_script(launch::script_of(attempt));
+  auto text = script_lint::load_script(script);
   if (!text.ok() || description.command.empty()) return launches;
   const std::string& name = description.command[0];
   launches.check = "stoker check " + shell_quote(name);
@@ -150,11 +145,11 @@ bool is_first_collective(const Diagnosis& diagnosis) {
 }
 
 // Whether the launcher explains the failure.
-bool is_cause(const LaunchFinding& launch, const RankLines& lines, const Explanation& explanation) {
-  if (explanation.life == launch::Life::done) return false;
-  const Diagnosis& diagnosis = *explanation.diagnosis;
+bool is_cause(const LaunchFinding& launch, const RankLines& lines, AttemptEnd end,
+              const Diagnosis& diagnosis) {
+  if (end == AttemptEnd::done) return false;
   if (diagnosis.certainty == Certainty::unknown)
-    return explanation.life == launch::Life::failed && lines.rank_zero.size() > 1;
+    return end == AttemptEnd::failed && lines.rank_zero.size() > 1;
   if (is_listed(diagnosis.rule, kCollisions)) return shares_nodes(launch);
   if (diagnosis.rule == "step-not-created") return is_nested(launch);
   return is_listed(diagnosis.rule, kWaits) && !lines.has_progress && is_first_collective(diagnosis);
@@ -171,7 +166,7 @@ Message consequence_of(const Diagnosis& diagnosis) {
 void set_cause(const LaunchFinding& launch, const RecordedLaunches& launches, const RankLines& lines,
                Diagnosis& diagnosis) {
   const bool is_proven = launch.finding.rule == kSeparateTrainings && lines.rank_zero.size() > 1 &&
-                         launches.logs == diagnose::LogLayout::log_per_process;
+                         launches.logs == LogLayout::log_per_process;
   std::vector<Evidence> evidence = launch.finding.evidence;
   if (lines.rank_zero.size() > 1)
     evidence.insert(evidence.end(), lines.rank_zero.begin(), lines.rank_zero.end());
@@ -188,32 +183,35 @@ void set_cause(const LaunchFinding& launch, const RecordedLaunches& launches, co
   diagnosis.confirm = launches.check;
 }
 
-Finding note_of(const LaunchFinding& launch, const Explanation& explanation) {
+Finding note_of(const LaunchFinding& launch, AttemptEnd end) {
   Finding note = launch.finding;
-  const bool has_ended = explanation.life && launch::is_over(*explanation.life);
-  if (has_ended && launch.copies.count > 1)
+  if (end != AttemptEnd::none && launch.copies.count > 1)
     note.what = message("this run was {} separate trainings: {}", launch.copies.count, note.what);
   return note;
 }
 
 }  // namespace
 
-RecordedLaunches read_recorded_launches(const record::RunFolder& run, const record::Attempt& attempt) {
+RecordedLaunches read_recorded_launches(const record::RunFolder& run, const record::Attempt& attempt,
+                                        const Path& script) {
   const auto start = start_of(attempt);
   if (!start) return {};
-  return launch::has_script(attempt.folder()) ? launches_of_script(run, attempt, *start)
-                                              : launches_of_job(run, attempt, *start);
+  return script.empty() ? launches_of_job(run, attempt, *start)
+                        : launches_of_script(run, attempt, script, *start);
 }
 
-void add_launches(const RecordedLaunches& launches, const RankLines& lines, Explanation& explanation) {
+std::vector<Finding> join_launches(const RecordedLaunches& launches, const RankLines& lines, AttemptEnd end,
+                                   Diagnosis& diagnosis) {
   const std::vector<LaunchFinding>& all = launches.findings;
   const auto cause = std::find_if(all.begin(), all.end(), [&](const LaunchFinding& launch) {
-    return is_cause(launch, lines, explanation);
+    return is_cause(launch, lines, end, diagnosis);
   });
+  std::vector<Finding> notes;
   for (auto launch = all.begin(); launch != all.end(); ++launch) {
-    if (launch != cause) explanation.launches.push_back(note_of(*launch, explanation));
+    if (launch != cause) notes.push_back(note_of(*launch, end));
   }
-  if (cause != all.end()) set_cause(*cause, launches, lines, *explanation.diagnosis);
+  if (cause != all.end()) set_cause(*cause, launches, lines, diagnosis);
+  return notes;
 }
 
-}  // namespace stoker::cli
+}  // namespace stoker::diagnose

@@ -1,14 +1,10 @@
-#include "cli/explain/launches.h"
+#include "diagnose/launches.h"
 
 #include <gmock/gmock.h>
 
-namespace stoker::cli {
+namespace stoker::diagnose {
 namespace {
 
-using diagnose::Certainty;
-using diagnose::Diagnosis;
-using diagnose::LogLayout;
-using diagnose::RankLines;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -31,8 +27,8 @@ RecordedLaunches separate(std::uint64_t per_node = 1) {
   return launches("separate-trainings", {.count = 2, .per_node = per_node});
 }
 
-// A run whose logs have this cause.
-Explanation failed(const std::string& rule, const std::string& line = "the line") {
+// Of logs with this cause.
+Diagnosis failed(const std::string& rule, const std::string& line = "the line") {
   Diagnosis diagnosis;
   diagnosis.certainty = rule.empty() ? Certainty::unknown : Certainty::known;
   diagnosis.rule = rule;
@@ -40,12 +36,7 @@ Explanation failed(const std::string& rule, const std::string& line = "the line"
   diagnosis.cure = "the cure of the rule";
   diagnosis.rank = 1;
   diagnosis.evidence = {{"rank-0001.log:3", line}};
-  return {.kind = "run",
-          .name = "run x",
-          .life = launch::Life::failed,
-          .note = "",
-          .waiting = {},
-          .diagnosis = diagnosis};
+  return diagnosis;
 }
 
 RankLines both_have_rank_0() {
@@ -60,18 +51,16 @@ std::vector<std::string> places(const std::vector<Evidence>& evidence) {
 }
 
 // The rule of the cause after the launchers were added, and "note" if the finding is a note.
-std::vector<std::string> joined(const RecordedLaunches& found, const RankLines& lines,
-                                Explanation explanation) {
-  add_launches(found, lines, explanation);
-  std::vector<std::string> result = {explanation.diagnosis->rule};
-  if (!explanation.launches.empty()) result.emplace_back("note");
+std::vector<std::string> joined(const RecordedLaunches& found, const RankLines& lines, Diagnosis diagnosis) {
+  const bool has_note = !join_launches(found, lines, AttemptEnd::failed, diagnosis).empty();
+  std::vector<std::string> result = {diagnosis.rule};
+  if (has_note) result.emplace_back("note");
   return result;
 }
 
 TEST(LaunchCause, a_rendezvous_timeout_is_the_effect_of_copies_that_train_separately) {
-  Explanation explanation = failed("rendezvous-timeout");
-  add_launches(separate(), {}, explanation);
-  const Diagnosis& diagnosis = *explanation.diagnosis;
+  Diagnosis diagnosis = failed("rendezvous-timeout");
+  EXPECT_THAT(join_launches(separate(), {}, AttemptEnd::failed, diagnosis), IsEmpty());
   EXPECT_EQ(diagnosis.certainty, Certainty::likely);
   EXPECT_EQ(diagnosis.rule, "separate-trainings");
   EXPECT_EQ(diagnosis.cause, kAlone);
@@ -80,39 +69,35 @@ TEST(LaunchCause, a_rendezvous_timeout_is_the_effect_of_copies_that_train_separa
   EXPECT_EQ(diagnosis.consequences, "rank 1: ranks are missing (rank-0001.log:3)");
   EXPECT_EQ(diagnosis.rank, std::nullopt);
   EXPECT_THAT(places(diagnosis.evidence), ElementsAre("job.yaml", "rank-0001.log:3"));
-  EXPECT_THAT(explanation.launches, IsEmpty());
 }
 
 TEST(LaunchCause, several_ranks_0_prove_separate_trainings) {
-  Explanation explanation = failed("clients-missing");
-  add_launches(separate(), both_have_rank_0(), explanation);
-  EXPECT_EQ(explanation.diagnosis->certainty, Certainty::known);
-  EXPECT_THAT(places(explanation.diagnosis->evidence),
-              ElementsAre("job.yaml", "rank-0000.log:1", "rank-0001.log:1"));
+  Diagnosis diagnosis = failed("clients-missing");
+  join_launches(separate(), both_have_rank_0(), AttemptEnd::failed, diagnosis);
+  EXPECT_EQ(diagnosis.certainty, Certainty::known);
+  EXPECT_THAT(places(diagnosis.evidence), ElementsAre("job.yaml", "rank-0000.log:1", "rank-0001.log:1"));
   // Equal lines of one log may also come from a restart.
   RecordedLaunches of_script = separate();
   of_script.logs = LogLayout::shared_log;
-  explanation = failed("clients-missing");
-  add_launches(of_script, both_have_rank_0(), explanation);
-  EXPECT_EQ(explanation.diagnosis->certainty, Certainty::likely);
+  diagnosis = failed("clients-missing");
+  join_launches(of_script, both_have_rank_0(), AttemptEnd::failed, diagnosis);
+  EXPECT_EQ(diagnosis.certainty, Certainty::likely);
 }
 
 TEST(LaunchCause, a_run_that_succeeded_has_a_note_with_the_number_of_trainings) {
-  Explanation explanation = failed("");
-  explanation.life = launch::Life::done;
-  add_launches(separate(), both_have_rank_0(), explanation);
-  EXPECT_EQ(explanation.diagnosis->certainty, Certainty::unknown);
-  ASSERT_EQ(explanation.launches.size(), 1u);
-  EXPECT_EQ(explanation.launches[0].what, "this run was 2 separate trainings: 2 copies train separately");
-  EXPECT_EQ(explanation.launches[0].cure, "run: python t.py");
+  Diagnosis diagnosis = failed("");
+  const auto notes = join_launches(separate(), both_have_rank_0(), AttemptEnd::done, diagnosis);
+  EXPECT_EQ(diagnosis.certainty, Certainty::unknown);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].what, "this run was 2 separate trainings: 2 copies train separately");
+  EXPECT_EQ(notes[0].cure, "run: python t.py");
 }
 
 TEST(LaunchCause, a_running_run_has_a_note_in_the_words_of_check) {
-  Explanation explanation = failed("");
-  explanation.life = launch::Life::running;
-  add_launches(separate(), both_have_rank_0(), explanation);
-  ASSERT_EQ(explanation.launches.size(), 1u);
-  EXPECT_EQ(explanation.launches[0].what, kAlone);
+  Diagnosis diagnosis = failed("");
+  const auto notes = join_launches(separate(), both_have_rank_0(), AttemptEnd::none, diagnosis);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].what, kAlone);
 }
 
 TEST(LaunchCause, a_failure_without_a_relation_to_the_launcher_keeps_its_cause) {
@@ -150,9 +135,9 @@ TEST(LaunchCause, a_step_inside_of_a_step_is_not_created) {
 TEST(LaunchCause, an_unknown_failure_needs_several_ranks_0) {
   EXPECT_THAT(joined(separate(), {}, failed("")), ElementsAre("", "note"));
   EXPECT_THAT(joined(separate(), both_have_rank_0(), failed("")), ElementsAre("separate-trainings"));
-  Explanation explanation = failed("");
-  add_launches(separate(), both_have_rank_0(), explanation);
-  EXPECT_TRUE(explanation.diagnosis->consequences.empty());
+  Diagnosis diagnosis = failed("");
+  join_launches(separate(), both_have_rank_0(), AttemptEnd::failed, diagnosis);
+  EXPECT_TRUE(diagnosis.consequences.empty());
 }
 
 TEST(LaunchCause, remaining_findings_are_notes) {
@@ -162,4 +147,4 @@ TEST(LaunchCause, remaining_findings_are_notes) {
 }
 
 }  // namespace
-}  // namespace stoker::cli
+}  // namespace stoker::diagnose
