@@ -121,7 +121,7 @@ std::vector<Finding> join_recorded_launches(const record::RunFolder& run, const 
                                             const FailureFacts& facts, launch::Life life,
                                             diagnose::Diagnosis& diagnosis) {
   const Path script = launch::has_script(attempt.folder()) ? launch::script_of(attempt) : Path();
-  const diagnose::RecordedLaunches launches = read_recorded_launches(run, attempt, script);
+  const diagnose::RecordedLaunches launches = diagnose::read_recorded_launches(run, attempt, script);
   if (launches.findings.empty()) return {};
   return join_launches(launches, read_rank_lines(facts.logs, launches.logs), end_of(life), diagnosis);
 }

@@ -20,7 +20,7 @@ struct ObservedRun {
   Path attempt = folder / "attempts/1";
   FolderPresence presence;
 
-  Run() {
+  ObservedRun() {
     EXPECT_TRUE(make_directories(attempt).ok());
     presence = FolderPresence(attempt);
   }
