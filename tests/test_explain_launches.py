@@ -89,7 +89,7 @@ def test_a_run_that_was_two_separate_trainings_has_a_note(stoker, tmp_path: Path
         }
     ]
     finding = of_check(stoker, "job.yaml")["separate-trainings"]
-    assert (finding["what"], finding["cure"]) == (TEXT, CURE)
+    assert (finding["what"], finding["cure"]) == (f"run: {TEXT}", CURE)
 
 
 def test_copies_that_train_separately_are_the_cause_of_a_rendezvous_timeout(stoker, tmp_path: Path):

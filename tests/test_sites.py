@@ -102,7 +102,10 @@ def test_a_user_script_is_checked_against_the_site_with_line_and_source(stoker: 
     assert stoker(*asks, "--set", "site=none", env=here, code=0).err == ""
     script(tmp_path, "")
     refused = stoker(*asks, env=here, code=2).err
-    assert refused.startswith("train.sh: --account: not set, but site jean-zay requires one: PROJECT@v100")
+    assert refused.startswith(
+        "slow: --time: not set; the default of partition 'cpu_p1' is 10m (site jean-zay)\n"
+        "train.sh: --account: not set, but site jean-zay requires one: PROJECT@v100"
+    )
     assert stoker(*asks, env=here | {"SBATCH_ACCOUNT": "abc@cpu"}, code=0).err == (
         "slow: --time: not set; the default of partition 'cpu_p1' is 10m (site jean-zay)\n"
     )

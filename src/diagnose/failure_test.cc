@@ -144,6 +144,17 @@ TEST(Explain, boxed_tracebacks_are_read) {
       "the program raised Exception: expected value at line 1 column 1 (train.py:88)");
 }
 
+TEST(Explain, the_exception_below_a_thousand_frames_is_found) {
+  std::string text = "Traceback (most recent call last):\n";
+  for (int i = 0; i < 1000; ++i)
+    text +=
+        "  File \"tree.py\", line 4, in depth\n    return 1 + max(depth(k) for k in s.kids)\n     ^^^^^^\n";
+  const Diagnosis diagnosis = explain(text + "RecursionError: maximum recursion depth exceeded\n");
+  EXPECT_EQ(diagnosis.certainty, Certainty::known);
+  EXPECT_EQ(diagnosis.cause,
+            "the program raised RecursionError: maximum recursion depth exceeded (tree.py:4)");
+}
+
 TEST(Explain, a_failure_that_was_survived_is_not_the_cause_of_a_time_limit) {
   std::string text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n";
   for (int i = 0; i < 100; ++i) text += format("step {}\n", i);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kFirstOfRule = 64;
 constexpr std::size_t kLatestOfRule = 192;
 constexpr std::size_t kMaxTracebacks = 4096;
-constexpr std::uint64_t kLongestTraceback = 400;
+constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of up to four lines
 constexpr int kTableLines = 16;
 constexpr std::size_t kMaxNotable = 3;
 constexpr std::size_t kShown = 300;

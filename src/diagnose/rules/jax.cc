@@ -15,6 +15,14 @@ constexpr FailureRule kJaxRules[] = {
      "ResourceExhaustedError: OOM when allocating tensor with shape[64,2016,9,9] and type float on "
      "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu",
      "source of TensorFlow, op_kernel.cc"},
+    {"jax-host-memory", root, "Error dispatching computation",
+     R"(Error dispatching computation: .*Out of memory allocating (\d+ bytes))",
+     "the host is out of memory: {1} more requested",
+     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
+     "",
+     "jax.errors.JaxRuntimeError: INTERNAL: Error dispatching computation: Out of memory allocating "
+     "144000000000000 bytes.",
+     "source of XLA, cpu_client.cc"},
     {"device-out-of-memory", root,
      "Out of memory while trying to allocate\nOut of memory allocating\nOOM when allocating",
      R"(Out of memory (?:while trying to allocate|allocating) ([\d.]+ ?(?:bytes|[KMGT]i?B))|OOM when allocating tensor with shape ?(\[[\d,]*\]))",
@@ -46,6 +54,11 @@ constexpr FailureRule kJaxRules[] = {
      "This "
      "usually happens because a task triggered the barrier too early or too slowly.",
      "ayaka14732/llama-2-jax#20; AI-Hypercomputer/gpu-recipes#2"},
+    {"jax-not-registered", root, "CoordinationService/RegisterTask", "",
+     "this task could not register with JAX's coordinator: process 0 or a different task did not start in "
+     "time",
+     "start `num_processes` tasks, all of them with the same `coordinator_address`", "",
+     "RPC: /xla.coordination.CoordinationService/RegisterTask", "source of XLA, client.cc"},
     {"jax-task-died", ending, "/task:",
      R"((?:^ *|[Tt]ask |task died:? .*)/job:(?:jax_worker|worker|chief|ps)/(?:\S*/)?task:(\d+)(?:$| heartbeat timeout))",
      "task {1} ended, or its heartbeats did not arrive", "read the log of task {1}", "",
@@ -62,6 +75,24 @@ constexpr FailureRule kJaxRules[] = {
      "indicates that another task died; see the other task logs for more details.\n"
      "UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats):",
      "source of XLA, coordination_service_agent.cc"},
+    {"jaxlib-version", root, "this version of jax requires",
+     R"(jaxlib is version ([\w.+-]+), but this version of jax requires version (>= ?[\w.+-]*\w))",
+     "jaxlib {1} is too old for this jax, which needs {2}", "`pip install --upgrade jax jaxlib`",
+     "pip show jax jaxlib",
+     "RuntimeError: jaxlib is version 0.4.34, but this version of jax requires version >= 0.10.1.",
+     "source of JAX, jax/_src/lib"},
+    {"tensorflow-file-missing", root, "NotFoundError",
+     R"(NotFoundError: (?:\{\{.*\}\} )?(/\S+); No such file)", "{1} does not exist on that node",
+     "use a path that all nodes see, or copy it to each node before the start", "stoker check {started_from}",
+     "tensorflow.python.framework.errors_impl.NotFoundError: {{function_node __wrapped__IteratorGetNext}} "
+     "/data/part-6.tfrecord; No such file or directory [Op:IteratorGetNext] name:",
+     "source of TensorFlow, posix_file_system.cc"},
+    {"tensorflow-checkpoint-missing", root, "TensorSliceReader",
+     R"(Failed to find any matching files for (\S+))", "there is no checkpoint {1}",
+     "check the prefix: `ls {1}*`", "",
+     "RuntimeError: Unsuccessful TensorSliceReader constructor: Failed to find any matching files for "
+     "/ckpts/ckpt-41",
+     "source of TensorFlow, tensor_slice_reader.cc"},
     {"jax-no-backend", root, "Unable to initialize backend",
      R"(^RuntimeError: Unable to initialize backend '(cuda|gpu|rocm|tpu)'(?:: (.*))?)",
      "JAX cannot use its backend {1}[[: {2}]]",

@@ -44,25 +44,34 @@ constexpr FailureRule kMemoryRules[] = {
      "`num_workers=0` shows why; use fewer workers, or request more memory", "",
      "RuntimeError: DataLoader worker (pid(s) 14700, 14701) exited unexpectedly", "pytorch/pytorch#13246"},
     {"dev-shm-full", root,
-     "/dev/shm/\nfailed to extend\nshared memory segment\nunable to write to file </torch",
-     R"((?:failed to extend|Error while creating shared memory segment|unable to write to file|truncate) ?\S*(?:nccl|torch)\S*.*(?:No space left|\(28\))|unable to write to file </torch_\S+>)",
+     "/dev/shm/\nfailed to extend\nshared memory segment\nunable to write to file </torch\nallocate shared "
+     "memory(shm)",
+     R"((?:failed to extend|Error while creating shared memory segment|unable to write to file|truncate) ?\S*(?:nccl|torch)\S*.*(?:No space left|\(28\))|unable to write to file </torch_\S+>|allocate shared memory\(shm\) for file)",
      "/dev/shm is full",
      "use a larger /dev/shm (containers: `--shm-size=8g`) or fewer workers; remove files of dead jobs",
      "df -h /dev/shm",
      "NCCL WARN Error: failed to extend /dev/shm/nccl-8aEyuA to 9637892 bytes, error: No space left on "
      "device\n"
-     "RuntimeError: unable to write to file </torch_12_345_0>: No space left on device (28)",
+     "RuntimeError: unable to write to file </torch_12_345_0>: No space left on device (28)\n"
+     "RuntimeError: unable to allocate shared memory(shm) for file </torch_9_3_0>: No space left on device "
+     "(28)",
      "NVIDIA/nccl#342"},
     {"shm-fallocate", root, "posix_fallocate failed",
      R"(Call to posix_fallocate failed ?: No space left on device)", "/dev/shm is full",
      "use a larger /dev/shm (containers: `--shm-size=8g`)", "df -h /dev/shm",
      "NCCL WARN Call to posix_fallocate failed : No space left on device", "NVIDIA/nccl#290"},
-    {"too-many-open-files", root, "Too many open files\nof ancdata\nunable to open shared memory object", "",
+    {"too-many-open-files", root, "Too many open files", R"(Too many open files(?:: b?'([^']+)')?)",
+     "too many open files[[, at {1}]]",
+     "close files after use, or `ulimit -n 65536` before the program; with loader workers also "
+     "`torch.multiprocessing.set_sharing_strategy('file_system')`",
+     "ulimit -n", "OSError: [Errno 24] Too many open files: 'a.jpg'\nsh: 1: Too many open files",
+     "source of glibc, errlist"},
+    {"too-many-shared-tensors", root, "of ancdata\nunable to open shared memory object", "",
      "too many open files: tensors from workers keep one file each",
      "`ulimit -n 65536` before the program, or `torch.multiprocessing.set_sharing_strategy('file_system')` "
      "in it",
      "ulimit -n",
-     "OSError: [Errno 24] Too many open files: 'a.jpg'\nRuntimeError: received 0 items of ancdata\n"
+     "RuntimeError: received 0 items of ancdata\n"
      "RuntimeError: unable to open shared memory object </torch_2_3> in read-write mode",
      "pytorch/pytorch#11201"},
     {"too-many-processes", root,
@@ -106,6 +115,16 @@ constexpr FailureRule kMemoryRules[] = {
      "bus error: /dev/shm is full, or a mapped file was truncated",
      "use a larger /dev/shm (containers: `--shm-size=8g`) if it is full", "df -h /dev/shm",
      "failed (exitcode: -7) local_rank: 1 (pid: 13) of binary: /bin/python", "pytorch/pytorch#54411"},
+    // Its lines list SIGSEGV among the usual causes.
+    {"ray-worker-died", ending,
+     "ActorDiedError\nRayActorError\nA worker died or was killed\nworker process has died", "",
+     "a worker process of Ray exited",
+     "read its log (`ray logs`); a worker that exits without an error is usually out of memory", "",
+     "(raylet) A worker died or was killed while executing a task by an unexpected system error. Some common "
+     "causes include: the worker crashed unexpectedly due to SIGSEGV\n"
+     "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+     "The actor is dead because its worker process has died.",
+     "source of Ray, node_manager.cc"},
     {"crashed", ending,
      "exitcode: -\nexitcode  : -\nreturn code = -\nsignal 11\nsignal 6\nignal: \nSIGSEGV\nSIGABRT\nBY "
      "SIGNAL: ",

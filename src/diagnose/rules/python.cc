@@ -173,10 +173,12 @@ constexpr FailureRule kPythonRules[] = {
      "numpy.dtype size changed, may indicate binary incompatibility.\nAttributeError: module 'numpy' has no "
      "attribute 'float'.",
      "numpy/numpy#26710"},
-    {"wandb-login", root, "api_key not configured\nwandb.errors.UsageError\nwandb: ERROR",
-     R"((api_key not configured|wandb\.errors\.\w*Error: .*|wandb: ERROR .*))",
+    {"wandb-login", root, "api_key not configured\nwandb.errors.\nwandb: ERROR",
+     R"((api_key not configured|wandb\.errors\.(?:\w+\.)?\w*Error: .*|wandb: ERROR .*))",
      "Weights & Biases needs a key or the network: {1}", "set `WANDB_MODE=offline`, and `wandb sync` later",
-     "", "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
+     "",
+     "wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])\n"
+     "wandb.errors.errors.UsageError: No API key configured. Use `wandb login` to log in.",
      "wandb/wandb#2447", kScriptContinues},
     {"display-missing", root,
      "could not connect to display\nno display name and no $DISPLAY\nQt platform plugin", "",

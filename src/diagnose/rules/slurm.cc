@@ -119,6 +119,17 @@ constexpr FailureRule kSlurmRules[] = {
      "line "
      "9:  4727 Killed",
      "source of bash, jobs.c"},
+    {"batch-terminated", ending, "Terminated", R"(^Terminated\s*$|: line \d+:\s+\d+ Terminated(?:$|\s+(.*)))",
+     "the command[[ {1}]] was ended with SIGTERM, which other processes send", "",
+     "sacct -j JOB -o JobID,State,ExitCode,DerivedExitCode",
+     "job.sh: line 9:  4711 Terminated              python train.py\nTerminated", "source of bash, jobs.c",
+     kScriptContinues},
+    {"mpi-abort", ending, "MPI_ABORT was invoked\ncalled MPI_Abort(",
+     R"(MPI_ABORT was invoked on rank (\d+)|called MPI_Abort\([^)]*\) - process (\d+))",
+     "rank {1}{2} ended all ranks with MPI_Abort", "read the last lines of that rank before it", "",
+     "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n"
+     "application called MPI_Abort(MPI_COMM_WORLD, 17) - process 0",
+     "source of Open MPI, ompi_mpi_abort.c; source of MPICH, abort.c"},
     {"srun-killed", ending, "Killed", R"(srun: error: (\S+): tasks? ([\d,-]+): Killed)",
      "task {2} on {1} was killed with SIGKILL, usually by the kernel (out of memory)",
      "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",

@@ -7,9 +7,12 @@ namespace {
 using enum FailureClass;
 
 constexpr FailureRule kSubmitRules[] = {
-    {"dos-line-ends", root, "$'\\r'\n^M: bad interpreter", R"((\$'\\r': command not found|bad interpreter))",
-     "the script has DOS line ends", "`dos2unix SCRIPT`, or `sed -i 's/\\r$//' SCRIPT`",
-     "stoker check {started_from}", "job.sh: line 2: $'\\r': command not found",
+    {"dos-line-ends", root, "\\r'\n^M: bad interpreter\n: set: pipefail\n: set: -",
+     R"(\$'[^']*\\r'|\^M: bad interpreter|: line \d+: set: [\w-]+(?:$|\r))", "the script has DOS line ends",
+     "`dos2unix SCRIPT`, or `sed -i 's/\\r$//' SCRIPT`", "stoker check {started_from}",
+     "job.sh: line 2: $'\\r': command not found\njob.sh: line 9: syntax error near unexpected token "
+     "`$'do\\r''\n"
+     "job.sh: line 2: set: pipefail\r: invalid option name",
      "source of bash, execute_cmd.c"},
     {"no-such-account", root, "Invalid account", "",
      "the account is invalid, or not allowed in this partition",
@@ -52,6 +55,13 @@ constexpr FailureRule kSubmitRules[] = {
      "use indices below MaxArraySize of `scontrol show config`", "",
      "sbatch: error: Batch job submission failed: Invalid job array specification",
      "source of slurm, slurm_errno.c"},
+    {"interpreter-missing", root, "required file not found\nbad interpreter: No such file",
+     R"((?:line \d+: )?(\S+): (?:cannot execute: required file not found|(\S+): bad interpreter: No such file))",
+     "the interpreter in the first line of {1} does not exist on that node[[: {2}]]",
+     "`head -1 {1}` shows it; use one that exists on the compute node", "stoker check {started_from}",
+     "job.sh: line 3: ./evaluate.py: cannot execute: required file not found\n"
+     "bash: ./evaluate.py: /opt/env/bin/python: bad interpreter: No such file or directory",
+     "source of bash, execute_cmd.c", kScriptContinues},
     {"command-not-found", root, "command not found", R"(line \d+: (\S+): command not found)",
      "the shell does not find command {1} on that node",
      "load its module or activate its environment before that line", "stoker check {started_from}",
