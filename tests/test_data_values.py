@@ -232,7 +232,8 @@ def test_unwritten_values_are_empty(stoker, tmp_path):
         ),
         (
             lambda h5: h5.create_dataset("x", data=[["a", "b"]], dtype=h5py.string_dtype()),
-            "has no array with rows of numbers",
+            "has no array with rows of numbers: x: several texts per row (shape 1 x 2)\n"
+            "  try: save each column of 'x' as a separate array",
         ),
     ],
 )

@@ -275,8 +275,9 @@ Result<ZarrFiles::Piece> ZarrArray::contiguous_piece() const {
   const Pipeline& pipeline = metadata_.sharding ? metadata_.sharding->inner : metadata_.pipeline;
   if (!pipeline.codecs.empty())
     return invalid("{}: is compressed ({})", subject, to_text(pipeline.codecs[0].kind));
-  if (metadata_.shape.size() != 1 ||
-      (pipeline.order == codec::ByteOrder::big && metadata_.type.swap_unit() > 1))
+  if (metadata_.shape.size() != 1)
+    return invalid("{}: has {} dimensions, not one", subject, metadata_.shape.size());
+  if (pipeline.order == codec::ByteOrder::big && metadata_.type.swap_unit() > 1)
     return invalid("{}: is not stored in this machine's byte order", subject);
   if (metadata_.chunks[0] < metadata_.shape[0])
     return invalid("{}: is in separate chunks of {} elements", subject, metadata_.chunks[0]);
