@@ -7,6 +7,7 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+import zarr
 from array_files import all_samples, write_zarr
 
 ROWS = {
@@ -67,7 +68,7 @@ for batch in stoker.Loader(sys.argv[1], batch_size=30, shuffle=False, array=True
     ("arrays", "message"),
     [
         ({"labels": ROWS["labels"]}, "has only labels\n"),
-        ({"x": numpy.zeros((0, 3), "f4")}, "has no array with rows of numbers\n"),
+        ({}, "has no arrays\n"),
     ],
 )
 def test_arrays_without_rows_of_numbers_are_refused(stoker, tmp_path, arrays, message):
@@ -76,6 +77,73 @@ def test_arrays_without_rows_of_numbers_are_refused(stoker, tmp_path, arrays, me
             file[name] = array
     done = stoker("data", "convert", "x.h5", "out", "--format", "tar", code=2)
     assert done.err == f"x.h5: {message}"
+
+
+COMPLEX = "save the real and imaginary parts of 'x' as two arrays"
+
+
+@pytest.mark.parametrize("command", [["index", "hub"], ["convert", "hub", "out"]])
+@pytest.mark.parametrize("store", ["hub/x.h5", "hub/x.zarr"])
+@pytest.mark.parametrize(
+    ("arrays", "reasons", "cure"),
+    [
+        ({"x": numpy.zeros(4, "c16")}, "x: complex128 values", COMPLEX),
+        ({"x": numpy.zeros((0, 3), "f4")}, "x: no rows (shape 0 x 3)", ""),
+        ({"x": numpy.array(3, "i4")}, "x: a single value (no rows)", ""),
+        (
+            {"x": numpy.array([["a", "b"]], "S1")},
+            "x: several texts per row (shape 1 x 2)",
+            "save each column of 'x' as a separate array",
+        ),
+        (
+            {"a": numpy.array(3, "i4"), "x": numpy.zeros(4, "c8")},
+            "a: a single value (no rows); x: complex64 values",
+            COMPLEX,
+        ),
+        (
+            {name: numpy.array(3, "i4") for name in "abcdef"},
+            "; ".join(f"{name}: a single value (no rows)" for name in "abcd") + "; and 2 more arrays",
+            "",
+        ),
+    ],
+)
+def test_arrays_that_are_not_read_are_named_with_the_reason(stoker, tmp_path, command, store, arrays, reasons, cure):
+    (tmp_path / "hub").mkdir()
+    if store.endswith(".h5"):
+        with h5py.File(tmp_path / store, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+    else:
+        group = zarr.open_group(tmp_path / store, mode="w", zarr_format=2)
+        for name, array in arrays.items():
+            chunks = tuple(max(1, size) for size in array.shape)
+            group.create_array(name, shape=array.shape, dtype=array.dtype, chunks=chunks)[...] = array
+    refused = stoker("data", *command, code=2).err
+    assert refused.partition("hub/x.")[2].partition(": ")[2] == (
+        f"has no array with rows of numbers: {reasons}\n" + (f"  try: {cure}\n" if cure else "")
+    )
+
+
+@pytest.mark.parametrize("layout", ["compact", "never written"])
+def test_an_array_outside_the_chunks_of_hdf5_needs_a_copy(stoker, tmp_path, layout):
+    (tmp_path / "hub").mkdir()
+    values = numpy.arange(12, dtype="<i4").reshape(4, 3) if layout == "compact" else numpy.full((4, 3), 7, "<i4")
+    with h5py.File(tmp_path / "hub/x.h5", "w") as file:
+        if layout == "compact":
+            properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            properties.set_layout(h5py.h5d.COMPACT)
+            space = h5py.h5s.create_simple(values.shape)
+            made = h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT32, space, dcpl=properties)
+            made.write(h5py.h5s.ALL, h5py.h5s.ALL, values)
+        else:
+            file.create_dataset("x", (4, 3), "<i4", fillvalue=7)
+    what = "is stored in the file's header" if layout == "compact" else "was never written"
+    refused = stoker("data", "index", "hub", code=2)
+    assert refused.err == f"hub/x.h5: dataset 'x': {what}\n  try: stoker data convert hub OUT\n"
+    stoker("data", "convert", "hub", "out", "--format", "hdf5", code=0)
+    found = all_samples(stoker.folder / "out")
+    rows = [numpy.load(io.BytesIO(found[f"x.h5/{i:08}"]["npy"])).tolist() for i in range(4)]
+    assert rows == values.tolist()
 
 
 def labels_of(python, dataset: str) -> list[int]:

@@ -235,17 +235,29 @@ def damaged(file: Path, what: dict) -> None:
             {"files/img": numpy.array([[0, 2**60]] * 20, "u8")},
             "array 'files/img': row 0: 0 to 1152921504606846976 are outside 'bytes', which has ",
         ),
-        ({"files/img": numpy.zeros((20, 3), "u8")}, "array 'files/img': is neither N pairs of offsets nor a list"),
-        ({"files/img": numpy.zeros((20, 2), "f8")}, "array 'files/img': is neither N pairs of offsets nor a list"),
+        (
+            {"files/img": numpy.zeros((20, 3), "u8")},
+            "is neither N pairs of offsets nor a list of N + 1: it has uint64 values (shape 20 x 3)\n",
+        ),
+        (
+            {"files/img": numpy.zeros((20, 2), "f8")},
+            "is neither N pairs of offsets nor a list of N + 1: it has float64 values (shape 20 x 2)\n",
+        ),
         ({"files/other": numpy.zeros((19, 2), "u8")}, "array 'files/img' has 20 samples, 'files/other' has 19"),
-        ({"label": numpy.zeros(19, "i8")}, "array 'label': is not a list of one integer per sample"),
-        ({"key": numpy.array([[0, 5000]] * 20, "u8")}, "sample 0 has no key, or one over 4096 bytes"),
+        (
+            {"label": numpy.zeros(19, "i8")},
+            "array 'label': is not a list of one integer per sample: it has int64 values (shape 19)\n",
+        ),
+        ({"key": numpy.array([[0, 5000]] * 20, "u8")}, "sample 0 has a key of 5000 bytes (at most 4096)\n"),
         ({"files/img": numpy.array([[1, 0]] * 20, "u8")}, "sample 0 has no files"),
         (
             {"files": None},
             "its arrays are not samples: an array of ranges in 'bytes', such as 'files/jpg', is missing\n",
         ),
-        ({"bytes": numpy.zeros((20, 3), "u1")}, "array 'bytes': is not a list of bytes"),
+        (
+            {"bytes": numpy.zeros((20, 3), "u1")},
+            "array 'bytes': is not a list of bytes: it has uint8 values (shape 20 x 3)\n",
+        ),
     ],
 )
 def test_inconsistent_arrays_are_named(stoker, tmp_path, what, message):

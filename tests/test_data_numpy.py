@@ -204,11 +204,11 @@ def test_the_converted_copy_has_the_samples_of_the_index(stoker, python, tmp_pat
     [
         (lambda g: save(g, x=numpy.asfortranarray(DEPTH)), "g/x.npy: is in Fortran order, so its rows are not contiguous\n  try: "),
         (lambda g: numpy.savez_compressed(g / "a.npz", x=X), "g/a.npz: member 'x.npy': is compressed, so its rows cannot be"),
-        (lambda g: save(g, x=X.astype("c8")), "g/x.npy: has no array with rows of numbers"),
+        (lambda g: save(g, x=X.astype("c8")), "g/x.npy: has no array with rows of numbers: x: complex64 values\n"),
         (lambda g: save(g, x=numpy.zeros(3, "f4,f4")), "g/x.npy: data type '[' is not supported"),
         (lambda g: save(g, x=numpy.array(["a"], "O")), "g/x.npy: data type '|O' is not supported"),
-        (lambda g: save(g, x=numpy.float32(1)), "g/x.npy: has no array with rows of numbers"),
-        (lambda g: save(g, x=numpy.zeros((0, 3))), "g/x.npy: has no array with rows of numbers"),
+        (lambda g: save(g, x=numpy.float32(1)), "g/x.npy: has no array with rows of numbers: x: a single value (no rows)\n"),
+        (lambda g: save(g, x=numpy.zeros((0, 3))), "g/x.npy: has no array with rows of numbers: x: no rows (shape 0 x 3)\n"),
         (lambda g: save(g, y=Y), "g/y.npy: has only labels"),
         (
             lambda g: save(g, X_train=X, y_train=Y, X_test=X),

@@ -152,6 +152,30 @@ def test_zarr_conversion_matches_zarr_python(stoker, tmp_path, how):
         assert sample["caption"].decode() == texts[row] == TEXTS[row]
 
 
+@pytest.mark.parametrize("how", ["2", "3", "3, shards"])
+def test_unwritten_values_of_zarr_are_the_fill_value(stoker, python, tmp_path, how):
+    group = zarr.open_group(tmp_path / "hub/x.zarr", mode="w", zarr_format=ZARR[how]["zarr_format"])
+    options = {name: value for name, value in ZARR[how].items() if name != "zarr_format"}
+    contents = {"caption": [text.encode() for text in TEXTS[:8]] + ["none ä".encode()] * (ROWS - 8)}
+    with warnings.catch_warnings(action="ignore"):  # not in the specification yet
+        text = group.create_array("caption", shape=(ROWS,), dtype=str, fill_value="none ä", **options)
+        text[:8] = numpy.array(TEXTS[:8], dtype=object)
+        group.create_array("species_label", shape=(ROWS,), dtype=str, chunks=(ROWS,))[:] = numpy.array(NAMES, object)
+        if ZARR[how]["zarr_format"] == 3:
+            of_bytes = {"dtype": "variable_length_bytes", "fill_value": b"\1\0\2"}
+            blobs = [bytes([row, 0, 255]) for row in range(8)]
+            group.create_array("blob", shape=(ROWS,), **of_bytes, **options)[:8] = numpy.array(blobs, dtype=object)
+            contents["blob"] = blobs + [b"\1\0\2"] * (ROWS - 8)
+        assert [value.encode() for value in text[:].tolist()] == contents["caption"]
+    samples = converted(stoker, "hub")
+    stoker("data", "index", "hub", code=0)
+    stoker("data", "verify", "hub", "--full", code=0)
+    for component, expected in contents.items():
+        assert [sample[component] for sample in samples] == expected
+        found = json.loads(python(CODE, component))
+        assert [bytes.fromhex(found[str(row)][0]) for row in range(ROWS)] == expected
+
+
 def test_lists_of_numbers_need_a_copy_and_are_listed(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", {})
@@ -232,7 +256,8 @@ def test_unwritten_values_are_empty(stoker, tmp_path):
         ),
         (
             lambda h5: h5.create_dataset("x", data=[["a", "b"]], dtype=h5py.string_dtype()),
-            "has no array with rows of numbers",
+            "has no array with rows of numbers: x: several texts per row (shape 1 x 2)\n"
+            "  try: save each column of 'x' as a separate array",
         ),
     ],
 )

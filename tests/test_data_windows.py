@@ -303,8 +303,8 @@ def save(file: Path, values: numpy.ndarray) -> None:
         (lambda g: save(g / "x.npy", T2M.astype("c8")), [], "grid/x.npy: NPY: elements of type '<c8'"),
         (lambda g: save(g / "x.npy", numpy.zeros(3, "f4,f4")), [], "grid/x.npy: NPY: elements of type record"),
         (lambda g: save(g / "x.npy", numpy.array(["a"], "O")), [], "grid/x.npy: NPY: elements of type '|O'"),
-        (lambda g: save(g / "x.npy", numpy.float32(1)), [], "grid/x.npy: has no elements along an axis"),
-        (lambda g: save(g / "x.npy", numpy.zeros((5, 0))), [], "grid/x.npy: has no elements along an axis"),
+        (lambda g: save(g / "x.npy", numpy.float32(1)), [], "grid/x.npy: is a single value, but windows need an axis"),
+        (lambda g: save(g / "x.npy", numpy.zeros((5, 0))), [], "grid/x.npy: has no elements (shape 5 x 0)\n"),
         (
             lambda g: save(g / "x.npy", T2M),
             ["--variable", "y"],
@@ -357,6 +357,21 @@ def test_archives_are_shards_of_their_splits_and_of_all_arrays_without_names(sto
             "grid/x.npz: member 'x.npy': is compressed, but windows are read in place",
         ),
         (lambda g: write_npz(g / "x.npz"), ["--variable", "t3m"], "has no array 't3m'"),
+        (
+            lambda g: numpy.savez(g / "x.npz", x=T2M, y=T2M[0]),
+            ["--variable", "y"],
+            f"grid/x.npz: array 'y' cannot be cut into windows: {len(T2M[0])} rows, not {len(T2M)}\n",
+        ),
+        (
+            lambda g: numpy.savez(g / "x.npz", x=T2M, y=T2M.astype("c8")),
+            ["--variable", "y"],
+            "grid/x.npz: array 'y' cannot be cut into windows: complex64 values\n",
+        ),
+        (
+            lambda g: numpy.savez(g / "x.npz", names=numpy.array(["a", "b"], "S1")),
+            [],
+            "grid/x.npz: has only text and lists, but windows need arrays of numbers (--window)\n",
+        ),
         (lambda g: numpy.savez(g / "x.npz", x=numpy.asfortranarray(T2M)), [], "is in Fortran order"),
         (lambda g: numpy.savez(g / "x.npz", x_train=T2M, x_test=T2M), [], "holds several splits: test, train"),
         (lambda g: numpy.savez(g / "x.npz", x=numpy.array([{}], "O")), [], "|O"),

@@ -29,7 +29,8 @@ void check_values(const arrays::ZarrArray& array) {
   const auto values = array.values();
   if (!values.ok()) return;
   STOKER_CHECK(values->places.size() == array.rows());
-  const std::uint64_t bytes = values->array.shape[0];
+  const std::uint64_t fill = values->fill ? values->fill->element_bytes : 0;
+  const std::uint64_t bytes = values->array.shape[0] + fill;
   for (const codec::ValueArray::Range& place : values->places)
     STOKER_CHECK(place.bytes <= bytes && place.begin <= bytes - place.bytes);
 }

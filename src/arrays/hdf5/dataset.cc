@@ -53,12 +53,12 @@ Result<std::uint64_t> Hdf5Dataset::run() const {
   if (description.layout == Layout::chunked)
     return invalid("{}: is stored in separate chunks", impl_->subject);
   if (description.layout == Layout::parts) return invalid("{}: is virtual", impl_->subject);
+  if (description.layout == Layout::inline_)
+    return invalid("{}: is stored in the file's header", impl_->subject);
   if (description.layout == Layout::contiguous && description.offset == hdf5::kNoAddress)
     return invalid("{}: was never written", impl_->subject);
-  if (description.layout != Layout::contiguous ||
-      (description.order == codec::ByteOrder::big && description.type.swap_unit() > 1)) {
+  if (description.order == codec::ByteOrder::big && description.type.swap_unit() > 1)
     return invalid("{}: is not stored in this machine's byte order", impl_->subject);
-  }
   return description.offset;
 }
 

@@ -37,6 +37,14 @@ std::string_view file_kind(std::string_view name) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : std::string_view();
 }
 
+// "float64 values (shape 20 x 3)", "a single int64".
+std::string description_of(const SampleArrays::Store& store, const std::string& name) {
+  const std::string type = codec::type_name(store.type(name));
+  const codec::Extents& shape = store.shape(name);
+  if (shape.empty()) return format("a single {}", type);
+  return format("{} values (shape {})", type, codec::shape_text(shape));
+}
+
 // All numbers of an array with one or `columns` columns.
 Result<std::vector<std::int64_t>> numbers_of(const SampleArrays::Store& store, const std::string& name,
                                              const std::string& subject) {
@@ -66,8 +74,8 @@ Result<std::vector<SampleArrays::ByteSpan>> SampleArrays::places(const std::stri
   const bool is_list = shape.size() == 1;
   if (!is_integer(store_->type(name)) || !(is_list || (shape.size() == 2 && shape[1] == 2)) ||
       (is_list && shape[0] == 0)) {
-    return invalid("{}: array '{}': is neither N pairs of offsets nor a list of N + 1", subject,
-                   printable(name));
+    return invalid("{}: array '{}': is neither N pairs of offsets nor a list of N + 1: it has {}", subject,
+                   printable(name), description_of(*store_, name));
   }
   if (shape[0] > kMaxSamples) {
     return invalid("{}: array '{}': has {} (at most {} are supported)", subject, printable(name),
@@ -119,7 +127,8 @@ Status SampleArrays::load(const std::string& subject) {
   STOKER_RETURN_IF_ERROR(open_arrays(subject));
   const std::string bytes(kSampleBytes);
   if (store_->shape(bytes).size() != 1 || store_->type(bytes).bytes != 1)
-    return invalid("{}: array 'bytes': is not a list of bytes", subject);
+    return invalid("{}: array 'bytes': is not a list of bytes: it has {}", subject,
+                   description_of(*store_, bytes));
   bytes_ = store_->shape(bytes)[0];
   const auto count_mismatch = [&](std::string_view name, std::uint64_t samples) {
     return corrupt("{}: array 'files/{}' has {}, '{}' has {}", subject, printable(files_[0].name),
@@ -140,7 +149,8 @@ Status SampleArrays::load(const std::string& subject) {
   if (has_labels_) {
     const std::string labels(kSampleLabels);
     if (!is_integer(store_->type(labels)) || store_->shape(labels) != codec::Extents{samples_})
-      return invalid("{}: array 'label': is not a list of one integer per sample", subject);
+      return invalid("{}: array 'label': is not a list of one integer per sample: it has {}", subject,
+                     description_of(*store_, labels));
     STOKER_ASSIGN_OR_RETURN(found, numbers_of(*store_, labels, subject));
     labels_ = std::move(found);
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "arrays/samples/store.h"
+#include "arrays/samples/unusable_array.h"
 #include "base/language/counted.h"
 
 namespace stoker::arrays {
@@ -51,15 +52,16 @@ Status RowArrays::load(const std::string& subject) {
                    kMaxArrays);
   }
   long double most = 0;
-  Status why;  // of the first array that cannot be read
+  std::vector<UnusableArray> unusable;
   for (const std::string& name : store_->names()) {
     const Status status = store_->open_arrays({name});
     if (!status.ok() && status.code() != Code::invalid) return status;
-    if (!status.ok() && why.ok()) why = status;
     const std::optional<Array> array = status.ok() ? array_of(*store_, name) : std::nullopt;
     const std::optional<Values> values = status.ok() && !array ? values_of(*store_, name) : std::nullopt;
     if (!array && !values) {
-      ignored_.push_back({.name = name});
+      unusable.push_back(status.ok() ? unusable_array(name, store_->shape(name), store_->type(name))
+                                     : unopened_array(name, status, subject));
+      ignored_.push_back({.name = name, .rows = 0, .reason = unusable.back().reason});
       continue;
     }
     if (array) arrays_.push_back(*array);
@@ -70,16 +72,15 @@ Status RowArrays::load(const std::string& subject) {
     if (bytes > most) rows_ = rows;
     most = std::max(most, bytes);
   }
-  const bool is_empty = arrays_.empty() && values_.empty();
-  if (is_empty && !why.ok()) return why;
-  if (is_empty) return invalid("{}: has no array with rows of numbers", subject);
+  if (arrays_.empty() && values_.empty()) return no_usable_array(unusable, subject);
   if (rows_ > kMaxRows)
     return invalid("{}: has {} (at most {} are supported)", subject, counted(rows_, "row"),
                    grouped(kMaxRows));
   const auto is_ignored = [&](const auto& array) {
     const std::uint64_t rows = store_->shape(array.name)[0];
     const bool differs = rows != rows_;
-    if (differs) ignored_.push_back({array.name, rows});
+    const std::string reason = stoker::format("{}, not {}", counted(rows, "row"), grouped(rows_));
+    if (differs) ignored_.push_back({array.name, rows, reason});
     return differs;
   };
   std::erase_if(arrays_, is_ignored);

@@ -45,10 +45,11 @@ class RowArrays {
   struct IgnoredArray {
     std::string name;
     std::uint64_t rows = 0;  ///< 0 for an unsupported type
+    std::string reason;      ///< "12 rows, not 50", "complex64 values"
   };
 
-  /// Uses the arrays with as many rows as the largest one. Errors as SampleArrays::open(); Invalid without a
-  /// readable array, or with more than 256.
+  /// Uses the arrays with as many rows as the largest one. Errors as SampleArrays::open(); Invalid with more
+  /// than 256 arrays, and without a readable one: it names the arrays and why each is not read.
   static Result<RowArrays> open(const Path& file, ArrayFormat format);
   /// The same for any store. `subject` begins every error.
   static Result<RowArrays> open(std::unique_ptr<SampleArrays::Store> store, const std::string& subject);

@@ -9,6 +9,7 @@
 #include "arrays/zarr/shard.h"
 #include "arrays/zarr/store.h"
 #include "base/language/counted.h"
+#include "codec/chunks/coders.h"
 #include "codec/load.h"
 
 namespace stoker::arrays {
@@ -72,6 +73,24 @@ Status add_places(std::span<const std::byte> stream, const ValueChunk& chunk, st
     at += kLengthBytes + bytes;
   }
   return {};
+}
+
+// The rows of missing chunks until the size of the streams is known.
+constexpr std::uint64_t kUnwritten = ~std::uint64_t{0};
+
+// Unwritten rows refer to a second array: one element, never stored, which reads as the fill value.
+void add_fill_value(const std::vector<std::byte>& fill, codec::ValueArray& values) {
+  for (codec::ValueArray::Range& place : values.places) {
+    if (place.begin == kUnwritten) place.begin = values.array.shape[0];
+  }
+  values.fill = codec::ChunkedArray{.name = "fill " + values.array.name,
+                                    .shape = {1},
+                                    .chunks = {1},
+                                    .element_bytes = static_cast<std::uint32_t>(fill.size()),
+                                    .fill = fill,
+                                    .head = {},
+                                    .coder = codec::plain_coder(1),
+                                    .stored_chunks = {codec::StoredChunk()}};
 }
 
 }  // namespace
@@ -275,8 +294,9 @@ Result<ZarrFiles::Piece> ZarrArray::contiguous_piece() const {
   const Pipeline& pipeline = metadata_.sharding ? metadata_.sharding->inner : metadata_.pipeline;
   if (!pipeline.codecs.empty())
     return invalid("{}: is compressed ({})", subject, to_text(pipeline.codecs[0].kind));
-  if (metadata_.shape.size() != 1 ||
-      (pipeline.order == codec::ByteOrder::big && metadata_.type.swap_unit() > 1))
+  if (metadata_.shape.size() != 1)
+    return invalid("{}: has {} dimensions, not one", subject, metadata_.shape.size());
+  if (pipeline.order == codec::ByteOrder::big && metadata_.type.swap_unit() > 1)
     return invalid("{}: is not stored in this machine's byte order", subject);
   if (metadata_.chunks[0] < metadata_.shape[0])
     return invalid("{}: is in separate chunks of {} elements", subject, metadata_.chunks[0]);
@@ -438,11 +458,13 @@ Result<codec::ValueArray> ZarrArray::values() const {
   values.array.name = stoker::format("values of array '{}'", printable(path_));
   values.array.fill = {std::byte{0}};
   values.array.coder = zarr_stream_coder(metadata_);
+  const std::vector<std::byte>& fill = metadata_.fill;
+  const codec::ValueArray::Range unwritten{fill.empty() ? 0 : kUnwritten, fill.size()};
   std::uint64_t begin = 0;
   for (std::size_t i = 0; i < grid.stored_chunks.size(); ++i) {
     const std::uint64_t wanted = std::min(grid.chunks[0], rows() - i * grid.chunks[0]);
     if (grid.stored_chunks[i].is_missing()) {
-      values.places.resize(values.places.size() + wanted);
+      values.places.resize(values.places.size() + wanted, unwritten);
       continue;
     }
     const std::string where = stoker::format("{}: chunk {}", subject, i);
@@ -461,6 +483,7 @@ Result<codec::ValueArray> ZarrArray::values() const {
     begin += bytes;
   }
   values.array.shape = {begin};
+  if (!fill.empty()) add_fill_value(fill, values);
   return values;
 }
 

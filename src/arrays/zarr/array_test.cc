@@ -12,7 +12,9 @@
 namespace stoker::arrays {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 // Numbers that differ in every byte.
 std::vector<std::uint32_t> numbers(std::uint64_t count) {
@@ -180,6 +182,29 @@ TEST(ZarrArray, a_chunk_missing_in_a_shard_reads_as_the_fill_value) {
   ASSERT_TRUE(write_file(folder / "a/c/0", encode_shard(*metadata->sharding, none)).ok());
   EXPECT_EQ(read_box(**ZarrArray::open(folder / "a", ""), {0}, {4}),
             (std::vector<std::uint32_t>{0, 0, 0, 0}));
+}
+
+TEST(ZarrArray, missing_values_of_variable_length_refer_to_the_fill_value) {
+  constexpr std::string_view kMetadata = R"({
+    "zarr_format": 3, "node_type": "array", "shape": [5], "data_type": "string", "fill_value": "none",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+    "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "vlen-utf8"}]})";
+  TempDirectory folder;
+  ASSERT_TRUE(make_directories(folder / "c").ok());
+  ASSERT_TRUE(write_file(folder / "zarr.json", kMetadata).ok());
+  // The second chunk: two values, "ab" and "".
+  const std::string_view chunk("\2\0\0\0\2\0\0\0ab\0\0\0\0", 14);
+  ASSERT_TRUE(write_file(folder / "c/1", chunk).ok());
+  const auto array = ZarrArray::open(folder.path(), "");
+  ASSERT_TRUE(array.ok()) << array.status().to_string();
+  const auto values = (*array)->values();
+  ASSERT_TRUE(values.ok()) << values.status().to_string();
+  ASSERT_TRUE(values->fill.has_value());
+  EXPECT_EQ(values->array.shape, codec::Extents{14});
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(values->fill->fill.data()), 4), "none");
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;
+  for (const codec::ValueArray::Range& place : values->places) places.emplace_back(place.begin, place.bytes);
+  EXPECT_THAT(places, ElementsAre(Pair(14, 4), Pair(14, 4), Pair(8, 2), Pair(14, 0), Pair(14, 4)));
 }
 
 TEST(ZarrArray, a_scalar_and_an_empty_array) {

@@ -17,6 +17,8 @@ namespace {
 using Kind = codec::ElementType::Kind;
 using ElementBytes = std::vector<std::byte>;
 
+constexpr std::size_t kMaxValueBytes = 1u << 20;  // of one element in the chunk map of an index
+
 template <typename T>
 ElementBytes bytes_of(T value) {
   ElementBytes bytes(sizeof value);
@@ -67,10 +69,15 @@ double float_value(const codec::ElementType& type, std::span<const std::byte> by
   return bytes.size() == 4 ? value_of<float>(bytes) : value_of<double>(bytes);
 }
 
-Status does_not_fit(const nlohmann::json& value) {
+// The beginning of the JSON text.
+std::string excerpt(const nlohmann::json& value) {
   std::string text = json_ascii(value);
   if (text.size() > 60) text = text.substr(0, 60) + "...";
-  return invalid("fill value {} does not fit the data type", printable(text));
+  return printable(text);
+}
+
+Status does_not_fit(const nlohmann::json& value) {
+  return invalid("fill value {} does not fit the data type", excerpt(value));
 }
 
 // "0x7fc00000": the bits, most significant first.
@@ -140,18 +147,16 @@ int base64_digit(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-// The bytes of an element: a list of numbers, or Base64, possibly without trailing zeros.
-Result<ElementBytes> raw_bytes(std::size_t size, const nlohmann::json& value) {
+// A list of numbers, or Base64.
+Result<ElementBytes> byte_list(const nlohmann::json& value) {
   ElementBytes bytes;
   if (value.is_array()) {
-    if (value.size() != size) return does_not_fit(value);
     for (const nlohmann::json& byte : value) {
       if (!byte.is_number_unsigned() || byte.get<std::uint64_t>() > 255) return does_not_fit(value);
       bytes.push_back(static_cast<std::byte>(byte.get<std::uint64_t>()));
     }
     return bytes;
   }
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() == 0) return ElementBytes(size);
   if (!value.is_string()) return does_not_fit(value);
   std::uint32_t bits = 0;
   int have = 0;
@@ -165,8 +170,38 @@ Result<ElementBytes> raw_bytes(std::size_t size, const nlohmann::json& value) {
     have -= 8;
     bytes.push_back(static_cast<std::byte>(bits >> have & 255));
   }
-  if (bytes.size() > size) return does_not_fit(value);
+  return bytes;
+}
+
+// The bytes of an element. Base64 may omit trailing zeros.
+Result<ElementBytes> raw_bytes(std::size_t size, const nlohmann::json& value) {
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() == 0) return ElementBytes(size);
+  STOKER_ASSIGN_OR_RETURN(bytes, byte_list(value));
+  if (bytes.size() > size || (value.is_array() && bytes.size() != size)) return does_not_fit(value);
   bytes.resize(size);
+  return bytes;
+}
+
+// A value of variable length. NumPy's object 0 means empty.
+Result<ElementBytes> variable_length_bytes(char letter, const nlohmann::json& value) {
+  if (value.is_null() || value == "" || value == 0) return ElementBytes();
+  if (letter == codec::ElementType::kNumbers) {
+    return invalid("fill value {} is not supported: missing lists of numbers can only be empty",
+                   excerpt(value));
+  }
+  ElementBytes bytes;
+  if (letter == codec::ElementType::kBytes) {
+    STOKER_ASSIGN_OR_RETURN(decoded, byte_list(value));
+    bytes = std::move(decoded);
+  } else if (value.is_string()) {
+    const auto text = std::as_bytes(std::span(value.get_ref<const std::string&>()));
+    bytes.assign(text.begin(), text.end());
+  } else {
+    return does_not_fit(value);
+  }
+  if (bytes.size() > kMaxValueBytes)
+    return invalid("fill value {} has {} bytes (at most {} are supported)", excerpt(value),
+                   grouped(bytes.size()), grouped(kMaxValueBytes));
   return bytes;
 }
 
@@ -216,6 +251,7 @@ nlohmann::json integer_json(bool is_signed, std::span<const std::byte> bytes) {
 
 Result<ElementBytes> parse_fill_value(const codec::ElementType& type, std::string_view json) {
   const nlohmann::json value = parse_json<nlohmann::json>(json);
+  if (type.kind == Kind::variable_length) return variable_length_bytes(type.letter, value);
   if (value.is_null()) return ElementBytes(type.bytes);
   switch (type.kind) {
     case Kind::boolean:
@@ -248,8 +284,7 @@ Result<ElementBytes> parse_fill_value(const codec::ElementType& type, std::strin
     case Kind::text:
       return text_bytes(type.bytes, value);
     case Kind::variable_length:
-      // Missing values are empty. NumPy's object 0 also means empty.
-      return value == "" || value == 0 ? Result(ElementBytes(type.bytes)) : does_not_fit(value);
+      break;
   }
   return does_not_fit(value);
 }
@@ -282,7 +317,9 @@ std::string fill_value_json(const codec::ElementType& type, std::span<const std:
     case Kind::text:
       return json_text(nlohmann::json(codec::utf32_to_utf8(element)));
     case Kind::variable_length:
-      return "\"\"";
+      if (type.letter == codec::ElementType::kBytes) return json_text(nlohmann::json(base64(element)));
+      return json_text(nlohmann::json(
+          std::string(reinterpret_cast<const char*>(element.data()), element.size())));
   }
   return "null";
 }

@@ -63,7 +63,7 @@ struct ZarrMetadata {
   codec::Extents shape;
   codec::Extents chunks;  ///< shape of a stored object: of a shard, if there are shards
   codec::ElementType type;
-  std::vector<std::byte> fill;  ///< one element
+  std::vector<std::byte> fill;  ///< one element; for variable length one value, which may be empty
   bool has_fill = true;         ///< version 2 may have no fill value, which reads as zero
   char separator = '/';         ///< between the numbers of a chunk's key
   bool has_prefix = true;       ///< keys begin with "c" (version 3, encoding "default")

@@ -209,6 +209,37 @@ TEST(ZarrFillValue, of_text_may_have_any_fitting_length) {
   EXPECT_EQ(fill_value_json(type->type, no_character, 2), "\"\uFFFD\uFFFD\uFFFD\"");
 }
 
+TEST(ZarrFillValue, values_of_variable_length) {
+  using codec::ElementType;
+  const ElementType text = ElementType::variable_length_of(ElementType::kText);
+  const ElementType bytes = ElementType::variable_length_of(ElementType::kBytes);
+  const ElementType numbers = ElementType::variable_length_of(ElementType::kNumbers, DType::f32);
+  const std::vector<std::byte> hello = {std::byte{'h'}, std::byte{0xC3}, std::byte{0xA9}};
+  const std::vector<std::byte> three = {std::byte{1}, std::byte{2}, std::byte{3}};
+  EXPECT_EQ(parse_fill_value(text, R"("h\u00e9")").value(), hello);
+  EXPECT_EQ(parse_fill_value(text, fill_value_json(text, hello, 3)).value(), hello);
+  EXPECT_EQ(parse_fill_value(bytes, R"("AQID")").value(), three);
+  EXPECT_EQ(parse_fill_value(bytes, "[1, 2, 3]").value(), three);
+  EXPECT_EQ(fill_value_json(bytes, three, 3), R"("AQID")");
+  for (const ElementType& type : {text, bytes, numbers}) {
+    for (const char* empty : {R"("")", "0", "null"})
+      EXPECT_EQ(parse_fill_value(type, empty).value(), std::vector<std::byte>()) << empty;
+    EXPECT_EQ(fill_value_json(type, {}, 2), R"("")");
+  }
+  EXPECT_EQ(parse_fill_value(numbers, "7").status().message(),
+            "fill value 7 is not supported: missing lists of numbers can only be empty");
+  EXPECT_EQ(parse_fill_value(text, "7").status().message(), "fill value 7 does not fit the data type");
+  EXPECT_EQ(parse_fill_value(bytes, R"("?")").status().message(),
+            R"(fill value "?" does not fit the data type)");
+  EXPECT_EQ(parse_fill_value(bytes, "[256]").status().message(),
+            "fill value [256] does not fit the data type");
+  const std::string longest(1u << 20, 'a');
+  EXPECT_TRUE(parse_fill_value(text, format("\"{}\"", longest)).ok());
+  const Status too_long = parse_fill_value(text, format("\"{}b\"", longest)).status();
+  EXPECT_TRUE(too_long.message().ends_with("... has 1 048 577 bytes (at most 1 048 576 are supported)"))
+      << too_long.message();
+}
+
 TEST(ZarrTypes, names_of_both_versions) {
   for (const std::string_view name :
        {"|b1", "|i1", "<u2", "<f8", "<c16", "|S7", "|V3", "<U5", "<M8[ns]", "<m8[25s]"}) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "stoker/text.h"
+
 namespace stoker::codec {
 
 namespace {
@@ -69,6 +71,12 @@ void copy_line(const std::byte* from, std::byte* to, const Dimension& d, std::si
 }
 
 }  // namespace
+
+std::string shape_text(const Extents& shape) {
+  std::vector<std::string> sizes;
+  for (const std::uint64_t size : shape) sizes.push_back(std::to_string(size));
+  return join(sizes, " x ");
+}
 
 std::optional<std::uint64_t> product(std::span<const std::uint64_t> sizes, std::uint64_t unit) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;

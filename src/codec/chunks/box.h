@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace stoker::codec {
@@ -15,6 +16,9 @@ using Extents = std::vector<std::uint64_t>;
 
 /// Limit on the dimensions of any array: that of NumPy 1 and of HDF5.
 constexpr std::size_t kMaxDimensions = 32;
+
+/// For messages: "20 x 3"; "" without dimensions.
+std::string shape_text(const Extents& shape);
 
 /// `unit` times all sizes; nullopt from 2^62 on.
 std::optional<std::uint64_t> product(std::span<const std::uint64_t> sizes, std::uint64_t unit = 1);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codec/chunks/chunk_map.h"
@@ -16,8 +17,9 @@ struct ValueArray {
     std::uint64_t bytes = 0;
   };
   ChunkedArray array;                   ///< the values' bytes; some belong to no value
-  std::vector<Range> places;            ///< one for each row
+  std::vector<Range> places;            ///< one for each row, among the bytes of `array`, then `fill`
   ByteOrder order = ByteOrder::little;  ///< of the numbers
+  std::optional<ChunkedArray> fill;     ///< the value of unwritten rows, unless it is empty
 };
 
 }  // namespace stoker::codec

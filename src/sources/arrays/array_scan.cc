@@ -58,8 +58,10 @@ Result<ShardScan> samples_of(const SampleArrays& arrays, std::uint64_t run, cons
       sample.key = format("{}/{:08}", stem, i);
     } else {
       const SampleArrays::ByteSpan& place = arrays.keys()[i];
-      if (!place.is_present() || place.end - place.begin > kKeyLimit)
-        return corrupt("{}: sample {} has no key, or one over 4096 bytes", subject, i);
+      if (!place.is_present()) return corrupt("{}: sample {} has no key", subject, i);
+      if (place.end - place.begin > kKeyLimit)
+        return corrupt("{}: sample {} has a key of {} bytes (at most {})", subject, i,
+                       place.end - place.begin, kKeyLimit);
       sample.key.resize(place.end - place.begin);
       STOKER_RETURN_IF_ERROR(read(place.begin, std::as_writable_bytes(std::span(sample.key))));
     }

@@ -24,6 +24,10 @@ class RowGrid final : public Grid {
       GridArray& added = arrays_.emplace_back(GridArray{array.name, array.type, {rows_.rows()}});
       for (const std::int64_t size : array.row) added.shape.push_back(static_cast<std::uint64_t>(size));
     }
+    for (const RowArrays::Values& values : rows_.values())
+      unusable_.push_back({values.name, codec::type_name(values.type)});
+    for (const RowArrays::IgnoredArray& other : rows_.ignored_arrays())
+      unusable_.push_back({other.name, other.reason});
   }
   Result<codec::ChunkedArray> chunked(std::size_t number) const override {
     return rows_.chunked(rows_.arrays()[number]);
@@ -77,8 +81,9 @@ class NpyGrid final : public Grid {
     if (!read.ok()) return read.status().with_context(subject);
     const std::uint64_t element_bytes = size_of(read->element);
     const Extents shape(read->shape.begin(), read->shape.end());
-    if (shape.empty() || std::find(shape.begin(), shape.end(), 0u) != shape.end())
-      return invalid("{}: has no elements along an axis", subject);
+    if (shape.empty()) return invalid("{}: is a single value, but windows need an axis (--window)", subject);
+    if (std::find(shape.begin(), shape.end(), 0u) != shape.end())
+      return invalid("{}: has no elements (shape {})", subject, codec::shape_text(shape));
     STOKER_ASSIGN_OR_RETURN(chunked, npy_chunks({.name = name,
                                                  .shape = shape,
                                                  .element_bytes = static_cast<std::uint32_t>(element_bytes),

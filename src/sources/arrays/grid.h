@@ -20,6 +20,12 @@ struct GridArray {
   codec::Extents shape;  ///< at least one dimension
 };
 
+/// An array that cannot be cut into windows.
+struct UnusableGridArray {
+  std::string name;
+  std::string reason;  ///< "12 rows, not 50", "text"
+};
+
 class Grid {
  public:
   /// Opens an HDF5, Zarr or .npz file by its name: the arrays with as many rows as the largest one. Fails
@@ -28,6 +34,7 @@ class Grid {
   virtual ~Grid() = default;
 
   const std::vector<GridArray>& arrays() const { return arrays_; }
+  const std::vector<UnusableGridArray>& unusable_arrays() const { return unusable_; }
   /// The chunks of array `number` in the concatenated parts(). Invalid, with the reason, if they are not in
   /// one file.
   virtual Result<codec::ChunkedArray> chunked(std::size_t number) const = 0;
@@ -36,6 +43,7 @@ class Grid {
 
  protected:
   std::vector<GridArray> arrays_;
+  std::vector<UnusableGridArray> unusable_;
 };
 
 /// Files of a folder that are grids of the first of `variables`: `t2m.npy` and `train.t2m.npy` for "t2m"; all

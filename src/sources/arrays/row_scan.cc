@@ -234,6 +234,12 @@ class RowUnpacker {
   ShardScan scan_;
 };
 
+// The error of an array that is read only in a copy, with the command that makes one.
+Status needs_copy(const Path& path, const Status& why) {
+  if (why.code() != Code::invalid || !why.cure().empty()) return why;
+  return Status(why).cure("stoker data convert {} OUT", shell_quote(path.parent_path().string()));
+}
+
 // The numeric arrays of a scan.
 struct ScannedArrays {
   const Label& label;
@@ -257,10 +263,8 @@ Status add_values(const Path& path, const RowArrays& arrays, const ScannedArrays
     for (codec::ChunkedArray& array : values.arrays()) chunks.arrays.push_back(std::move(array));
   }
   if (!chunks.arrays.empty()) return {};
-  const bool needs_copy = !values_for_files(arrays, added.label).empty();
-  if (!needs_copy) return invalid("{}: has only labels", subject);
-  return invalid("{}: none of its arrays can be read in place", subject)
-      .cure("stoker data convert {} OUT", shell_quote(path.parent_path().string()));
+  if (values_for_files(arrays, added.label).empty()) return invalid("{}: has only labels", subject);
+  return needs_copy(path, invalid("{}: none of its arrays can be read in place", subject));
 }
 
 }  // namespace
@@ -278,8 +282,9 @@ Result<ShardScan> scan_rows(const RowSource& source, RowChunks& chunks) {
   std::uint64_t begin = 0;
   const std::vector<RowComponent> kinds = components_of(arrays, label);
   for (const RowComponent& kind : kinds) {
-    STOKER_ASSIGN_OR_RETURN(pieces, arrays.pieces(*kind.array));
-    for (arrays::RowPiece& piece : pieces) {
+    Result<std::vector<arrays::RowPiece>> pieces = arrays.pieces(*kind.array);
+    if (!pieces.ok()) return needs_copy(path, pieces.status());
+    for (arrays::RowPiece& piece : *pieces) {
       const std::uint64_t first = begin + piece.source_row * kind.bytes();
       for (std::uint64_t i = 0; i < piece.rows; ++i)
         add_member(scan.samples[piece.first_row + i], kind.extension, first + i * kind.bytes(), kind.bytes());

@@ -78,6 +78,7 @@ Status ValueRows::add(const Values& values, Access access, ShardScan& scan,
     begin += codec::product(array.shape, array.element_bytes).value_or(0);
   for (codec::ValueArray::Range& place : found->places) place.begin += begin;
   stored.push_back(std::move(found->array));
+  if (found->fill) stored.push_back(std::move(*found->fill));
   kinds_.push_back(
       {.of = &values, .extension = {}, .places = std::move(found->places), .order = found->order});
   return {};

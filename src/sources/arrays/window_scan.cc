@@ -15,6 +15,7 @@ namespace {
 
 using codec::ChunkedArray;
 using codec::Extents;
+using codec::shape_text;
 using codec::Windows;
 using Variables = std::vector<const GridArray*>;
 
@@ -22,12 +23,6 @@ constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 27;
 
 std::uint64_t bytes_of(const GridArray& array) {
   return codec::product(array.shape, size_of(array.type)).value_or(~std::uint64_t{0});
-}
-
-std::string to_text(const Extents& shape) {
-  std::vector<std::string> sizes;
-  for (const std::uint64_t size : shape) sizes.push_back(std::to_string(size));
-  return join(sizes, " x ");
 }
 
 // Windows over a file: arrays and positions.
@@ -72,6 +67,10 @@ Result<const GridArray*> WindowScanner::find(const std::string& name) const {
     if (array.name == name) return &array;
     known.push_back(array.name);
   }
+  for (const UnusableGridArray& other : grid_.unusable_arrays()) {
+    if (other.name != name) continue;
+    return invalid("{}: array '{}' cannot be cut into windows: {}", subject_, printable(name), other.reason);
+  }
   return invalid("{}: has no array '{}' of numbers with {}{}", subject_, printable(name),
                  counted(grid_.arrays()[0].shape[0], "row"), suggestion(name, known));
 }
@@ -84,7 +83,7 @@ Status WindowScanner::choose_variables() {
       if (shape_.empty()) shape_ = array->shape;
       if (array->shape == shape_) continue;
       return invalid("{}: '{}' is {}, '{}' is {}: windows need arrays of one shape", subject_, into[0]->name,
-                     to_text(shape_), name, to_text(array->shape));
+                     shape_text(shape_), name, shape_text(array->shape));
     }
     return {};
   };
@@ -117,7 +116,8 @@ Status WindowScanner::choose_places() {
   std::vector<bool> is_cut(shape_.size());
   for (const WindowAxis& cut : options_.axes) {
     if (cut.axis >= shape_.size()) {
-      return invalid("{}: has no axis {}: its arrays are {} (--window)", subject_, cut.axis, to_text(shape_));
+      return invalid("{}: has no axis {}: its arrays are {} (--window)", subject_, cut.axis,
+                     shape_text(shape_));
     }
     if (is_cut[cut.axis]) return invalid("data index: --window: axis {} appears twice", cut.axis);
     is_cut[cut.axis] = true;
@@ -131,12 +131,12 @@ Status WindowScanner::choose_places() {
     const std::uint64_t more = d == along ? behind : 0;
     if (places_.size[d] > shape_[d] || more > shape_[d] - places_.size[d]) {
       return invalid("{}: a window of {}{} does not fit axis {} of {} (--window)", subject_, places_.size[d],
-                     more > 0 ? format(" and {} after it", more) : "", d, to_text(shape_));
+                     more > 0 ? format(" and {} after it", more) : "", d, shape_text(shape_));
     }
     places_.counts.push_back((shape_[d] - places_.size[d] - more) / places_.step[d] + 1);
   }
   if (const auto samples = codec::product(places_.counts); !samples || *samples > kMaxSamples)
-    return invalid("{}: {} window positions are too many (at most {})", subject_, to_text(places_.counts),
+    return invalid("{}: {} window positions are too many (at most {})", subject_, shape_text(places_.counts),
                    kMaxSamples);
   places_.parts = {{0, Extents(shape_.size())}};
   target_ = places_;
@@ -278,7 +278,8 @@ Result<std::unique_ptr<Grid>> open_grid(const Path& path, const WindowOptions& o
 Result<ShardScan> scan_windows(const Path& path, const std::string& stem, const WindowOptions& options) {
   const std::string subject = printable(path.string());
   STOKER_ASSIGN_OR_RETURN(grid, open_grid(path, options));
-  if (grid->arrays().empty()) return invalid("{}: has no array with rows of numbers", subject);
+  if (grid->arrays().empty())
+    return invalid("{}: has only text and lists, but windows need arrays of numbers (--window)", subject);
   WindowScanner scan(*grid, options, subject);
   STOKER_RETURN_IF_ERROR(scan.choose());
   STOKER_ASSIGN_OR_RETURN(parts, grid->parts());
