@@ -49,7 +49,8 @@ UnusableArray unusable_array(const std::string& name, const codec::Extents& shap
       return several_values(name, shape, "texts");
     case Kind::bytes:
       if (type.letter == 'S') return several_values(name, shape, "texts");
-      return {name, format("opaque values of {}", counted(type.bytes, "byte")),
+      return {name,
+              format("opaque values of {}", counted(type.bytes, "byte")),
               format("save {} as uint8, with the bytes of a value along a second axis", quoted_name(name)),
               {}};
     case Kind::variable_length:

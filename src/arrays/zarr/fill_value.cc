@@ -318,8 +318,8 @@ std::string fill_value_json(const codec::ElementType& type, std::span<const std:
       return json_text(nlohmann::json(codec::utf32_to_utf8(element)));
     case Kind::variable_length:
       if (type.letter == codec::ElementType::kBytes) return json_text(nlohmann::json(base64(element)));
-      return json_text(nlohmann::json(
-          std::string(reinterpret_cast<const char*>(element.data()), element.size())));
+      return json_text(
+          nlohmann::json(std::string(reinterpret_cast<const char*>(element.data()), element.size())));
   }
   return "null";
 }
