@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import struct
 import warnings
 from pathlib import Path
@@ -180,7 +181,16 @@ def test_lists_of_numbers_need_a_copy_and_are_listed(stoker, tmp_path):
     (tmp_path / "hub").mkdir()
     write_hdf5(tmp_path / "hub/train.h5", {})
     message = stoker("data", "index", "hub", code=0).out
-    assert "array 'tokens' is left out: it cannot be read in place (`stoker data convert` includes it)" in message
+    note = (
+        "  array 'tokens' is left out: it cannot be read in place "
+        "(`stoker data convert` includes it if the folder has no manifest.json and index.bin)\n"
+    )
+    assert note in message
+    assert all("tokens.npy" not in sample for sample in converted(stoker, "hub"))
+    shutil.rmtree(tmp_path / "out")
+    for name in ("manifest.json", "index.bin"):
+        (tmp_path / "hub" / name).unlink()
+    assert all("tokens.npy" in sample for sample in converted(stoker, "hub"))
 
 
 def test_only_lists_suggest_data_convert(stoker, tmp_path):

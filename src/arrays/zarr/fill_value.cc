@@ -71,9 +71,8 @@ double float_value(const codec::ElementType& type, std::span<const std::byte> by
 
 // The beginning of the JSON text.
 std::string excerpt(const nlohmann::json& value) {
-  std::string text = json_ascii(value);
-  if (text.size() > 60) text = text.substr(0, 60) + "...";
-  return printable(text);
+  constexpr std::size_t kLongest = 60;
+  return printable(clipped(json_ascii(value), kLongest));
 }
 
 Status does_not_fit(const nlohmann::json& value) {

@@ -224,7 +224,9 @@ std::vector<std::string> notes_on(const Shards& shards, const LabelCount& labels
                            stoker::counted(labels.samples, "sample")));
   for (const std::string& what : left_out)
     notes.push_back(
-        format("{} is left out: it cannot be read in place (`stoker data convert` includes it)", what));
+        format("{} is left out: it cannot be read in place (`stoker data convert` includes it if the "
+               "folder has no {} and {})",
+               what, dataset::kManifestFile, dataset::kIndexFile));
   return notes;
 }
 

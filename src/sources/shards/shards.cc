@@ -1,5 +1,4 @@
-// Lists a dataset, or shards of other tools, as a source: an index or a scan of headers replaces the files of
-// a folder.
+// Lists shards of other tools as a source: a scan of headers replaces the files of a folder.
 #include "sources/shards/shards.h"
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "sources/files/tree.h"
 #include "sources/merged_names.h"
 #include "sources/shard_scan.h"
+#include "sources/shards/dataset_listing.h"
 #include "sources/shards/scratch_files.h"
 #include "sources/shards/shards_tree.h"
 #include "sources/shards/source_builder.h"
@@ -30,62 +30,6 @@ namespace stoker::sources {
 namespace {
 
 constexpr std::uint64_t kRecordLimit = 1u << 30;  // a record is read whole
-
-// The sample's key, or its shard and number if the index has no keys.
-std::string key_of(const dataset::IndexSection& section, const dataset::ShardInfo& shard,
-                   std::uint64_t sample) {
-  if (section.has_keys()) return std::string(section.key(sample));
-  return format("{}/{:08}", shard.file.substr(0, shard.file.find('.')), sample);
-}
-
-Status add_section(const dataset::IndexSection& section, const dataset::ShardInfo& shard, std::uint32_t split,
-                   std::size_t classes, SourceBuilder& builder) {
-  const std::string where = builder.tree().display_path(shard.file);
-  const std::uint32_t number = builder.tree().add_shard(shard.file, shard.bytes, nullptr);
-  std::vector<SourceMember> members;
-  for (std::uint64_t sample = 0; sample < section.samples(); ++sample) {
-    members.clear();
-    for (std::uint32_t i = 0; i < section.component_count(sample); ++i) {
-      const dataset::Component file = section.component(sample, i);
-      members.push_back({.extension = section.names()[file.name],
-                         .bytes = file.length,
-                         .stamp = file.crc32c,
-                         .place = {.shard = number, .crc32c = file.crc32c, .offset = file.offset}});
-    }
-    const std::int64_t label = section.has_labels() ? section.label(sample) : -1;
-    if (classes > 0 && label >= static_cast<std::int64_t>(classes)) {
-      return corrupt("{}: sample '{}' has label {} of {} classes", where,
-                     printable(key_of(section, shard, sample)), label, classes);
-    }
-    STOKER_RETURN_IF_ERROR(builder.add(split, key_of(section, shard, sample), label, members, where));
-  }
-  return {};
-}
-
-Result<PackSource> list_dataset(const Path& folder, const dataset::OpenDataset& opened,
-                                std::shared_ptr<RateLimiter> rate_limiter, const Progress& progress) {
-  SourceBuilder builder(folder, ChecksumScope::file, std::move(rate_limiter));
-  const dataset::DatasetSchema& schema = opened.manifest.schema;
-  std::size_t section = 0;
-  for (const dataset::SplitInfo& split : opened.manifest.splits) {
-    const std::uint32_t number = builder.split(split.name);
-    for (const dataset::ShardInfo& shard : split.shards) {
-      if (progress.stop_requested())
-        return cancelled("{}: interrupted while listing", builder.tree().display_path(""));
-      STOKER_RETURN_IF_ERROR(
-          add_section(opened.index.sections()[section++], shard, number, schema.classes.size(), builder));
-    }
-  }
-  builder.source().classes = schema.classes;
-  for (std::size_t c = 0; c < schema.classes.size(); ++c) {
-    const bool is_empty = std::ranges::all_of(opened.manifest.splits, [c](const dataset::SplitInfo& split) {
-      return c >= split.class_samples.size() || split.class_samples[c] == 0;
-    });
-    builder.source().declares_classes = builder.source().declares_classes || is_empty;
-  }
-  builder.source().has_number_labels = schema.has_labels && schema.classes.empty();
-  return builder.finish(folder);
-}
 
 // A shard of a different tool.
 struct ForeignShard {
@@ -359,11 +303,20 @@ bool is_folder_of_shards(const Path& folder) {
   return has_shard && !error;
 }
 
-// Also an unfinished pack, which list_from_shards() refuses.
+// Also an unfinished pack, and a dataset without its index, which list_from_shards() refuses. A manifest.json
+// without an index may be from a different tool.
 bool is_dataset(const Path& folder) {
-  const bool is_whole =
-      path_exists(folder / dataset::kManifestFile) && path_exists(folder / dataset::kIndexFile);
-  return is_whole || path_exists(folder / dataset::kPendingFolder);
+  if (path_exists(folder / dataset::kPendingFolder)) return true;
+  if (!path_exists(folder / dataset::kManifestFile)) return false;
+  return path_exists(folder / dataset::kIndexFile) || dataset::read_manifest(folder).ok();
+}
+
+Result<dataset::OpenDataset> open_with_cure(const Path& folder) {
+  Result<dataset::OpenDataset> opened = dataset::open_dataset(folder);
+  const bool is_lost =
+      path_exists(folder / dataset::kManifestFile) && !path_exists(folder / dataset::kIndexFile);
+  if (opened.ok() || !is_lost) return opened;
+  return Status(opened.status()).cure("stoker data index {}", shell_quote(folder.string()));
 }
 
 }  // namespace
@@ -387,30 +340,13 @@ Result<bool> is_shard_source(const SourceOptions& options) {
 
 Result<PackSource> list_from_shards(const SourceOptions& options, std::shared_ptr<RateLimiter> rate_limiter,
                                     Progress& progress) {
-  if (is_dataset(options.where)) {
-    STOKER_ASSIGN_OR_RETURN(opened, dataset::open_dataset(options.where));
-    const auto& sections = opened.index.sections();
-    const bool is_packed =
-        std::any_of(sections.begin(), sections.end(), [](const auto& s) { return s.chunks() != nullptr; });
-    for (const auto& section : sections) {
-      if (!section.chunks() || !section.chunks()->has_windows()) continue;
-      const bool is_table = section.chunks()->has_columns();
-      if (is_table && options.table.is_set()) continue;
-      if (is_table) {
-        return invalid("{}: its arrays are table columns that only its index combines",
-                       printable(options.where))
-            .cure("stoker data convert SOURCE OUT --tensor NAME=COLUMN,... (as for `data index`)");
-      }
-      return invalid("{}: its samples are windows over arrays, which are read in place and cannot be packed",
-                     printable(options.where))
-          .cure("copy the shards without {} and {} to pack their rows", dataset::kManifestFile,
-                dataset::kIndexFile);
-    }
-    // Packed shards are unpacked once, ignoring their index; so are tables with selected rows or columns.
-    if (!is_packed && !options.table.is_set())
-      return list_dataset(options.where, opened, std::move(rate_limiter), progress);
-  }
-  return list_foreign_shards(options, std::move(rate_limiter), progress);
+  if (!is_dataset(options.where)) return list_foreign_shards(options, std::move(rate_limiter), progress);
+  STOKER_ASSIGN_OR_RETURN(opened, open_with_cure(options.where));
+  if (!options.table.is_set()) return list_dataset(options, opened, std::move(rate_limiter), progress);
+  STOKER_ASSIGN_OR_RETURN(source, list_foreign_shards(options, std::move(rate_limiter), progress));
+  source.notes.push_back(format("the index of {} is not used: the options select rows and columns instead",
+                                printable(options.where)));
+  return std::move(source);
 }
 
 }  // namespace stoker::sources
