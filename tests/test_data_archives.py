@@ -1,13 +1,16 @@
 """stoker data pack: archives that are wrong or hostile."""
 
 import bz2
+import gzip
 import io
+import json
 import lzma
 import resource
 import struct
 import subprocess
 import tarfile
 import zipfile
+import zlib
 
 import pytest
 from packing import jpeg, left_out, members, refusal
@@ -98,14 +101,84 @@ def test_damaged_tars_are_rejected(stoker, tmp_path):
     assert error_of(bytes(10240), 2) == "in.tar: no images (JPEG, PNG or WebP by their extension)\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "pack", "program"), [("in.tar.bz2", bz2.compress, "bzip2"), ("in.tar.xz", lzma.compress, "xz")]
-)
-def test_a_tar_with_an_unsupported_compression_is_rejected(stoker, tmp_path, name, pack, program):
-    (tmp_path / name).write_bytes(pack(bytes(10240)))
-    assert refusal(stoker, name, "out") == (
-        f"{name}: is compressed with {program}, but only gzip and zstd are supported\n  try: {program} -dk {name}\n"
+def test_members_behind_a_lone_zero_block_are_packed_with_a_note(stoker, tmp_path):
+    first, second = (tar_of((member(f"cat/{i}.jpg"), jpeg(i))) for i in (1, 2))
+    end = 512 + -(-len(jpeg(1)) // 512) * 512
+    (tmp_path / "in.tar").write_bytes(first[: end + 512] + second)
+    done = stoker("data", "pack", "in.tar", "out", "--json", code=0)
+    assert json.loads(done.out)["notes"] == [
+        f"a lone zero block at byte {end} precedes more members: GNU tar lists them with --ignore-zeros"
+    ]
+    assert members(tmp_path / "out") == {"cat/1.jpg": jpeg(1), "cat/2.jpg": jpeg(2)}
+    listed = subprocess.run(["tar", "--ignore-zeros", "-tf", tmp_path / "in.tar"], check=True, capture_output=True)
+    assert listed.stdout == b"cat/1.jpg\ncat/2.jpg\n"
+    (tmp_path / "in.tar").write_bytes(first[: end + 512])
+    assert (
+        refusal(stoker, "in.tar", "none", code=1)
+        == "in.tar: has no end-of-archive marker: its last members may be missing\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "program", "command"),
+    [
+        ("in.tar.bz2", bz2.compress(bytes(10240)), "bzip2", "bzip2 -dc"),
+        ("in.tar.xz", lzma.compress(bytes(10240)), "xz", "xz -dc"),
+        ("in.tar.lzma", lzma.compress(bytes(10240), lzma.FORMAT_ALONE), "lzma", "xz -dc"),
+        ("in.tar.Z", b"\x1f\x9d\x90" + bytes(100), "compress", "gzip -dc"),
+        ("in.tar.lz", b"LZIP\x01\x0c" + bytes(100), "lzip", "lzip -dc"),
+        ("in.tar.lzo", b"\x89LZO\x00\r\n\x1a\n" + bytes(100), "lzop", "lzop -dc"),
+        ("in.tar.lz4", b"\x04\x22\x4d\x18" + bytes(100), "lz4", "lz4 -dc"),
+        ("in.tar.lz4", b"\x50\x2a\x4d\x18" + struct.pack("<I", 3) + b"abc\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
+    ],
+)
+def test_a_tar_with_an_unsupported_compression_is_rejected(stoker, tmp_path, name, data, program, command):
+    (tmp_path / name).write_bytes(data)
+    assert refusal(stoker, name, "out") == (
+        f"{name}: is compressed with {program}, but only gzip and zstd are supported\n"
+        f"  try: {command} {name} | zstd -T0 > in.tar.zst\n"
+    )
+
+
+def skippable(content: bytes, kind: int = 0) -> bytes:
+    """A frame that decompressors skip; pzstd writes one before each frame of data."""
+    return struct.pack("<II", 0x184D2A50 + kind, len(content)) + content
+
+
+def test_a_zstd_tar_with_skippable_frames_is_read(stoker, tmp_path):
+    data = tar_of(*[(member(f"cat/{i}.jpg"), jpeg(i)) for i in range(4)])
+    parts = [
+        subprocess.run(["zstd", "-qc"], input=part, check=True, capture_output=True).stdout
+        for part in (data[:3000], data[3000:])
+    ]
+    packed = b"".join(skippable(struct.pack("<I", len(part))) + part for part in parts) + skippable(b"", 15)
+    (tmp_path / "in.tar.zst").write_bytes(packed)
+    stoker("data", "pack", "in.tar.zst", "out", code=0)
+    assert members(tmp_path / "out") == {f"cat/{i}.jpg": jpeg(i) for i in range(4)}
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "shards/a.tar.zst").write_bytes(packed)
+    stoker("data", "convert", "shards", "converted", "--format", "tar", code=0)
+    assert set(members(tmp_path / "converted").values()) == {jpeg(i) for i in range(4)}
+    torn = packed + struct.pack("<II", 0x184D2A50, 1 << 31)
+    (tmp_path / "in.tar.zst").write_bytes(torn)
+    assert (
+        refusal(stoker, "in.tar.zst", "none", code=1)
+        == f"in.tar.zst: ends inside a zstd frame, which begins at byte {len(packed)}\n"
+    )
+
+
+def test_bytes_after_a_gzip_tar_are_rejected_unless_they_are_zeros(stoker, tmp_path):
+    packed = gzip.compress(tar_of((member("cat/1.jpg"), jpeg(1))))
+    (tmp_path / "in.tgz").write_bytes(packed + bytes(1000))
+    stoker("data", "pack", "in.tgz", "out", code=0)
+    (tmp_path / "in.tgz").write_bytes(packed + b"This is text")
+    cure = f"head -c {len(packed)} in.tgz > whole-in.tgz"
+    assert refusal(stoker, "in.tgz", "none", code=1) == (
+        f"in.tgz: 12 bytes after the end of the gzip data at byte {len(packed)}\n  try: {cure}\n"
+    )
+    subprocess.run(cure, shell=True, check=True, cwd=tmp_path)
+    stoker("data", "pack", "whole-in.tgz", "whole", code=0)
+    assert members(tmp_path / "whole") == members(tmp_path / "out") == {"cat/1.jpg": jpeg(1)}
 
 
 def zip_of(names: list[str], content: bytes = b"x" * 10, method: int = zipfile.ZIP_DEFLATED) -> bytearray:
@@ -146,6 +219,50 @@ def test_zip_bombs_and_damaged_zips_are_rejected(stoker, tmp_path):
         "photos.zip: member 'cat/1.jpg': compressed data is damaged\n",
     )
     assert not (tmp_path / "out").exists()
+
+
+def test_a_zip_behind_other_bytes_is_read(stoker, tmp_path):
+    archive = zip_of(["cat/1.jpg", "cat/2.jpg"], jpeg(1))
+    for name, before in (("in.zip", b"\0" * 511), ("in.exe", b"#!/bin/sh\n" * 9), ("twice.zip", archive)):
+        (tmp_path / name).write_bytes(before + archive)
+        stoker("data", "pack", name, f"out-{name}", code=0)
+        assert members(tmp_path / f"out-{name}") == {"cat/1.jpg": jpeg(1), "cat/2.jpg": jpeg(1)}
+    end = archive.rindex(b"PK\x05\x06")
+    archive[end + 16 : end + 20] = struct.pack("<I", end)  # its directory would begin at its end
+    (tmp_path / "in.zip").write_bytes(b"\0" * 511 + archive)
+    assert refusal(stoker, "in.zip", "none", code=1) == "in.zip: its directory ends at member 1 of 2\n"
+    archive[end + 16 : end + 20] = struct.pack("<I", end + 512)
+    (tmp_path / "in.zip").write_bytes(b"\0" * 511 + archive)
+    assert refusal(stoker, "in.zip", "none", code=1) == "in.zip: its directory reaches beyond the end\n"
+
+
+def zip64_of(names: list[str], content: bytes, volumes: int = 1) -> bytes:
+    """An archive whose usual end record has only markers, as some writers leave them."""
+    data = zip_of(names, content)
+    end = data.rindex(b"PK\x05\x06")
+    size, offset = struct.unpack("<II", data[end + 12 : end + 20])
+    record = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, len(names), len(names), size, offset)
+    locator = struct.pack("<IIQI", 0x07064B50, 0, end, volumes)
+    return bytes(data[:end]) + record + locator + b"PK\x05\x06" + b"\xff" * 16 + bytes(2)
+
+
+def test_a_zip_with_all_numbers_in_its_zip64_record_is_read(stoker, tmp_path):
+    (tmp_path / "in.zip").write_bytes(zip64_of(["cat/1.jpg"], jpeg(1)))
+    stoker("data", "pack", "in.zip", "out", code=0)
+    assert members(tmp_path / "out") == {"cat/1.jpg": jpeg(1)}
+    (tmp_path / "in.zip").write_bytes(zip64_of(["cat/1.jpg"], jpeg(1), volumes=2))
+    assert refusal(stoker, "in.zip", "none") == "in.zip: is one of several volumes, which is not supported\n"
+
+
+def test_names_in_a_zip_come_from_its_unicode_path_field(stoker, tmp_path):
+    with zipfile.ZipFile(tmp_path / "in.zip", "w") as archive:
+        for name, of, other in (("1.jpg", b"cat/1.jpg", "ä.jpg"), ("2.jpg", b"before/2.jpg", "ö.jpg")):
+            info = zipfile.ZipInfo(f"cat/{name}")
+            text = f"cat/{other}".encode()
+            info.extra = struct.pack("<HHBI", 0x7075, 5 + len(text), 1, zlib.crc32(of)) + text
+            archive.writestr(info, jpeg(1))
+    stoker("data", "pack", "in.zip", "out", code=0)
+    assert set(members(tmp_path / "out")) == {"cat/ä.jpg", "cat/2.jpg"}
 
 
 def test_unsafe_members_of_a_zip_are_left_out(stoker, tmp_path):

@@ -1,6 +1,7 @@
 """Writes a few whole files of each kind that a harness of fuzz/ reads, so that it begins behind the first bytes:
 fuzz_seeds.py FOLDER fills FOLDER/<harness>, and fails when a harness has none."""
 
+import gzip
 import io
 import json
 import struct
@@ -9,6 +10,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
 from array_seeds import array_seeds
@@ -57,6 +59,34 @@ def archives() -> tuple[bytes, bytes]:
         archive.writestr("cat/1.txt", b"1" * 100, zipfile.ZIP_DEFLATED)
         archive.writestr("dog/2.txt", b"2", zipfile.ZIP_STORED)
     return tar.getvalue(), packed.getvalue()
+
+
+def zip64(packed: bytes) -> bytes:
+    """The zip with all numbers of its end record in a zip64 record."""
+    end = packed.rindex(b"PK\5\6")
+    members, size, offset = struct.unpack("<HII", packed[end + 10 : end + 20])
+    record = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, members, members, size, offset)
+    locator = struct.pack("<IIQI", 0x07064B50, 0, end, 1)
+    return packed[:end] + record + locator + b"PK\5\6" + b"\xff" * 16 + bytes(2)
+
+
+def unicode_path_zip() -> bytes:
+    """A zip whose member has Info-ZIP's Unicode Path."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        info = zipfile.ZipInfo("cat/1.txt")
+        name = "cat/é.txt".encode()
+        info.extra = struct.pack("<HHBI", 0x7075, 5 + len(name), 1, zlib.crc32(b"cat/1.txt")) + name
+        archive.writestr(info, b"1")
+    return packed.getvalue()
+
+
+def compressed(tar: bytes) -> list[bytes]:
+    """gzip with padding and with other bytes behind it; skippable frames around the beginning of a zstd frame."""
+    frame = struct.pack("<II", 0x184D2A50, 4) + b"size"
+    zstd = b"\x28\xb5\x2f\xfd\x20\x01\x09\x00\x00a"  # a frame of one raw block
+    packed = gzip.compress(tar)
+    return [packed + bytes(8), packed + b"text", frame + zstd + frame, frame + b"\x04\x22\x4d\x18"]
 
 
 def npy(text: str, data: bytes) -> bytes:
@@ -118,10 +148,10 @@ def seeds() -> dict[str, list[bytes]]:
     pictures = images()
     trial = "1,v,torch,64,2,True,False,2,True,False,0.100000,0.200000,1000,640.0,decode\n"
     found = {
-        "tar_fuzz": [tar],
-        "zip_fuzz": [packed],
+        "tar_fuzz": [tar, tar[:1024] + bytes(512) + tar],
+        "zip_fuzz": [packed, b"#!/bin/sh\n" + packed, zip64(packed), unicode_path_zip()],
         "tfrecord_fuzz": records + messages,
-        "pack_source_fuzz": [tar, packed, *records, *messages],
+        "pack_source_fuzz": [tar, packed, b"#!/bin/sh\n" + packed, *compressed(tar), *records, *messages],
         "decode_fuzz": pictures,
         "jpeg_rewrite_fuzz": pictures,
         "image_check_fuzz": pictures,

@@ -6,10 +6,13 @@
 #include <isa-l.h>
 #include <zstd.h>
 
+#include "base/language/counted.h"
+
 namespace stoker::archive {
 namespace {
 
 constexpr std::size_t kPiece = 1u << 20;
+constexpr std::byte kGzipMagic[] = {std::byte{0x1F}, std::byte{0x8B}};
 
 struct ZstdDeleter {
   void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
@@ -29,7 +32,8 @@ struct DecompressingReader::State {
   std::size_t left = 0;
   std::vector<std::byte> expanded;
   std::unique_ptr<ZSTD_DStream, ZstdDeleter> zstd;
-  std::size_t zstd_left = 1;  // 0: a frame is whole
+  std::size_t zstd_left = 1;     // 0: a frame is whole
+  std::uint64_t zstd_frame = 0;  // its first byte, also of a skippable frame
   inflate_state gzip;
   bool is_inside = false;  // a member of gzip
 
@@ -48,7 +52,24 @@ struct DecompressingReader::State {
   }
   bool is_at_end() const { return left == 0 && is_over; }
   std::uint64_t position() const { return offset - left; }
+  bool is_at_gzip_member() const {
+    const std::size_t known = std::min(left, std::size(kGzipMagic));
+    return std::equal(kGzipMagic, kGzipMagic + known, unread().begin());
+  }
 };
+
+namespace {
+
+// REQUIRES: a whole member ends at `end`, or zeros behind one. `size` is 0 for a pipe.
+Status trailing_bytes(const std::string& name, std::uint64_t end, std::uint64_t size) {
+  if (size <= end) return corrupt("{}: has data after the end of the gzip data at byte {}", name, end);
+  const Path path = name;
+  const Path whole = path.parent_path() / ("whole-" + path.filename().string());
+  return corrupt("{}: {} after the end of the gzip data at byte {}", name, counted(size - end, "byte"), end)
+      .cure("head -c {} {} > {}", end, shell_quote(name), shell_quote(whole.string()));
+}
+
+}  // namespace
 
 CompressionFormat detect_compression(std::span<const std::byte> beginning) {
   const auto starts_with = [&](std::initializer_list<int> magic) {
@@ -57,8 +78,14 @@ CompressionFormat detect_compression(std::span<const std::byte> beginning) {
                       [](int a, std::byte b) { return static_cast<std::byte>(a) == b; });
   };
   if (starts_with({0x1F, 0x8B})) return CompressionFormat::gzip;
-  if (starts_with({0x28, 0xB5, 0x2F, 0xFD})) return CompressionFormat::zstd;
+  if (starts_with({0x28, 0xB5, 0x2F, 0xFD}) || is_skippable_frame(beginning)) return CompressionFormat::zstd;
   return CompressionFormat::none;
+}
+
+bool is_skippable_frame(std::span<const std::byte> beginning) {
+  constexpr std::byte kRest[] = {std::byte{0x2A}, std::byte{0x4D}, std::byte{0x18}};
+  return beginning.size() >= 4 && (beginning[0] & std::byte{0xF0}) == std::byte{0x50} &&
+         std::ranges::equal(beginning.subspan(1, 3), kRest);
 }
 
 DecompressingReader::DecompressingReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -120,10 +147,13 @@ Result<std::span<const std::byte>> DecompressingReader::next_zstd() {
     s.consume(input.pos);
     if (ZSTD_isError(s.zstd_left) != 0)
       return corrupt("{}: byte {}: {}", s.name, s.position(), ZSTD_getErrorName(s.zstd_left));
+    if (s.zstd_left == 0) s.zstd_frame = s.position();
     if (output.pos > 0) return std::span<const std::byte>(s.expanded).first(output.pos);
     is_full = false;
   }
-  if (s.zstd_left != 0) return corrupt("{}: ends inside a zstd frame", s.name);
+  if (s.zstd_left != 0) {
+    return corrupt("{}: ends inside a zstd frame, which begins at byte {}", s.name, s.zstd_frame);
+  }
   return std::span<const std::byte>();
 }
 
@@ -135,6 +165,7 @@ Result<std::span<const std::byte>> DecompressingReader::next_gzip() {
       // Members one after another, as pigz and bgzip write them; zeros may pad the end.
       while (s.position() > 0 && s.left > 0 && s.unread().front() == std::byte{0}) s.consume(1);
       if (s.left == 0) continue;
+      if (s.position() > 0 && !s.is_at_gzip_member()) return trailing_bytes(s.name, s.position(), s.size);
       isal_inflate_init(&s.gzip);
       s.gzip.crc_flag = ISAL_GZIP;
       s.is_inside = true;

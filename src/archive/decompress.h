@@ -16,8 +16,10 @@ namespace stoker::archive {
 
 enum class CompressionFormat { none, gzip, zstd };
 
-/// Detects the format from the first four bytes.
+/// Detects the format from the first four bytes. zstd data may begin with a skippable frame, as from pzstd.
 CompressionFormat detect_compression(std::span<const std::byte> beginning);
+/// Whether a frame begins there that decompressors skip. zstd and LZ4 share these frames.
+bool is_skippable_frame(std::span<const std::byte> beginning);
 
 /// Fills the span with the next bytes and returns their number; fewer than requested only at the end.
 using ByteSource = std::function<Result<std::size_t>(std::span<std::byte>)>;
@@ -35,7 +37,8 @@ class DecompressingReader {
   ~DecompressingReader();
 
   /// The next piece, valid until the next call; empty at the end. Returns all that can be decompressed first,
-  /// then Corrupt "<name>: byte N: ..." for damaged data or "<name>: ends inside ..." for truncated data.
+  /// then Corrupt "<name>: byte N: ..." for damaged data, "<name>: ends inside ..." for truncated data or
+  /// "<name>: N bytes after the end of the gzip data ..."; zeros there are padding.
   Result<std::span<const std::byte>> next();
 
   /// Bytes read so far, and the size of the input; 0 where unknown.

@@ -12,8 +12,13 @@
 
 namespace stoker::archive {
 
-/// Detects the format from the first bytes, not from the name.
+/// Detects the format from the first bytes, not from the name. Looks behind up to 1024 skippable frames,
+/// which zstd and LZ4 share.
 Result<CompressionFormat> detect_compression(const File& file);
+
+/// Invalid, with a command that converts the file to zstd, if its first bytes show bzip2, xz, lzma, lzip,
+/// lzop, LZ4 or compress.
+Status reject_other_compression(const File& file, const std::string& subject);
 
 /// An unlinked file in `folder`: it vanishes with the process.
 Result<File> create_unnamed_file(const Path& folder);

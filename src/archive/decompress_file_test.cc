@@ -28,6 +28,13 @@ std::string by_gzip(const std::string& text) {
   return packed;
 }
 
+// A frame that decompressors skip, of the given size field.
+std::string skippable(const std::string& content, std::uint32_t size) {
+  std::string frame = "\x5C\x2A\x4D\x18";
+  for (int i = 0; i < 4; ++i) frame += static_cast<char>(size >> (8 * i));
+  return frame + content;
+}
+
 class Expand : public ::testing::Test {
  protected:
   Result<File> expand(const std::string& stored, std::optional<ByteCount> most = std::nullopt) {
@@ -69,9 +76,70 @@ TEST_F(Expand, reports_truncated_input) {
   const std::string zstd = by_zstd(content_);
   const std::string gzip = by_gzip(content_);
   EXPECT_EQ(expand(zstd.substr(0, zstd.size() / 2)).status().message(),
-            file().string() + ": ends inside a zstd frame");
+            file().string() + ": ends inside a zstd frame, which begins at byte 0");
   EXPECT_EQ(expand(gzip.substr(0, gzip.size() / 2)).status().message(),
             file().string() + ": ends inside gzip data");
+}
+
+TEST_F(Expand, skips_the_skippable_frames_of_zstd) {
+  const std::string frames =
+      skippable("size", 4) + by_zstd("a") + skippable("", 0) + skippable("x", 1) + by_zstd("b");
+  const auto file = expand(frames + skippable("end", 3));
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(text_of(*file), "ab");
+}
+
+TEST_F(Expand, reports_a_skippable_frame_that_reaches_beyond_the_end) {
+  EXPECT_EQ(expand(skippable("x", 0xFFFFFFFF)).status().message(),
+            file().string() + ": ends inside a zstd frame, which begins at byte 0");
+  const std::string whole = by_zstd("a");
+  EXPECT_EQ(expand(whole + skippable("x", 2)).status().message(),
+            format("{}: ends inside a zstd frame, which begins at byte {}", file(), whole.size()));
+}
+
+TEST_F(Expand, reads_gzip_members_and_zeros_and_reports_other_bytes_behind_them) {
+  const std::string gzip = by_gzip("a");
+  const auto padded = expand(gzip + by_gzip("b") + std::string(1000, '\0'));
+  ASSERT_TRUE(padded.ok()) << padded.status().message();
+  EXPECT_EQ(text_of(*padded), "ab");
+  for (const std::string& garbage : {std::string("x"), std::string("more text"), std::string("\x1Fno")}) {
+    const Status status = expand(gzip + garbage).status();
+    EXPECT_EQ(status.message(), format("{}: {} {} after the end of the gzip data at byte {}", file(),
+                                       garbage.size(), garbage.size() == 1 ? "byte" : "bytes", gzip.size()));
+    EXPECT_EQ(status.cure(), format("head -c {} {} > {}", gzip.size(), file(), folder_.path() / "whole-x"));
+  }
+}
+
+TEST_F(Expand, rejects_other_compressions_by_name_with_a_command) {
+  using namespace std::string_literals;
+  const std::string frame = "\x04\x22\x4D\x18";
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"BZh9", "bzip2 bzip2 -dc"},
+      {"\xFD"
+       "7zXZ\0"s,
+       "xz xz -dc"},
+      {"\x1F\x9D\x90", "compress gzip -dc"},
+      {"LZIP\1", "lzip lzip -dc"},
+      {"\x89LZO\0\r\n"s, "lzop lzop -dc"},
+      {frame, "lz4 lz4 -dc"},
+      {skippable("x", 1) + frame, "lz4 lz4 -dc"},
+      {"\x02\x21\x4C\x18", "lz4 lz4 -dc"},
+      {"\x5D\0\0\x80\0"s + std::string(8, '\xFF'), "lzma xz -dc"},
+      {"\x5D\0\0\x80\0\1\2\3\0\0\0\0\0"s, "lzma xz -dc"}};
+  for (const auto& [content, expected] : files) {
+    ASSERT_TRUE(write_file(file(), content).ok());
+    const File opened = File::open_read(file()).value();
+    EXPECT_EQ(detect_compression(opened).value(), CompressionFormat::none) << expected;
+    const Status status = reject_other_compression(opened, "x");
+    const std::size_t blank = expected.find(' ');
+    EXPECT_EQ(status.message(), format("x: is compressed with {}, but only gzip and zstd are supported",
+                                       expected.substr(0, blank)));
+    EXPECT_EQ(status.cure(), format("{} {} | zstd -T0 > {}.zst", expected.substr(blank + 1), file(), file()));
+  }
+  for (const std::string& known : {by_zstd("a"), by_gzip("a"), skippable("x", 1) + by_zstd("a"), "plain"s}) {
+    ASSERT_TRUE(write_file(file(), known).ok());
+    EXPECT_TRUE(reject_other_compression(File::open_read(file()).value(), "x").ok());
+  }
 }
 
 TEST_F(Expand, stops_a_decompression_bomb_at_the_limit) {

@@ -113,6 +113,7 @@ Result<std::optional<TarMember>> TarReader::next() {
 
 // Returns true at the end of the archive; otherwise `block` holds a header with a valid checksum.
 Result<bool> TarReader::at_end(std::span<std::byte> block) {
+  const std::uint64_t begin = position_;
   for (;;) {
     if (position_ == size_) return true;
     if (size_ - position_ < kTarBlock) {
@@ -125,6 +126,7 @@ Result<bool> TarReader::at_end(std::span<std::byte> block) {
     STOKER_RETURN_IF_ERROR(skip_end_mark());
   }
   if (checksum_matches(block)) {
+    if (position_ - begin == kTarBlock && !lone_zero_block_) lone_zero_block_ = begin;
     ended_ = false;
     return false;
   }

@@ -114,6 +114,9 @@ class TarReader {
   Result<std::optional<TarMember>> next();
   /// Whether the end mark (two zero blocks) was seen. Without it an archive may have lost its last members.
   bool has_end_mark() const { return ended_; }
+  /// Offset of the first single zero block with a member behind it. The reader continues, as in concatenated
+  /// archives, but GNU tar and Python stop at that block unless they ignore zeros.
+  std::optional<std::uint64_t> lone_zero_block() const { return lone_zero_block_; }
 
  private:
   struct Overrides {
@@ -136,6 +139,7 @@ class TarReader {
   std::string subject_;
   std::uint64_t position_ = 0;  // of the next header
   Overrides global_;
+  std::optional<std::uint64_t> lone_zero_block_;
   bool ended_ = false;
   bool done_ = false;
 };

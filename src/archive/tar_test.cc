@@ -152,6 +152,25 @@ TEST(TarReader, reads_concatenated_archives) {
   EXPECT_THAT(*members, ElementsAre(Field(&TarMember::name, "a"), Field(&TarMember::name, "b")));
 }
 
+TEST(TarReader, reads_members_behind_a_lone_zero_block_and_reports_it) {
+  const std::string first = archive({{"a", "1"}});
+  for (const std::uint64_t blocks : {1u, 2u}) {
+    const std::string bytes = first.substr(0, 1024 + blocks * kTarBlock) + archive({{"b", "2"}});
+    TarReader reader = reader_of(bytes);
+    EXPECT_EQ(reader.next().value()->name, "a");
+    EXPECT_EQ(reader.next().value()->name, "b");
+    EXPECT_FALSE(reader.next().value().has_value());
+    EXPECT_TRUE(reader.has_end_mark());
+    EXPECT_EQ(reader.lone_zero_block(), blocks == 1 ? std::optional<std::uint64_t>(1024) : std::nullopt);
+  }
+}
+
+TEST(TarReader, a_lone_zero_block_is_no_end_mark) {
+  bool clean = true;
+  ASSERT_TRUE(read_all(archive({{"a", "1"}}).substr(0, 1536), &clean).ok());
+  EXPECT_FALSE(clean);
+}
+
 TEST(TarReader, reports_a_missing_end_mark) {
   bool clean = true;
   const auto members = read_all(archive({{"a", "1"}}).substr(0, 1024), &clean);

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "archive/decompress.h"
@@ -32,32 +33,103 @@ constexpr std::uint64_t kDirectoryLimit = std::uint64_t{2} << 30;
 // DEFLATE codes at most 258 bytes in about two bits: a ratio above 1032 to 1 is impossible.
 constexpr std::uint64_t kMaxInflation = 1032;
 constexpr std::uint32_t kZip64Marker = 0xFFFFFFFF;
+constexpr std::uint16_t kZip64ShortMarker = 0xFFFF;
+constexpr std::uint64_t kLargestOffset = std::numeric_limits<std::uint64_t>::max();
 
 std::string_view text_at(std::span<const std::byte> bytes, std::size_t offset, std::size_t size) {
   return {reinterpret_cast<const char*>(bytes.data()) + offset, size};
 }
 
+// The content of the extra field `id`.
+std::optional<std::span<const std::byte>> extra_field(std::span<const std::byte> extra, std::uint16_t id) {
+  while (extra.size() >= 4) {
+    const auto size = codec::load<std::uint16_t>(extra, 2);
+    if (size > extra.size() - 4) return std::nullopt;  // private fields of other tools may be malformed
+    if (codec::load<std::uint16_t>(extra, 0) == id) return extra.subspan(4, size);
+    extra = extra.subspan(4u + size);
+  }
+  return std::nullopt;
+}
+
 // Sizes and offsets that do not fit 32 bits are in extra field 1, in this order, only for fields of
 // 0xFFFFFFFF.
 bool apply_zip64(std::span<const std::byte> extra, ZipMember& member) {
-  while (extra.size() >= 4) {
-    const auto id = codec::load<std::uint16_t>(extra, 0);
-    const auto size = codec::load<std::uint16_t>(extra, 2);
-    if (size > extra.size() - 4) return true;  // private fields of other tools may be malformed
-    if (id != 1) {
-      extra = extra.subspan(4u + size);
-      continue;
-    }
-    std::span<const std::byte> values = extra.subspan(4, size);
-    for (std::uint64_t* field : {&member.bytes, &member.stored_bytes, &member.header_offset}) {
-      if (*field != kZip64Marker) continue;
-      if (values.size() < 8) return false;
-      *field = codec::load<std::uint64_t>(values, 0);
-      values = values.subspan(8);
-    }
-    return true;
+  auto values = extra_field(extra, 1);
+  if (!values) return true;
+  for (std::uint64_t* field : {&member.bytes, &member.stored_bytes, &member.header_offset}) {
+    if (*field != kZip64Marker) continue;
+    if (values->size() < 8) return false;
+    *field = codec::load<std::uint64_t>(*values, 0);
+    values = values->subspan(8);
   }
   return true;
+}
+
+// Info-ZIP's Unicode Path: version 1, the CRC-32 of the name that it replaces, a name in UTF-8. A tool that
+// renamed the member without this field left another CRC-32.
+void apply_unicode_path(std::span<const std::byte> extra, ZipMember& member) {
+  constexpr std::uint16_t kUnicodePath = 0x7075;
+  constexpr std::size_t kHead = 5;
+  const auto field = extra_field(extra, kUnicodePath);
+  if (!field || field->size() <= kHead || field->front() != std::byte{1}) return;
+  if (codec::load<std::uint32_t>(*field, 1) != crc32(std::as_bytes(std::span(member.name)))) return;
+  member.name = text_at(*field, kHead, field->size() - kHead);
+}
+
+// An entry of the directory, of a whole header and these bytes of name and extra fields. Corrupt for a
+// truncated zip64 field.
+Result<ZipMember> member_of(std::span<const std::byte> entry, std::size_t name, std::size_t extra) {
+  constexpr std::uint16_t kHasUtf8Name = 1u << 11;
+  ZipMember member;
+  member.name = text_at(entry, kMemberBytes, name);
+  const auto flags = codec::load<std::uint16_t>(entry, 8);
+  const auto made_by = static_cast<std::uint8_t>(entry[5]);
+  const auto mode = codec::load<std::uint32_t>(entry, 38) >> 16;
+  member.is_symbolic_link = made_by == 3 && (mode & 0170000) == 0120000;  // made on Unix, S_IFLNK
+  if (made_by == 3) member.mode = mode & 07777;
+  member.is_encrypted = (flags & 1) != 0;
+  member.method = codec::load<std::uint16_t>(entry, 10);
+  member.crc32 = codec::load<std::uint32_t>(entry, 16);
+  member.stored_bytes = codec::load<std::uint32_t>(entry, 20);
+  member.bytes = codec::load<std::uint32_t>(entry, 24);
+  member.header_offset = codec::load<std::uint32_t>(entry, 42);
+  const auto extras = entry.subspan(kMemberBytes + name, extra);
+  if (!apply_zip64(extras, member)) {
+    return corrupt("member '{}': its zip64 field is truncated", printable(member.name.substr(0, 80)));
+  }
+  if ((flags & kHasUtf8Name) == 0) apply_unicode_path(extras, member);
+  member.unsafe = unsafe_name(member.name);
+  return member;
+}
+
+struct EndRecord {
+  std::uint64_t offset = 0;
+  std::array<std::byte, kEndBytes> bytes{};
+};
+
+// The end record is followed only by a comment of up to 64 KiB.
+Result<std::optional<EndRecord>> find_end_record(const ReadAt& read, std::uint64_t size) {
+  const std::uint64_t window = std::min<std::uint64_t>(size, kEndBytes + kMaxComment);
+  if (window < kEndBytes) return std::optional<EndRecord>();
+  std::vector<std::byte> tail(window);
+  STOKER_RETURN_IF_ERROR(read(size - window, tail));
+  for (std::size_t at = tail.size() - kEndBytes + 1; at-- > 0;) {
+    if (codec::load<std::uint32_t>(tail, at) != kEndMagic) continue;
+    if (codec::load<std::uint16_t>(tail, at + 20) > tail.size() - at - kEndBytes) continue;
+    EndRecord end{.offset = size - window + at};
+    std::copy_n(tail.begin() + static_cast<std::ptrdiff_t>(at), kEndBytes, end.bytes.begin());
+    return std::optional(end);
+  }
+  return std::optional<EndRecord>();
+}
+
+// Whether the zip64 record has the number of a field. Some writers mark all fields, also the volumes.
+bool needs_zip64(std::span<const std::byte> end) {
+  for (const std::size_t at : {4u, 6u, 8u, 10u}) {
+    if (codec::load<std::uint16_t>(end, at) == kZip64ShortMarker) return true;
+  }
+  return codec::load<std::uint32_t>(end, 12) == kZip64Marker ||
+         codec::load<std::uint32_t>(end, 16) == kZip64Marker;
 }
 
 // Presents a member's DEFLATE stream as a gzip file by adding header and trailer.
@@ -103,6 +175,11 @@ class GzipStream {
 
 }  // namespace
 
+Result<bool> ends_as_zip(const ReadAt& read, std::uint64_t size) {
+  STOKER_ASSIGN_OR_RETURN(end, find_end_record(read, size));
+  return end.has_value();
+}
+
 Result<ZipReader> ZipReader::open(ReadAt read, std::uint64_t size, std::string subject) {
   ZipReader zip;
   zip.read_ = std::move(read);
@@ -114,33 +191,27 @@ Result<ZipReader> ZipReader::open(ReadAt read, std::uint64_t size, std::string s
   return zip;
 }
 
-// The end record is followed only by a comment of up to 64 KiB.
 Result<ZipReader::Directory> ZipReader::find_directory() const {
   if (size_ < kEndBytes) return damaged("too short for a zip archive");
-  const std::uint64_t window = std::min<std::uint64_t>(size_, kEndBytes + kMaxComment);
-  std::vector<std::byte> tail(window);
-  STOKER_RETURN_IF_ERROR(read_(size_ - window, tail));
-  std::optional<std::size_t> found;
-  for (std::size_t at = tail.size() - kEndBytes + 1; at-- > 0;) {
-    if (codec::load<std::uint32_t>(tail, at) != kEndMagic) continue;
-    if (codec::load<std::uint16_t>(tail, at + 20) > tail.size() - at - kEndBytes) continue;
-    found = at;
-    break;
+  STOKER_ASSIGN_OR_RETURN(end, find_end_record(read_, size_));
+  if (!end) return damaged("has no directory at its end: truncated, or not a zip archive");
+  Directory directory{.offset = codec::load<std::uint32_t>(end->bytes, 16),
+                      .bytes = codec::load<std::uint32_t>(end->bytes, 12),
+                      .members = codec::load<std::uint16_t>(end->bytes, 10),
+                      .end = end->offset};
+  directory.is_volume =
+      codec::load<std::uint16_t>(end->bytes, 4) != 0 || codec::load<std::uint16_t>(end->bytes, 6) != 0;
+  const bool is_wide = needs_zip64(end->bytes);
+  const Result<std::optional<Directory>> wide = zip64_directory(end->offset);
+  if (is_wide && !wide.ok()) return wide.error();
+  if (wide.ok() && wide->has_value()) {
+    if (is_wide) directory = **wide;
+    directory.end = (*wide)->end;
   }
-  if (!found) return damaged("has no directory at its end: truncated, or not a zip archive");
-  const std::span<const std::byte> end = std::span(tail).subspan(*found);
-  if (codec::load<std::uint16_t>(end, 4) != 0 || codec::load<std::uint16_t>(end, 6) != 0) {
+  if (directory.is_volume) {
     return invalid("{}: is one of several volumes, which is not supported", subject_);
   }
-  Directory directory{.offset = codec::load<std::uint32_t>(end, 16),
-                      .bytes = codec::load<std::uint32_t>(end, 12),
-                      .members = codec::load<std::uint16_t>(end, 10)};
-  const std::uint64_t end_offset = size_ - window + *found;
-  if (directory.offset == kZip64Marker || directory.bytes == kZip64Marker || directory.members == 0xFFFF) {
-    STOKER_ASSIGN_OR_RETURN(wide, zip64_directory(end_offset));
-    if (wide.bytes != 0 || wide.members != 0) directory = wide;
-  }
-  if (directory.offset > end_offset || directory.bytes > end_offset - directory.offset) {
+  if (directory.bytes > directory.end || directory.offset > directory.end - directory.bytes) {
     return damaged("its directory reaches beyond the end");
   }
   if (directory.bytes > kDirectoryLimit) {
@@ -150,26 +221,56 @@ Result<ZipReader::Directory> ZipReader::find_directory() const {
     return damaged(
         format("claims {} members in a directory of {} bytes", directory.members, directory.bytes));
   }
+  STOKER_RETURN_IF_ERROR(skip_prefix(directory));
   return directory;
 }
 
-// All zero if the 32-bit record only happens to have such numbers.
-Result<ZipReader::Directory> ZipReader::zip64_directory(std::uint64_t end_offset) const {
-  if (end_offset < kZip64LocatorBytes) return Directory{};
+// The record in front of its locator, or at its offset if it is longer than usual. Nothing without a locator:
+// a 32-bit record may happen to have such numbers.
+Result<std::optional<ZipReader::Directory>> ZipReader::zip64_directory(std::uint64_t end_offset) const {
+  if (end_offset < kZip64LocatorBytes) return std::optional<Directory>();
+  const std::uint64_t locator_offset = end_offset - kZip64LocatorBytes;
   std::byte locator[kZip64LocatorBytes];
-  STOKER_RETURN_IF_ERROR(read_(end_offset - kZip64LocatorBytes, locator));
-  if (codec::load<std::uint32_t>(locator, 0) != kZip64LocatorMagic) return Directory{};
-  const auto at = codec::load<std::uint64_t>(locator, 8);
-  if (at > end_offset - kZip64LocatorBytes || end_offset - kZip64LocatorBytes - at < kZip64EndBytes) {
-    return damaged("its zip64 record is not at its offset");
+  STOKER_RETURN_IF_ERROR(read_(locator_offset, locator));
+  if (codec::load<std::uint32_t>(locator, 0) != kZip64LocatorMagic) return std::optional<Directory>();
+  if (locator_offset < kZip64EndBytes) return damaged("its zip64 record is not at its offset");
+  const std::uint64_t last = locator_offset - kZip64EndBytes;
+  for (const std::uint64_t at : {last, codec::load<std::uint64_t>(locator, 8)}) {
+    if (at > last) continue;
+    std::byte record[kZip64EndBytes];
+    STOKER_RETURN_IF_ERROR(read_(at, record));
+    if (codec::load<std::uint32_t>(record, 0) != kZip64EndMagic) continue;
+    Directory directory{.offset = codec::load<std::uint64_t>(record, 48),
+                        .bytes = codec::load<std::uint64_t>(record, 40),
+                        .members = codec::load<std::uint64_t>(record, 32),
+                        .end = at};
+    directory.is_volume =
+        codec::load<std::uint32_t>(locator, 4) != 0 || codec::load<std::uint32_t>(locator, 16) > 1 ||
+        codec::load<std::uint32_t>(record, 16) != 0 || codec::load<std::uint32_t>(record, 20) != 0;
+    return std::optional(directory);
   }
-  std::byte record[kZip64EndBytes];
-  STOKER_RETURN_IF_ERROR(read_(at, record));
-  if (codec::load<std::uint32_t>(record, 0) != kZip64EndMagic)
-    return damaged("its zip64 record is not at its offset");
-  return Directory{.offset = codec::load<std::uint64_t>(record, 48),
-                   .bytes = codec::load<std::uint64_t>(record, 40),
-                   .members = codec::load<std::uint64_t>(record, 32)};
+  return damaged("its zip64 record is not at its offset");
+}
+
+// Offsets count from the archive's first byte. The directory's real position shows how many bytes precede it,
+// unless other data is between the directory and its end record. So the first member must be there, too.
+// REQUIRES: offset and size of the directory fit before the end record.
+Status ZipReader::skip_prefix(Directory& directory) const {
+  const std::uint64_t prefix = directory.end - directory.bytes - directory.offset;
+  if (prefix == 0 || directory.members == 0) return {};
+  std::byte entry[kMemberBytes];
+  STOKER_RETURN_IF_ERROR(read_(directory.offset + prefix, entry));
+  if (codec::load<std::uint32_t>(entry, 0) != kMemberMagic) return {};
+  const auto first = codec::load<std::uint32_t>(entry, 42);
+  if (first != kZip64Marker) {
+    std::byte magic[4];
+    if (first >= directory.offset || directory.offset - first < kLocalBytes) return {};
+    STOKER_RETURN_IF_ERROR(read_(first + prefix, magic));
+    if (codec::load<std::uint32_t>(magic, 0) != kLocalMagic) return {};
+  }
+  directory.offset += prefix;
+  directory.prefix = prefix;
+  return {};
 }
 
 Status ZipReader::read_directory(const Directory& directory) {
@@ -187,23 +288,11 @@ Status ZipReader::read_directory(const Directory& directory) {
     if (name + extra + comment > left.size() - kMemberBytes) {
       return damaged(format("its directory ends at member {} of {}", i + 1, directory.members));
     }
-    ZipMember& member = members_.emplace_back();
-    member.name = text_at(left, kMemberBytes, name);
-    const auto made_by = static_cast<std::uint8_t>(left[5]);
-    const auto mode = codec::load<std::uint32_t>(left, 38) >> 16;
-    member.is_symbolic_link = made_by == 3 && (mode & 0170000) == 0120000;  // made on Unix, S_IFLNK
-    if (made_by == 3) member.mode = mode & 07777;
-    member.is_encrypted = (codec::load<std::uint16_t>(left, 8) & 1) != 0;
-    member.method = codec::load<std::uint16_t>(left, 10);
-    member.crc32 = codec::load<std::uint32_t>(left, 16);
-    member.stored_bytes = codec::load<std::uint32_t>(left, 20);
-    member.bytes = codec::load<std::uint32_t>(left, 24);
-    member.header_offset = codec::load<std::uint32_t>(left, 42);
-    if (!apply_zip64(left.subspan(kMemberBytes + name, extra), member)) {
-      return damaged(
-          format("member '{}': its zip64 field is truncated", printable(member.name.substr(0, 80))));
-    }
-    member.unsafe = unsafe_name(member.name);
+    Result<ZipMember> member = member_of(left, name, extra);
+    if (!member.ok()) return damaged(member.error().message());
+    // An offset beyond the end stays there.
+    member->header_offset += std::min(directory.prefix, kLargestOffset - member->header_offset);
+    members_.push_back(std::move(*member));
     left = left.subspan(kMemberBytes + name + extra + comment);
   }
   return {};

@@ -1,12 +1,14 @@
 // Reads zip archives in place: the directory at the end, then members by number, stored or deflated. Memory
 // is bounded for any input: members may not overlap (a file of 42 kB could otherwise expand to petabytes),
-// and no member may claim more than its compressed bytes can produce. Used by pack. Thread-safe once opened.
+// and no member may claim more than its compressed bytes can produce. Other bytes may precede the archive, as
+// in a program that unpacks itself. Used by pack. Thread-safe once opened.
 // https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT describes the layout.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +21,7 @@ namespace stoker::archive {
 
 /// One member of an archive.
 struct ZipMember {
-  std::string name;  ///< as stored; a folder's name ends in '/'
+  std::string name;  ///< as stored, or from Info-ZIP's Unicode Path field; a folder's name ends in '/'
   bool is_symbolic_link = false;
   bool is_encrypted = false;
   std::uint32_t mode = 0;    ///< permission bits; 0 if the archive was not made on Unix
@@ -27,13 +29,16 @@ struct ZipMember {
   std::uint32_t crc32 = 0;
   std::uint64_t stored_bytes = 0;  ///< in the archive
   std::uint64_t bytes = 0;         ///< decompressed
-  std::uint64_t header_offset = 0;
+  std::uint64_t header_offset = 0;  ///< in the file
   /// Why an unpacker must not trust the name, as in TarMember.
   std::string_view unsafe;
 
   bool is_folder() const { return name.ends_with('/'); }
   bool is_readable() const { return !is_encrypted && (method == 0 || method == 8); }
 };
+
+/// Whether the last 64 KiB hold the end record of a zip archive, which may begin anywhere in the file.
+Result<bool> ends_as_zip(const ReadAt& read, std::uint64_t size);
 
 class ZipReader {
  public:
@@ -57,9 +62,13 @@ class ZipReader {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
     std::uint64_t members = 0;
+    std::uint64_t end = 0;     // where the end records begin
+    std::uint64_t prefix = 0;  // bytes before the archive
+    bool is_volume = false;    // one of several
   };
   Result<Directory> find_directory() const;
-  Result<Directory> zip64_directory(std::uint64_t end_offset) const;
+  Result<std::optional<Directory>> zip64_directory(std::uint64_t end_offset) const;
+  Status skip_prefix(Directory& directory) const;
   Status read_directory(const Directory& directory);
   Status check_layout(std::uint64_t end) const;
   Status damaged(std::string_view what) const { return corrupt("{}: {}", subject_, what); }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <span>
 #include <unistd.h>
 
+#include "archive/detect_archive.h"
 #include "base/language/counted.h"
 #include "sources/files/archive_tree.h"
 #include "sources/files/folder_source.h"
@@ -81,23 +81,14 @@ Path scratch_of(const SourceOptions& options) {
   return options.scratch.empty() ? std::filesystem::temp_directory_path(ignored) : options.scratch;
 }
 
-Result<bool> begins_with(const Path& file, std::string_view bytes) {
-  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(file));
-  std::string head(bytes.size(), ' ');
-  STOKER_RETURN_IF_ERROR(opened.read_at(0, std::as_writable_bytes(std::span(head))));
-  return head == bytes;
-}
-
-Result<std::unique_ptr<SourceTree>> open_archive(Archive kind, const SourceOptions& options,
-                                                 Progress& progress) {
-  if (kind == Archive::tar || kind == Archive::packed)
-    return tar_tree(options.where, scratch_of(options), progress);
-  if (kind == Archive::zip) return zip_tree(options.where, progress);
-  STOKER_ASSIGN_OR_RETURN(is_bzip2, begins_with(options.where, "BZh"));
-  const std::string_view program = is_bzip2 ? "bzip2" : "xz";
-  return invalid("{}: is compressed with {}, but only gzip and zstd are supported", printable(options.where),
-                 program)
-      .cure("{} -dk {}", program, shell_quote(options.where));
+// Null if it is no archive.
+Result<std::unique_ptr<SourceTree>> open_archive(const SourceOptions& options, Progress& progress) {
+  using archive::ArchiveFormat;
+  STOKER_ASSIGN_OR_RETURN(file, File::open_read(options.where));
+  STOKER_ASSIGN_OR_RETURN(found, archive::detect_archive(file, printable(options.where)));
+  if (found == ArchiveFormat::none) return std::unique_ptr<SourceTree>();
+  if (found == ArchiveFormat::zip) return zip_tree(options.where, progress);
+  return tar_tree(options.where, scratch_of(options), progress);
 }
 
 // Table options without a table; `--label cls` is probably a typo for `--labels cls`.
@@ -135,13 +126,15 @@ Result<PackSource> list_any(const SourceOptions& options, Progress& progress) {
   const Path extension = Path(options.where).extension();
   if (extension == ".csv" || extension == ".tsv" || extension == ".parquet")
     return list_from_table(options, rate_limiter, progress);
-  STOKER_ASSIGN_OR_RETURN(kind, archive_kind(options.where));
-  if (kind == Archive::none) {
+  STOKER_ASSIGN_OR_RETURN(tree, open_archive(options, progress));
+  if (!tree) {
     return invalid("{}: is neither a folder, nor a tar or zip archive, nor a list (.csv, .tsv, .parquet)",
                    name);
   }
-  STOKER_ASSIGN_OR_RETURN(tree, open_archive(kind, options, progress));
-  return list_by_folders(std::move(tree), options, progress);
+  std::string note = tree->note();
+  STOKER_ASSIGN_OR_RETURN(source, list_by_folders(std::move(tree), options, progress));
+  if (!note.empty()) source.notes.push_back(std::move(note));
+  return std::move(source);
 }
 
 // Label files are only read while packing.

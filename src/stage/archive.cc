@@ -1,10 +1,10 @@
 #include "stage/archive.h"
 
-#include <array>
 #include <fcntl.h>
 #include <optional>
 
 #include "archive/decompress_file.h"
+#include "archive/detect_archive.h"
 #include "archive/tar.h"
 #include "archive/zip.h"
 #include "base/thread.h"
@@ -152,10 +152,6 @@ class Zip final : public EntrySource {
   mutable Mutex large_;  // held while reading a large member
 };
 
-bool starts_with(std::span<const std::byte> bytes, std::string_view magic) {
-  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()).starts_with(magic);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<EntrySource>> open_archive(const Path& path, const Path& scratch, Progress& progress) {
@@ -165,20 +161,8 @@ Result<std::unique_ptr<EntrySource>> open_archive(const Path& path, const Path& 
   if (path_exists(path) && !std::filesystem::is_regular_file(path, error))
     return invalid("{}: is not a file and cannot be unpacked (stage.unpack)", subject);
   STOKER_ASSIGN_OR_RETURN(file, File::open_read(path));
-  STOKER_ASSIGN_OR_RETURN(size, file.size());
-  std::array<std::byte, 6> first{};
-  const auto head = std::span(first).first(std::min<std::uint64_t>(first.size(), size));
-  STOKER_RETURN_IF_ERROR(file.read_at(0, head));
-  if (starts_with(head, "PK\x03\x04") || starts_with(head, "PK\x05\x06"))
-    return Zip::open(std::move(file), subject);
-  if (starts_with(head,
-                  "\xfd"
-                  "7zXZ") ||
-      starts_with(head, "BZh")) {
-    return invalid("{}: compressed by xz or bzip2; supported are tar, tar.zst, tar.gz and zip", subject)
-        .cure("xz -dc {0} | zstd -T0 > {1}.zst, which also unpacks 10 times faster",
-              shell_quote(path.string()), shell_quote(path.stem().string()));
-  }
+  STOKER_ASSIGN_OR_RETURN(found, archive::detect_archive(file, subject));
+  if (found == archive::ArchiveFormat::zip) return Zip::open(std::move(file), subject);
   STOKER_ASSIGN_OR_RETURN(tar, archive::decompress_file(std::move(file), {scratch, std::nullopt}, progress));
   return std::unique_ptr<EntrySource>(std::make_unique<Tar>(std::move(tar), subject));
 }

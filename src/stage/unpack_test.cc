@@ -121,7 +121,8 @@ TEST(Unpack, reads_a_zstd_tar_with_several_frames) {
   const Box box;
   ASSERT_TRUE(box.run({"tar", "-C", "src", "-cf", "a.tar", "."}));
   const std::string tar = *read_file(box.in("a.tar"));
-  box.write("a.tar.zst", zstd_of(tar.substr(0, 100'000)) + zstd_of(tar.substr(100'000)));
+  const std::string skipped("\x50\x2A\x4D\x18\4\0\0\0size", 12);  // as pzstd writes it
+  box.write("a.tar.zst", skipped + zstd_of(tar.substr(0, 100'000)) + zstd_of(tar.substr(100'000)));
   const auto stats = box.unpack_all("a.tar.zst");
   ASSERT_TRUE(stats.ok()) << stats.status().to_string();
   box.expect_whole();
@@ -160,7 +161,9 @@ TEST(Unpack, reports_files_that_are_not_supported_archives) {
                                     6) +
                             "...");
   EXPECT_THAT(box.unpack_all("a.tar.xz").status().to_string(),
-              HasSubstr("a.tar.xz: compressed by xz or bzip2; supported are tar, tar.zst, tar.gz and zip"));
+              StartsWith(format("a.tar.xz: is compressed with xz, but only gzip and zstd are supported\n"
+                                "  try: xz -dc {} | zstd -T0 > {}",
+                                box.in("a.tar.xz"), box.in("a.tar.zst"))));
   EXPECT_EQ(box.unpack_all("none.tar").status().code(), Code::not_found);
   EXPECT_EQ(box.unpack_all("src").status().message(),
             "src: is not a file and cannot be unpacked (stage.unpack)");

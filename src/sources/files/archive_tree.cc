@@ -1,7 +1,6 @@
 #include "sources/files/archive_tree.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -122,6 +121,7 @@ class TarTree final : public ArchiveTree {
       if (progress.stop_requested()) return cancelled("{}: interrupted while listing", name_);
     }
     buffer_ = {};
+    lone_zero_block_ = reader.lone_zero_block();
     if (!reader.has_end_mark()) {
       return corrupt("{}: has no end-of-archive marker: its last members may be missing", name_);
     }
@@ -135,6 +135,12 @@ class TarTree final : public ArchiveTree {
   Status read_part(std::string_view, const SourceFile& file, std::uint64_t offset,
                    std::span<std::byte> out) const override {
     return file_.read_at(file.place + offset, out);
+  }
+  std::string note() const override {
+    if (!lone_zero_block_) return {};
+    return format(
+        "a lone zero block at byte {} precedes more members: GNU tar lists them with --ignore-zeros",
+        *lone_zero_block_);
   }
 
  private:
@@ -177,6 +183,7 @@ class TarTree final : public ArchiveTree {
   std::uint64_t begin_ = 0;
   std::vector<std::byte> buffer_;
   std::vector<HardLink> links_;
+  std::optional<std::uint64_t> lone_zero_block_;
 };
 
 class ZipTree final : public ArchiveTree {
@@ -214,22 +221,6 @@ class ZipTree final : public ArchiveTree {
 };
 
 }  // namespace
-
-Result<Archive> archive_kind(const Path& file) {
-  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(file));
-  STOKER_ASSIGN_OR_RETURN(size, opened.size());
-  std::array<std::byte, archive::kTarBlock> head{};
-  const auto begin = std::span(head).first(std::min<std::uint64_t>(size, head.size()));
-  STOKER_RETURN_IF_ERROR(opened.read_at(0, begin));
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), begin.size());
-  if (text.starts_with("\x1F\x8B") || text.starts_with("\x28\xB5\x2F\xFD")) return Archive::packed;
-  if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return Archive::zip;
-  if (text.size() == head.size() && text.substr(257, 5) == "ustar") return Archive::tar;
-  if (text.starts_with("BZh") || text.starts_with("\xFD"
-                                                  "7zXZ"))
-    return Archive::compressed;
-  return file.extension() == ".tar" ? Archive::tar : Archive::none;
-}
 
 Result<std::unique_ptr<SourceTree>> tar_tree(const Path& file, const Path& scratch, Progress& progress) {
   STOKER_ASSIGN_OR_RETURN(stored, File::open_read(file));

@@ -10,10 +10,6 @@
 
 namespace stoker::sources {
 
-/// Archive format by the first bytes: tar, zip, tar compressed by gzip or zstd (`packed`), or an unsupported
-/// compression (`compressed`).
-enum class Archive { none, tar, zip, packed, compressed };
-Result<Archive> archive_kind(const Path& file);
 /// Unpacks a compressed tar into the folder `scratch`.
 Result<std::unique_ptr<SourceTree>> tar_tree(const Path& file, const Path& scratch, Progress& progress);
 Result<std::unique_ptr<SourceTree>> zip_tree(const Path& file, Progress& progress);

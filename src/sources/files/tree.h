@@ -66,6 +66,8 @@ class SourceTree {
                            std::span<std::byte> out) const = 0;
   /// A path for messages: "photos/cat/1.jpg", "photos.tar: cat/1.jpg".
   virtual std::string display_path(std::string_view path) const = 0;
+  /// One sentence about an unexpected structure of the source, for PackSource::notes; else empty.
+  virtual std::string note() const { return {}; }
 };
 
 /// `folder`/`name`, or `name` at the root.
