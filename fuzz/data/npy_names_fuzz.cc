@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sources/arrays/grid.h"
-#include "sources/arrays/numpy/npy_sets.h"
+#include "sources/arrays/npy_sets.h"
 #include "sources/shard_scan.h"
 #include "stoker/text.h"
 

@@ -27,8 +27,8 @@ struct ZipMember {
   std::uint32_t mode = 0;    ///< permission bits; 0 if the archive was not made on Unix
   std::uint16_t method = 0;  ///< 0 stored, 8 deflated
   std::uint32_t crc32 = 0;
-  std::uint64_t stored_bytes = 0;  ///< in the archive
-  std::uint64_t bytes = 0;         ///< decompressed
+  std::uint64_t stored_bytes = 0;   ///< in the archive
+  std::uint64_t bytes = 0;          ///< decompressed
   std::uint64_t header_offset = 0;  ///< in the file
   /// Why an unpacker must not trust the name, as in TarMember.
   std::string_view unsafe;

@@ -13,7 +13,7 @@
 #include "codec/npy.h"
 #include "inspect/lint_items.h"
 #include "parquet/parquet.h"
-#include "sources/arrays/numpy/npy_sets.h"
+#include "sources/arrays/npy_sets.h"
 #include "sources/shard_scan.h"
 #include "sources/tables/filter/leaf_kind.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "dataset/manifest.h"
-#include "sources/arrays/numpy/npy_sets.h"
+#include "sources/arrays/npy_sets.h"
 #include "sources/arrays/window_scan.h"
 #include "sources/table_path.h"
 #include "stoker/status.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "archive/decompress_file.h"
+#include "arrays/numpy/npy_store.h"
 #include "arrays/samples/reader.h"
-#include "sources/arrays/numpy/npy_store.h"
 #include "sources/arrays/row_scan.h"
 #include "sources/source.h"
 
@@ -170,7 +170,7 @@ Result<UnpackedShard> unpack_arrays(const Path& path, const std::string& stem, c
 
 Result<ShardScan> scan_npy(const Path& folder, const NpySet& set) {
   const Path path = folder / set.file;
-  STOKER_ASSIGN_OR_RETURN(store, open_npy_store(folder, set));
+  STOKER_ASSIGN_OR_RETURN(store, arrays::open_npy_store(folder, set));
   STOKER_ASSIGN_OR_RETURN(arrays, arrays::RowArrays::open(std::move(store), printable(path.string())));
   RowChunks chunks;
   STOKER_ASSIGN_OR_RETURN(scan, scan_rows({arrays, path, set.stem}, chunks));
@@ -180,7 +180,7 @@ Result<ShardScan> scan_npy(const Path& folder, const NpySet& set) {
 Result<UnpackedShard> unpack_npy(const Path& folder, const NpySet& set, const Path& scratch,
                                  Progress& progress) {
   const Path path = folder / set.file;
-  STOKER_ASSIGN_OR_RETURN(store, unpack_npy_store(folder, set, scratch, progress));
+  STOKER_ASSIGN_OR_RETURN(store, arrays::unpack_npy_store(folder, set, scratch, progress));
   STOKER_ASSIGN_OR_RETURN(arrays, arrays::RowArrays::open(std::move(store), printable(path.string())));
   return unpack_rows({arrays, path, set.stem}, scratch, progress);
 }

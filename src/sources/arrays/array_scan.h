@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "sources/arrays/numpy/npy_sets.h"
+#include "sources/arrays/npy_sets.h"
 #include "sources/shard_scan.h"
 #include "stoker/progress.h"
 #include "stoker/status.h"

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "arrays/numpy/npy_chunks.h"
+#include "arrays/numpy/npy_store.h"
 #include "arrays/samples/rows.h"
 #include "codec/npy.h"
-#include "sources/arrays/numpy/npy_chunks.h"
-#include "sources/arrays/numpy/npy_sets.h"
-#include "sources/arrays/numpy/npy_store.h"
+#include "sources/arrays/npy_sets.h"
 #include "sources/arrays/row_scan.h"
 #include "sources/shard_scan.h"
 #include "stoker/text.h"
@@ -42,7 +42,7 @@ class RowGrid final : public Grid {
 Result<RowArrays> open_archive(const Path& file) {
   const std::string subject = printable(file.string());
   STOKER_ASSIGN_OR_RETURN(sets, npy_shards(file.parent_path(), {file.filename().string()}));
-  STOKER_ASSIGN_OR_RETURN(archive, open_npz(file));
+  STOKER_ASSIGN_OR_RETURN(archive, arrays::open_npz(file));
   for (const archive::ZipMember& member : archive.zip.members()) {
     if (!is_npy(member.name) || !member.is_readable() || member.method == 0) continue;
     return invalid("{}: member '{}': is compressed, but windows are read in place", subject,
@@ -51,7 +51,7 @@ Result<RowArrays> open_archive(const Path& file) {
             "python3 -c 'import numpy, sys; numpy.savez(sys.argv[2], **numpy.load(sys.argv[1]))' {} OUT.npz",
             shell_quote(file.string()));
   }
-  STOKER_ASSIGN_OR_RETURN(store, open_npy_store(file.parent_path(), sets[0]));
+  STOKER_ASSIGN_OR_RETURN(store, arrays::open_npy_store(file.parent_path(), sets[0]));
   return RowArrays::open(std::move(store), subject);
 }
 
@@ -84,12 +84,13 @@ class NpyGrid final : public Grid {
     if (shape.empty()) return invalid("{}: is a single value, but windows need an axis (--window)", subject);
     if (std::find(shape.begin(), shape.end(), 0u) != shape.end())
       return invalid("{}: has no elements (shape {})", subject, codec::shape_text(shape));
-    STOKER_ASSIGN_OR_RETURN(chunked, npy_chunks({.name = name,
-                                                 .shape = shape,
-                                                 .element_bytes = static_cast<std::uint32_t>(element_bytes),
-                                                 .swap_unit = read->is_big_endian ? element_bytes : 1,
-                                                 .begin = end_ + read->data_offset},
-                                                subject));
+    STOKER_ASSIGN_OR_RETURN(chunked,
+                            arrays::npy_chunks({.name = name,
+                                                .shape = shape,
+                                                .element_bytes = static_cast<std::uint32_t>(element_bytes),
+                                                .swap_unit = read->is_big_endian ? element_bytes : 1,
+                                                .begin = end_ + read->data_offset},
+                                               subject));
     arrays_.push_back({name, read->element, shape});
     chunked_.push_back(std::move(chunked));
     parts_.push_back({file.filename().string(), size});

@@ -3,28 +3,17 @@
 // archives. Thread-safe: no state. Rules: docs/formats/sample-arrays.md#numpys-files.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "archive/zip.h"
+#include "arrays/numpy/npy_store.h"
 #include "base/file.h"
 #include "stoker/status.h"
 
 namespace stoker::sources {
 
-struct NpySet {
-  struct Array {
-    std::string name;
-    std::string file;
-    std::string member;  ///< of an archive
-  };
-  std::string file;  ///< names the shard: its first file
-  std::string split;
-  std::string stem;  ///< prefix of the keys of its samples
-  std::vector<Array> arrays;
-};
+using arrays::NpySet;
 
 /// The shards among `files`, by name. Invalid if there are both .npy and .npz files, if shards have different
 /// arrays, or for archives without arrays; Corrupt for damaged archives.
@@ -32,12 +21,5 @@ Result<std::vector<NpySet>> npy_sets(const Path& folder, const std::vector<std::
 
 /// The same for reading in place, one set per file. Invalid, with a cure, for an archive with several splits.
 Result<std::vector<NpySet>> npy_shards(const Path& folder, const std::vector<std::string>& files);
-
-/// An archive with its file.
-struct NpzArchive {
-  std::shared_ptr<const File> file;  ///< shared with `zip`
-  archive::ZipReader zip;
-};
-Result<NpzArchive> open_npz(const Path& file);
 
 }  // namespace stoker::sources

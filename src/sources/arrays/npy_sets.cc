@@ -1,4 +1,4 @@
-#include "sources/arrays/numpy/npy_sets.h"
+#include "sources/arrays/npy_sets.h"
 
 #include <algorithm>
 #include <map>
@@ -95,7 +95,7 @@ Result<std::vector<NpySet>> sets_of_files(const std::vector<std::string>& files)
 
 Result<std::vector<NpySet>> sets_of_archive(const Path& folder, const std::string& file) {
   const std::string subject = printable((folder / file).string());
-  STOKER_ASSIGN_OR_RETURN(archive, open_npz(folder / file));
+  STOKER_ASSIGN_OR_RETURN(archive, arrays::open_npz(folder / file));
   std::vector<std::string> members;
   for (const archive::ZipMember& member : archive.zip.members()) {
     if (!member.name.ends_with(kEnding) || member.name.size() == kEnding.size()) continue;
@@ -146,17 +146,6 @@ Status check_arrays(const std::vector<NpySet>& sets, const std::string& folder) 
 }
 
 }  // namespace
-
-Result<NpzArchive> open_npz(const Path& path) {
-  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(path));
-  STOKER_ASSIGN_OR_RETURN(size, opened.size());
-  const auto file = std::make_shared<const File>(std::move(opened));
-  const archive::ReadAt read = [file](std::uint64_t offset, std::span<std::byte> out) {
-    return file->read_at(offset, out);
-  };
-  STOKER_ASSIGN_OR_RETURN(zip, archive::ZipReader::open(read, size, printable(path.string())));
-  return NpzArchive{file, std::move(zip)};
-}
 
 Result<std::vector<NpySet>> npy_sets(const Path& folder, const std::vector<std::string>& names) {
   std::vector<std::string> files;

@@ -1,11 +1,11 @@
-#include "sources/arrays/numpy/npy_chunks.h"
+#include "arrays/numpy/npy_chunks.h"
 
 #include <algorithm>
 
 #include "codec/chunks/coders.h"
 #include "stoker/text.h"
 
-namespace stoker::sources {
+namespace stoker::arrays {
 
 namespace {
 
@@ -72,4 +72,4 @@ Result<codec::ChunkedArray> npy_chunks(const NpyElements& elements, std::string_
       .stored_chunks = places_of(elements.shape, chunks, elements.element_bytes, elements.begin)};
 }
 
-}  // namespace stoker::sources
+}  // namespace stoker::arrays

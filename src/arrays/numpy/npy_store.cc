@@ -1,17 +1,17 @@
-#include "sources/arrays/numpy/npy_store.h"
+#include "arrays/numpy/npy_store.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "archive/decompress_file.h"
+#include "arrays/numpy/npy_chunks.h"
 #include "arrays/zarr/data_type.h"
 #include "codec/filters/filters.h"
 #include "codec/npy.h"
-#include "sources/arrays/numpy/npy_chunks.h"
 #include "stoker/text.h"
 
-namespace stoker::sources {
+namespace stoker::arrays {
 
 namespace {
 
@@ -21,7 +21,7 @@ using codec::ElementType;
 using codec::Extents;
 using codec::ShardPart;
 using codec::ValueArray;
-using Store = arrays::SampleArrays::Store;
+using Store = SampleArrays::Store;
 
 constexpr std::uint64_t kNotInPlace = ~std::uint64_t{0};
 
@@ -246,4 +246,15 @@ Result<std::unique_ptr<Store>> unpack_npy_store(const Path& folder, const NpySet
   return open_store(folder, set, &unpacking);
 }
 
-}  // namespace stoker::sources
+Result<NpzArchive> open_npz(const Path& path) {
+  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(path));
+  STOKER_ASSIGN_OR_RETURN(size, opened.size());
+  const auto file = std::make_shared<const File>(std::move(opened));
+  const archive::ReadAt read = [file](std::uint64_t offset, std::span<std::byte> out) {
+    return file->read_at(offset, out);
+  };
+  STOKER_ASSIGN_OR_RETURN(zip, archive::ZipReader::open(read, size, printable(path.string())));
+  return NpzArchive{file, std::move(zip)};
+}
+
+}  // namespace stoker::arrays

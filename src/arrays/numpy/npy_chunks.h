@@ -9,7 +9,7 @@
 #include "codec/chunks/chunk_map.h"
 #include "stoker/status.h"
 
-namespace stoker::sources {
+namespace stoker::arrays {
 
 struct NpyElements {
   std::string name;
@@ -22,4 +22,4 @@ struct NpyElements {
 /// Invalid, beginning with `subject`, if it is too large. REQUIRES: C order.
 Result<codec::ChunkedArray> npy_chunks(const NpyElements& elements, std::string_view subject);
 
-}  // namespace stoker::sources
+}  // namespace stoker::arrays
