@@ -82,7 +82,7 @@ def test_arrays_without_rows_of_numbers_are_refused(stoker, tmp_path, arrays, me
 COMPLEX = "save the real and imaginary parts of 'x' as two arrays"
 
 
-@pytest.mark.parametrize("command", [["index", "hub"], ["convert", "hub", "out"]])
+@pytest.mark.parametrize("command", [["index", "hub"], ["convert", "hub", "out", "--format", "tar"]])
 @pytest.mark.parametrize("store", ["hub/x.h5", "hub/x.zarr"])
 @pytest.mark.parametrize(
     ("arrays", "reasons", "cure"),

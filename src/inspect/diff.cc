@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -52,14 +53,24 @@ Result<Keys> keys_of(const OpenDataset& dataset, const std::string& name) {
   return keys;
 }
 
+// A component of a sample by its name; nullopt without one.
+std::optional<dataset::Component> find_component(const IndexSection& section, std::uint64_t sample,
+                                                 std::string_view name) {
+  for (std::uint32_t c = 0; c < section.component_count(sample); ++c) {
+    const dataset::Component component = section.component(sample, c);
+    if (section.names()[component.name] == name) return component;
+  }
+  return std::nullopt;
+}
+
+// The order of components in a sample follows the format: it is no content.
 bool same_content(const IndexSection& a, std::uint64_t i, const IndexSection& b, std::uint64_t j) {
   const std::uint32_t count = a.component_count(i);
   if (count != b.component_count(j)) return false;
   for (std::uint32_t c = 0; c < count; ++c) {
     const dataset::Component one = a.component(i, c);
-    const dataset::Component two = b.component(j, c);
-    if (one.length != two.length || one.crc32c != two.crc32c || a.names()[one.name] != b.names()[two.name])
-      return false;
+    const auto two = find_component(b, j, a.names()[one.name]);
+    if (!two || one.length != two->length || one.crc32c != two->crc32c) return false;
   }
   return true;
 }

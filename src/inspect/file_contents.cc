@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "archive/zip.h"
+#include "arrays/numpy/npy_store.h"
 #include "arrays/samples/listing.h"
 #include "arrays/zarr/data_type.h"
 #include "codec/chunks/box.h"
@@ -13,7 +14,6 @@
 #include "codec/npy.h"
 #include "inspect/lint_items.h"
 #include "parquet/parquet.h"
-#include "sources/arrays/npy_sets.h"
 #include "sources/shard_scan.h"
 #include "sources/tables/filter/leaf_kind.h"
 
@@ -86,7 +86,7 @@ Result<std::vector<std::byte>> beginning_of(const archive::ZipReader& zip, const
 }
 
 Result<FileContents> npz_of(const Path& file) {
-  STOKER_ASSIGN_OR_RETURN(archive, sources::open_npz(file));
+  STOKER_ASSIGN_OR_RETURN(archive, arrays::open_npz(file));
   FileContents contents{.layout = FileContents::Layout::arrays, .kind = "NumPy archive"};
   for (const archive::ZipMember& member : archive.zip.members()) {
     if (!sources::is_npy(member.name) || member.is_folder()) continue;

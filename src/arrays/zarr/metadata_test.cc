@@ -236,7 +236,7 @@ TEST(ZarrFillValue, values_of_variable_length) {
   const std::string longest(1u << 20, 'a');
   EXPECT_TRUE(parse_fill_value(text, format("\"{}\"", longest)).ok());
   const Status too_long = parse_fill_value(text, format("\"{}b\"", longest)).status();
-  EXPECT_TRUE(too_long.message().ends_with("... has 1 048 577 bytes (at most 1 048 576 are supported)"))
+  EXPECT_TRUE(too_long.message().ends_with("… has 1 048 577 bytes (at most 1 048 576 are supported)"))
       << too_long.message();
 }
 

@@ -73,7 +73,7 @@ class ShardReader {
     if (how_.options.windows) return scan_windows(path_, printable(work_.entry.file), *how_.options.windows);
     if (!work_.entry.rows) return sources::scan_for_index(path_, {how_.options.table, work_.entry.table});
     if (how_.options.table.is_set()) return sources::not_a_table(printable(path_.string()));
-    return scan_npy(path_.parent_path(), *work_.entry.rows);
+    return sources::scan_npy(path_.parent_path(), *work_.entry.rows);
   }
 
   // Reads members in an order that unpacks each chunk once.
