@@ -66,6 +66,20 @@ def test_a_missing_module_is_reported_before_anything_is_created(stoker: Stoker,
     assert [finding["rule"] for finding in checked["findings"]] == ["no-module"]
 
 
+@pytest.mark.parametrize(("program", "rules"), [("pkg-tool", []), ("./pkg-tool", ["no-program"])])
+def test_commands_of_a_created_environment_are_not_searched_on_this_machine(stoker, tmp_path, program, rules):
+    (tmp_path / "requirements.txt").write_text("stokertest\n")
+    job(tmp_path, f"{program} --fast", "{venv: requirements.txt}")
+    checked = json.loads(stoker("check", "job.yaml", "--json", code=1 if rules else 0).out)
+    assert [each["rule"] for each in checked["findings"] if each["rule"] == "no-program"] == rules
+    # The same command in an environment that exists.
+    (tmp_path / "env/bin").mkdir(parents=True)
+    (tmp_path / "env/bin/python").symlink_to("/bin/true")
+    job(tmp_path, f"{program} --fast", "{venv: env}")
+    checked = json.loads(stoker("check", "job.yaml", "--json", code=1).out)
+    assert "no-program" in [each["rule"] for each in checked["findings"]]
+
+
 def test_a_virtual_environment_is_made_once_from_the_wheelhouse(stoker: Stoker, tmp_path: Path):
     wheel(tmp_path / "wheels", "stokertest", "1.5")
     (tmp_path / "requirements.txt").write_text("stokertest>=1.2\n")

@@ -243,9 +243,7 @@ class Checker {
 
   void check_program() {
     const std::optional<Path>& venv = job_.environment.venv;
-    // A file has the requirements of an environment that each node creates.
-    const bool is_made = venv && path_exists(*venv) && !folder_exists(*venv);
-    if (is_made) {
+    if (creates_venv(job_.environment)) {
       notes_.fact("venv", message("created on every node from {}", printable(venv->string())));
     } else if (venv && !path_exists(*venv / "bin" / "python")) {
       notes_.found("no-venv", Level::job, "environment.venv",
@@ -266,13 +264,17 @@ class Checker {
     if (!job_.command || job_.command->is_shell || job_.environment.container) return;
     const std::vector<std::string>& words = job_.command->arguments;
     const std::optional<Path> program = find_program(words.front());
-    if (!program) {
+    // python and the commands of the requirements exist only on the nodes.
+    const bool is_created = creates_venv(job_.environment) && words.front().find('/') == std::string::npos;
+    if (!program && !is_created) {
       notes_.found("no-program", Level::job, "run", program_error(words.front()));
       return;
     }
-    notes_.fact("program", printable(program->string()));
-    const Status first_line = check_shebang(program->lexically_normal(), printable(words.front()));
-    if (!first_line.ok()) notes_.found("no-interpreter", "run", first_line);
+    if (program) {
+      notes_.fact("program", printable(program->string()));
+      const Status first_line = check_shebang(program->lexically_normal(), printable(words.front()));
+      if (!first_line.ok()) notes_.found("no-interpreter", "run", first_line);
+    }
     const std::string script = python_script(words);
     if (!script.empty() && !path_exists(job_.working_directory / script)) {
       notes_.found(

@@ -139,10 +139,6 @@ if script:
                 print("import", node.lineno, top, "certain" if id(node) in certain else "", sep="\t")
 )python";
 
-bool makes_venv(const job::Environment& environment) {
-  return environment.venv && path_exists(*environment.venv) && !folder_exists(*environment.venv);
-}
-
 // "train.py:3" and the error.
 Finding finding_of(const job::Job& job, const std::string& script,
                    const std::vector<std::string_view>& columns) {
@@ -162,7 +158,7 @@ Finding finding_of(const job::Job& job, const std::string& script,
   }
   const bool is_syntax = kind == "syntax";
   // An environment that each node builds may get the module with another package.
-  const bool is_fatal = is_syntax || (columns[3] == "certain" && !makes_venv(job.environment));
+  const bool is_fatal = is_syntax || (columns[3] == "certain" && !creates_venv(job.environment));
   return {.rule = is_syntax ? "bad-script" : "no-import",
           .level = is_fatal ? Level::job : Level::advice,
           .what = is_syntax ? message("run: Python cannot parse it: {}", name)
@@ -205,20 +201,24 @@ std::vector<std::string> plain_command(const job::RunCommand& command) {
 
 }  // namespace
 
+bool creates_venv(const job::Environment& environment) {
+  return environment.venv && path_exists(*environment.venv) && !folder_exists(*environment.venv);
+}
+
 std::vector<Finding> check_python_dependencies(const job::Job& job, const Environment& environment,
                                                Deadline deadline) {
   // An image has its own Python.
   const std::vector<std::string> words =
       job.command && !job.environment.container ? plain_command(*job.command) : std::vector<std::string>();
   const std::string script = python_script(words);
-  const bool is_made = makes_venv(job.environment);
+  const bool is_made = creates_venv(job.environment);
   const bool has_wheelhouse = is_made && job.environment.wheelhouse;
   const bool has_script = !script.empty() && path_exists(job.working_directory / script);
   // Without a wheelhouse the packages from pip are unknown, and so are the available modules.
   const bool judges_script = has_script && (!is_made || has_wheelhouse);
   if (!judges_script && !has_wheelhouse) return {};
   Command command;
-  command.argv = {has_script ? words[0] : "python3",
+  command.argv = {has_script && !is_made ? words[0] : "python3",
                   "-c",
                   kProgram,
                   judges_script ? (job.working_directory / script).string() : "",

@@ -19,6 +19,9 @@ namespace stoker::preflight {
 /// The script in a Python command ("train.py" of "python -u train.py"); "" without one.
 std::string python_script(const std::vector<std::string>& command);
 
+/// Whether every node creates the virtual environment at its start, from a requirements file.
+bool creates_venv(const job::Environment& environment);
+
 /// Missing dependencies: `no-import` for a missing module, `no-wheel` for a requirement without a wheel. A
 /// missing module loses the job if the script imports it in any case and the interpreter is known.
 /// `environment` is the environment of the ranks, with modules loaded. Empty for a job without a Python

@@ -84,7 +84,7 @@ def test_ranks_without_a_launcher_resume_alike_or_fail_alike(stoker, example_ima
         assert [code for code, *_ in train_two_ranks(stoker, program, dataset, epochs)] == [0, 0]
     folder = stoker.folder / "checkpoints"
     assert sorted(path.name for path in folder.glob("step-*")) == ["step-12", "step-18"]
-    shard = max((folder / "step-18").glob("*.safetensors"))
+    shard = max((folder / "step-18").rglob("*.safetensors"))
     data = bytearray(shard.read_bytes())
     data[-1] ^= 1
     shard.write_bytes(data)
