@@ -401,4 +401,15 @@ Status ZipReader::unpack(const ZipMember& member, const OnPiece& on_piece) const
   return damaged(format("member '{}': CRC-32 is wrong", name));
 }
 
+Result<ZipFile> open_zip_file(const Path& path) {
+  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(path));
+  STOKER_ASSIGN_OR_RETURN(size, opened.size());
+  const auto file = std::make_shared<const File>(std::move(opened));
+  const ReadAt read = [file](std::uint64_t offset, std::span<std::byte> out) {
+    return file->read_at(offset, out);
+  };
+  STOKER_ASSIGN_OR_RETURN(zip, ZipReader::open(read, size, printable(path.string())));
+  return ZipFile{file, std::move(zip)};
+}
+
 }  // namespace stoker::archive

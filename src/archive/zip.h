@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "archive/tar.h"
+#include "base/file.h"
 #include "stoker/status.h"
 
 namespace stoker::archive {
@@ -78,5 +80,13 @@ class ZipReader {
   std::string subject_;
   std::vector<ZipMember> members_;
 };
+
+/// An archive with its open file.
+struct ZipFile {
+  std::shared_ptr<const File> file;  ///< shared with `zip`
+  ZipReader zip;
+};
+/// Errors as ZipReader::open(), and as File::open_read().
+Result<ZipFile> open_zip_file(const Path& path);
 
 }  // namespace stoker::archive

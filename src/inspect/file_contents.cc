@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "archive/zip.h"
-#include "arrays/numpy/npy_store.h"
 #include "arrays/samples/listing.h"
 #include "arrays/zarr/data_type.h"
 #include "codec/chunks/box.h"
@@ -86,7 +85,7 @@ Result<std::vector<std::byte>> beginning_of(const archive::ZipReader& zip, const
 }
 
 Result<FileContents> npz_of(const Path& file) {
-  STOKER_ASSIGN_OR_RETURN(archive, arrays::open_npz(file));
+  STOKER_ASSIGN_OR_RETURN(archive, archive::open_zip_file(file));
   FileContents contents{.layout = FileContents::Layout::arrays, .kind = "NumPy archive"};
   for (const archive::ZipMember& member : archive.zip.members()) {
     if (!sources::is_npy(member.name) || member.is_folder()) continue;

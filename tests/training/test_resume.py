@@ -91,7 +91,12 @@ def test_a_finished_training_is_trained_longer(stoker, example_images):
     assert steps == list(range(2 * STEPS_PER_EPOCH + 1, 3 * STEPS_PER_EPOCH + 1))
 
 
-@pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("kills", "seed"), [(6, 1), pytest.param(200, 2, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("kills", "seed"),
+    [
+        pytest.param(6, 1, marks=pytest.mark.timeout(1800)),
+        pytest.param(200, 2, marks=[pytest.mark.timeout(7200), pytest.mark.soak]),
+    ],
+)
 def test_kills_do_not_change_the_result(stoker, example_images, kills, seed):
     train_with_kills(stoker, example_images, kills, seed)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "archive/decompress_file.h"
+#include "archive/zip.h"
 #include "arrays/numpy/npy_chunks.h"
 #include "arrays/zarr/data_type.h"
 #include "codec/filters/filters.h"
@@ -175,7 +176,7 @@ class NpyStore final : public Store {
   Result<Npy> open_member(const NpySet::Array& array, const UnpackTarget* unpacking) {
     const Path path = folder_ / array.file;
     if (!archive_) {
-      STOKER_ASSIGN_OR_RETURN(opened, open_npz(path));
+      STOKER_ASSIGN_OR_RETURN(opened, archive::open_zip_file(path));
       archive_ = std::move(opened);
       parts_.push_back({array.file, 0});
     }
@@ -220,7 +221,7 @@ class NpyStore final : public Store {
   }
 
   const Path folder_;
-  std::optional<NpzArchive> archive_;
+  std::optional<archive::ZipFile> archive_;
   std::map<std::string, Npy> files_;
   std::map<std::string, Elements> arrays_;
   std::vector<ShardPart> parts_;
@@ -244,17 +245,6 @@ Result<std::unique_ptr<Store>> unpack_npy_store(const Path& folder, const NpySet
                                                 Progress& progress) {
   const UnpackTarget unpacking{scratch, progress};
   return open_store(folder, set, &unpacking);
-}
-
-Result<NpzArchive> open_npz(const Path& path) {
-  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(path));
-  STOKER_ASSIGN_OR_RETURN(size, opened.size());
-  const auto file = std::make_shared<const File>(std::move(opened));
-  const archive::ReadAt read = [file](std::uint64_t offset, std::span<std::byte> out) {
-    return file->read_at(offset, out);
-  };
-  STOKER_ASSIGN_OR_RETURN(zip, archive::ZipReader::open(read, size, printable(path.string())));
-  return NpzArchive{file, std::move(zip)};
 }
 
 }  // namespace stoker::arrays

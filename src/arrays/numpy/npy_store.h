@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "archive/zip.h"
 #include "arrays/samples/store.h"
 #include "base/file.h"
 #include "stoker/progress.h"
@@ -26,13 +25,6 @@ struct NpySet {
   std::string stem;  ///< prefix of the keys of its samples
   std::vector<Array> arrays;
 };
-
-/// An archive with its file.
-struct NpzArchive {
-  std::shared_ptr<const File> file;  ///< shared with `zip`
-  archive::ZipReader zip;
-};
-Result<NpzArchive> open_npz(const Path& file);
 
 /// In place: Invalid, with a cure, for compressed arrays of an archive.
 Result<std::unique_ptr<SampleArrays::Store>> open_npy_store(const Path& folder, const NpySet& set);

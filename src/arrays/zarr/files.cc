@@ -120,14 +120,9 @@ class ZippedFiles final : public ZarrFiles {
 Result<std::shared_ptr<const ZarrFiles>> ZarrFiles::open(const Path& store) {
   if (folder_exists(store) || !path_exists(store))
     return std::shared_ptr<const ZarrFiles>(std::make_shared<FolderFiles>(store));
-  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(store));
-  STOKER_ASSIGN_OR_RETURN(size, opened.size());
-  const auto file = std::make_shared<const File>(std::move(opened));
-  const archive::ReadAt read = [file](std::uint64_t offset, std::span<std::byte> out) {
-    return file->read_at(offset, out);
-  };
-  STOKER_ASSIGN_OR_RETURN(zip, archive::ZipReader::open(read, size, printable(store.string())));
-  return std::shared_ptr<const ZarrFiles>(std::make_shared<ZippedFiles>(store, file, std::move(zip)));
+  STOKER_ASSIGN_OR_RETURN(opened, archive::open_zip_file(store));
+  return std::shared_ptr<const ZarrFiles>(
+      std::make_shared<ZippedFiles>(store, std::move(opened.file), std::move(opened.zip)));
 }
 
 Result<std::optional<std::string>> ZarrFiles::text(const std::string& key) const {

@@ -100,7 +100,7 @@ Result<ShardsToIndex> shards_of_npy(const std::vector<std::string>& names,
 Result<std::vector<IndexedShard>> shards_of_rows(const Path& folder, const std::vector<std::string>& names) {
   STOKER_ASSIGN_OR_RETURN(sets, sources::npy_shards(folder, names));
   std::vector<IndexedShard> shards;
-  for (sources::NpySet& set : sets)
+  for (arrays::NpySet& set : sets)
     shards.push_back({.file = set.file, .split = set.split, .table = {}, .rows = std::move(set)});
   return shards;
 }
@@ -146,11 +146,11 @@ Result<std::vector<IndexedShard>> shards_of_manifest(const Path& folder, const d
     STOKER_ASSIGN_OR_RETURN(tree, sources::list_tables(folder, ""));
     tables = std::move(tree.tables);
   }
-  std::map<std::string, sources::NpySet> rows;
+  std::map<std::string, arrays::NpySet> rows;
   if (manifest.schema.container == to_text(dataset::ContainerKind::npy)) {
     STOKER_ASSIGN_OR_RETURN(names, list_directory(folder));
     // NumPy files of windows need not be rows
-    Result<std::vector<sources::NpySet>> sets = sources::npy_shards(folder, names);
+    Result<std::vector<arrays::NpySet>> sets = sources::npy_shards(folder, names);
     for (std::size_t i = 0; sets.ok() && i < sets->size(); ++i) rows[(*sets)[i].file] = (*sets)[i];
   }
   std::vector<IndexedShard> shards;

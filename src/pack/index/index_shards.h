@@ -19,7 +19,7 @@ struct IndexedShard {
   std::string file;  ///< relative to the folder
   std::string split;
   sources::TablePath table;                          ///< partition keys of Parquet
-  std::optional<sources::NpySet> rows = {};          ///< of NumPy files, without windows
+  std::optional<arrays::NpySet> rows = {};           ///< of NumPy files, without windows
   std::optional<std::uint64_t> listed_samples = {};  ///< in MDS's index.json
 };
 

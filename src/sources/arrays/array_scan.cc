@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "archive/decompress_file.h"
+#include "archive/tar.h"
 #include "arrays/numpy/npy_store.h"
 #include "arrays/samples/reader.h"
 #include "sources/arrays/row_scan.h"
@@ -168,7 +169,7 @@ Result<UnpackedShard> unpack_arrays(const Path& path, const std::string& stem, c
   return UnpackedShard{std::move(scan), std::move(out)};
 }
 
-Result<ShardScan> scan_npy(const Path& folder, const NpySet& set) {
+Result<ShardScan> scan_npy(const Path& folder, const arrays::NpySet& set) {
   const Path path = folder / set.file;
   STOKER_ASSIGN_OR_RETURN(store, arrays::open_npy_store(folder, set));
   STOKER_ASSIGN_OR_RETURN(arrays, arrays::RowArrays::open(std::move(store), printable(path.string())));
@@ -177,7 +178,7 @@ Result<ShardScan> scan_npy(const Path& folder, const NpySet& set) {
   return with_chunks(std::move(scan), std::move(chunks), path);
 }
 
-Result<UnpackedShard> unpack_npy(const Path& folder, const NpySet& set, const Path& scratch,
+Result<UnpackedShard> unpack_npy(const Path& folder, const arrays::NpySet& set, const Path& scratch,
                                  Progress& progress) {
   const Path path = folder / set.file;
   STOKER_ASSIGN_OR_RETURN(store, arrays::unpack_npy_store(folder, set, scratch, progress));

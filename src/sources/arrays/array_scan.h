@@ -26,9 +26,9 @@ Result<UnpackedShard> unpack_arrays(const Path& file, const std::string& stem, c
                                     Progress& progress);
 
 /// Rows of arrays in NumPy files, in place. Invalid, with a cure, if they cannot be read in place.
-Result<ShardScan> scan_npy(const Path& folder, const NpySet& set);
+Result<ShardScan> scan_npy(const Path& folder, const arrays::NpySet& set);
 /// The same for all readable files, unpacked like in unpack_arrays().
-Result<UnpackedShard> unpack_npy(const Path& folder, const NpySet& set, const Path& scratch,
+Result<UnpackedShard> unpack_npy(const Path& folder, const arrays::NpySet& set, const Path& scratch,
                                  Progress& progress);
 
 }  // namespace stoker::sources

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "archive/zip.h"
 #include "arrays/numpy/npy_chunks.h"
 #include "arrays/numpy/npy_store.h"
 #include "arrays/samples/rows.h"
@@ -42,7 +43,7 @@ class RowGrid final : public Grid {
 Result<RowArrays> open_archive(const Path& file) {
   const std::string subject = printable(file.string());
   STOKER_ASSIGN_OR_RETURN(sets, npy_shards(file.parent_path(), {file.filename().string()}));
-  STOKER_ASSIGN_OR_RETURN(archive, arrays::open_npz(file));
+  STOKER_ASSIGN_OR_RETURN(archive, archive::open_zip_file(file));
   for (const archive::ZipMember& member : archive.zip.members()) {
     if (!is_npy(member.name) || !member.is_readable() || member.method == 0) continue;
     return invalid("{}: member '{}': is compressed, but windows are read in place", subject,

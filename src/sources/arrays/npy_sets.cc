@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "archive/zip.h"
 #include "base/encode.h"
 #include "sources/shard_scan.h"
 #include "sources/split_name.h"
@@ -56,36 +57,36 @@ Name name_of(std::string_view stem) {
 
 std::string_view stem_of(std::string_view file) { return file.substr(0, file.size() - kEnding.size()); }
 
-void sort_arrays(NpySet& set) {
+void sort_arrays(arrays::NpySet& set) {
   std::sort(set.arrays.begin(), set.arrays.end(),
-            [](const NpySet::Array& a, const NpySet::Array& b) { return a.name < b.name; });
+            [](const arrays::NpySet::Array& a, const arrays::NpySet::Array& b) { return a.name < b.name; });
 }
 
 // Numbers mean shards if all files have one: "features_512.npy" next to "labels.npy" has none.
-Result<std::vector<NpySet>> sets_of_files(const std::vector<std::string>& files) {
+Result<std::vector<arrays::NpySet>> sets_of_files(const std::vector<std::string>& files) {
   const bool have_numbers = std::all_of(files.begin(), files.end(), [](const std::string& file) {
     std::string_view stem = stem_of(file);
     return !take_number(&stem).empty();
   });
-  std::map<std::pair<std::string, std::string>, NpySet> sets;
+  std::map<std::pair<std::string, std::string>, arrays::NpySet> sets;
   for (const std::string& file : files) {
     std::string_view stem = stem_of(file);
     std::string number;
     if (have_numbers) number = take_number(&stem);
     Name name = name_of(stem);
-    NpySet& set = sets[{name.split, number}];
+    arrays::NpySet& set = sets[{name.split, number}];
     if (set.arrays.empty()) {
       set.file = file;
       set.stem = printable(file);
       set.split = name.split.empty() ? "all" : name.split;
     }
-    const auto same = std::ranges::find(set.arrays, name.variable, &NpySet::Array::name);
+    const auto same = std::ranges::find(set.arrays, name.variable, &arrays::NpySet::Array::name);
     if (same != set.arrays.end())
       return invalid("{} and {}: are both array '{}' of one shard", printable(same->file), printable(file),
                      printable(name.variable));
     set.arrays.push_back({.name = std::move(name.variable), .file = file, .member = {}});
   }
-  std::vector<NpySet> found;
+  std::vector<arrays::NpySet> found;
   for (auto& [key, set] : sets) {
     sort_arrays(set);
     found.push_back(std::move(set));
@@ -93,9 +94,9 @@ Result<std::vector<NpySet>> sets_of_files(const std::vector<std::string>& files)
   return found;
 }
 
-Result<std::vector<NpySet>> sets_of_archive(const Path& folder, const std::string& file) {
+Result<std::vector<arrays::NpySet>> sets_of_archive(const Path& folder, const std::string& file) {
   const std::string subject = printable((folder / file).string());
-  STOKER_ASSIGN_OR_RETURN(archive, arrays::open_npz(folder / file));
+  STOKER_ASSIGN_OR_RETURN(archive, archive::open_zip_file(folder / file));
   std::vector<std::string> members;
   for (const archive::ZipMember& member : archive.zip.members()) {
     if (!member.name.ends_with(kEnding) || member.name.size() == kEnding.size()) continue;
@@ -110,15 +111,15 @@ Result<std::vector<NpySet>> sets_of_archive(const Path& folder, const std::strin
     return invalid("{}: has two members '{}'", subject, printable(*twice));
   const bool have_splits = std::ranges::all_of(
       members, [](const std::string& member) { return !name_of(stem_of(member)).split.empty(); });
-  std::map<std::string, NpySet> sets;
+  std::map<std::string, arrays::NpySet> sets;
   for (const std::string& member : members) {
     Name name;
     if (have_splits) name = name_of(stem_of(member));
-    NpySet& set = sets[name.split];
+    arrays::NpySet& set = sets[name.split];
     set.arrays.push_back(
         {.name = have_splits ? name.variable : std::string(stem_of(member)), .file = file, .member = member});
   }
-  std::vector<NpySet> found;
+  std::vector<arrays::NpySet> found;
   for (auto& [split, set] : sets) {
     set.file = file;
     set.split = have_splits ? split : split_of_shard(file);
@@ -130,11 +131,11 @@ Result<std::vector<NpySet>> sets_of_archive(const Path& folder, const std::strin
 }
 
 // All shards must have the same arrays.
-Status check_arrays(const std::vector<NpySet>& sets, const std::string& folder) {
-  for (const NpySet& set : sets) {
+Status check_arrays(const std::vector<arrays::NpySet>& sets, const std::string& folder) {
+  for (const arrays::NpySet& set : sets) {
     for (const auto& [has, lacks] : {std::pair(&sets[0], &set), std::pair(&set, &sets[0])}) {
-      for (const NpySet::Array& array : has->arrays) {
-        const auto same = std::ranges::find(lacks->arrays, array.name, &NpySet::Array::name);
+      for (const arrays::NpySet::Array& array : has->arrays) {
+        const auto same = std::ranges::find(lacks->arrays, array.name, &arrays::NpySet::Array::name);
         if (same != lacks->arrays.end()) continue;
         return invalid("{}: array '{}' of {} is missing in {} (all shards need the same arrays)", folder,
                        printable(array.name), printable(array.member.empty() ? array.file : has->stem),
@@ -147,7 +148,7 @@ Status check_arrays(const std::vector<NpySet>& sets, const std::string& folder) 
 
 }  // namespace
 
-Result<std::vector<NpySet>> npy_sets(const Path& folder, const std::vector<std::string>& names) {
+Result<std::vector<arrays::NpySet>> npy_sets(const Path& folder, const std::vector<std::string>& names) {
   std::vector<std::string> files;
   std::vector<std::string> archives;
   for (const std::string& name : names) {
@@ -162,7 +163,7 @@ Result<std::vector<NpySet>> npy_sets(const Path& folder, const std::vector<std::
     return invalid("{}: has shards of two formats: {} and {}", subject, printable(files[0]),
                    printable(archives[0]));
   }
-  std::vector<NpySet> sets;
+  std::vector<arrays::NpySet> sets;
   if (!files.empty()) {
     STOKER_ASSIGN_OR_RETURN(found, sets_of_files(files));
     sets = std::move(found);
@@ -175,10 +176,11 @@ Result<std::vector<NpySet>> npy_sets(const Path& folder, const std::vector<std::
   return sets;
 }
 
-Result<std::vector<NpySet>> npy_shards(const Path& folder, const std::vector<std::string>& files) {
+Result<std::vector<arrays::NpySet>> npy_shards(const Path& folder, const std::vector<std::string>& files) {
   STOKER_ASSIGN_OR_RETURN(sets, npy_sets(folder, files));
-  const auto same = std::adjacent_find(sets.begin(), sets.end(),
-                                       [](const NpySet& a, const NpySet& b) { return a.file == b.file; });
+  const auto same =
+      std::adjacent_find(sets.begin(), sets.end(),
+                         [](const arrays::NpySet& a, const arrays::NpySet& b) { return a.file == b.file; });
   if (same == sets.end()) return std::move(sets);
   return invalid("{}: holds several splits: {}, {}", printable((folder / same->file).string()), same->split,
                  (same + 1)->split)

@@ -13,13 +13,11 @@
 
 namespace stoker::sources {
 
-using arrays::NpySet;
-
 /// The shards among `files`, by name. Invalid if there are both .npy and .npz files, if shards have different
 /// arrays, or for archives without arrays; Corrupt for damaged archives.
-Result<std::vector<NpySet>> npy_sets(const Path& folder, const std::vector<std::string>& files);
+Result<std::vector<arrays::NpySet>> npy_sets(const Path& folder, const std::vector<std::string>& files);
 
 /// The same for reading in place, one set per file. Invalid, with a cure, for an archive with several splits.
-Result<std::vector<NpySet>> npy_shards(const Path& folder, const std::vector<std::string>& files);
+Result<std::vector<arrays::NpySet>> npy_shards(const Path& folder, const std::vector<std::string>& files);
 
 }  // namespace stoker::sources

@@ -37,7 +37,7 @@ struct ForeignShard {
   std::string split;                                // from a folder name
   TablePath table;                                  // partition keys of Parquet
   std::optional<archive::StreamShard> index_entry;  // its entry in an index.json
-  std::optional<NpySet> rows;                       // of NumPy files
+  std::optional<arrays::NpySet> rows;               // of NumPy files
   std::int64_t stamp = 0;
   UnpackedShard shard;
   ScratchFile unpacked_at;   // location of the unpacked shard
@@ -63,7 +63,7 @@ Status store_unpacked(ForeignShard& shard, ScratchFiles& files) {
 std::int64_t modification_stamp(const Path& folder, const ForeignShard& shard) {
   if (!shard.rows) return sources::modification_stamp(folder / shard.file);
   std::uint64_t sum = 0;
-  for (const NpySet::Array& array : shard.rows->arrays)
+  for (const arrays::NpySet::Array& array : shard.rows->arrays)
     sum = sum * 31 + static_cast<std::uint64_t>(sources::modification_stamp(folder / array.file));
   return static_cast<std::int64_t>(sum);
 }
@@ -208,7 +208,7 @@ Result<std::vector<ForeignShard>> shards_of_tree(const Path& where, const std::s
 Result<std::vector<ForeignShard>> shards_of_rows(const Path& folder, const std::vector<std::string>& names) {
   STOKER_ASSIGN_OR_RETURN(sets, npy_sets(folder, names));
   std::vector<ForeignShard> shards;
-  for (NpySet& set : sets) {
+  for (arrays::NpySet& set : sets) {
     ForeignShard& shard = shards.emplace_back();
     shard.file = set.file;
     shard.split = set.split;
