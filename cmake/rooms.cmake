@@ -10,7 +10,7 @@ include(CheckLinkerFlag)
 include(libraries)
 
 set(STOKER_COLD $<$<CONFIG:Release>:-O1>)
-option(STOKER_UNITY "with GCC: compile the sources of one folder in groups (off in the dev preset)" ON)
+option(STOKER_UNITY "compile the sources of one folder in groups (off in the presets dev and libcxx)" ON)
 # The largest group: a change to one of its sources compiles all of it.
 set(STOKER_UNITY_SOURCES 8)
 math(EXPR STOKER_UNITY_BYTES "44 * 1024")
@@ -50,7 +50,7 @@ function(stoker_room name)
   if(STOKER_PRECOMPILED_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     stoker_precompile_headers(${name} "${room_COLD}" "${room_LIBTORCH}")
   endif()
-  if(STOKER_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  if(STOKER_UNITY)
     stoker_unity_groups(stoker_${name} "${sources}")
   endif()
   if(STOKER_TESTS AND tests)
@@ -63,7 +63,7 @@ function(stoker_room name)
     else()
       target_precompile_headers(${name}_test REUSE_FROM stoker_test_headers)
     endif()
-    if(STOKER_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    if(STOKER_UNITY)
       stoker_unity_groups(${name}_test "${tests}")
     endif()
     add_test(NAME ${name} COMMAND ${name}_test --gtest_brief=1)
@@ -76,8 +76,8 @@ function(stoker_room name)
 endfunction()
 
 # CMake's unity groups, one or more for each folder: headers are read once for a group, which halves the time of a first build.
-# Names in the unnamed namespaces of one folder must differ. CMake leaves sources with their own flags alone. clang, and with it
-# clang-tidy, compiles each source alone, so that each includes all that it names.
+# Names in the unnamed namespaces of one folder must differ. CMake leaves sources with their own flags alone. The preset libcxx,
+# and with it clang-tidy, compiles each source alone, so that each includes all that it names.
 function(stoker_unity_groups target sources)
   foreach(source IN LISTS sources)
     if(source MATCHES "${STOKER_NO_UNITY}")
@@ -103,7 +103,7 @@ function(stoker_unity_groups target sources)
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # In a unity source, types of the sources count as types of a header.
-  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # External headers are parsed once instead of once per source: a fifth of the whole compile time, two fifths with libtorch.
@@ -146,7 +146,7 @@ function(stoker_add_test_headers)
   add_library(stoker_test_flags INTERFACE)
   target_link_libraries(stoker_test_flags INTERFACE stoker_flags GTest::gmock_main GTest::gmock)
   # A test is compiled more often than it runs: only the room's code is optimised. -O0 takes 13 % less time than -O1.
-  target_compile_options(stoker_test_flags INTERFACE $<$<CONFIG:Release>:-O0> $<$<CXX_COMPILER_ID:GNU>:${STOKER_PRECOMPILED}>)
+  target_compile_options(stoker_test_flags INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O0> $<$<CXX_COMPILER_ID:GNU>:${STOKER_PRECOMPILED}>)
   file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "int main() {}\n")
   add_executable(stoker_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cc)
   target_link_libraries(stoker_test_headers PRIVATE stoker_test_flags)
