@@ -38,8 +38,7 @@ class Output {
   void note(std::string_view pattern, const Args&... args) {
     print_note(format(pattern, args...));
   }
-  /// Aligned columns under a header; columns whose cells are all numbers are right-aligned. Nothing in JSON
-  /// mode.
+  /// A table as table_text() formats it. Nothing in JSON mode.
   void table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
   /// A finding as text, in the language of `words`. Nothing in JSON mode.
   void finding(const Finding& finding, const Translator& words = Translator());
