@@ -19,6 +19,14 @@ Output::Output(OutputMode mode, std::FILE* out, std::FILE* err)
       is_terminal_(::isatty(::fileno(out)) == 1),
       has_color_(is_terminal_ && std::getenv("NO_COLOR") == nullptr) {}
 
+Output::Output(manual::CommandText* description)
+    : mode_(OutputMode::text),
+      out_(stdout),
+      err_(stderr),
+      is_terminal_(false),
+      has_color_(false),
+      description_(description) {}
+
 void Output::print_line(const std::string& text) {
   if (is_json()) return;
   std::fputs((text + "\n").c_str(), out_);

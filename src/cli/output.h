@@ -15,6 +15,10 @@
 #include "stoker/progress.h"
 #include "stoker/status.h"
 
+namespace stoker::manual {
+struct CommandText;
+}
+
 namespace stoker::cli {
 
 enum class OutputMode { text, json };
@@ -22,6 +26,11 @@ enum class OutputMode { text, json };
 class Output {
  public:
   Output(OutputMode mode, std::FILE* out, std::FILE* err);
+  /// An output that receives the description of a command: Arguments::parse stores it and ends the command.
+  explicit Output(manual::CommandText* description);
+
+  /// Where Arguments::parse stores the description; null for an output that prints.
+  manual::CommandText* description() const { return description_; }
 
   bool is_json() const { return mode_ == OutputMode::json; }
   bool is_terminal() const { return is_terminal_; }
@@ -65,6 +74,7 @@ class Output {
   const bool is_terminal_;
   const bool has_color_;
   bool has_json_value_ = false;
+  manual::CommandText* const description_ = nullptr;
 };
 
 /// Ctrl-C and SIGTERM request an orderly stop from now on; a second one exits at once (130).
