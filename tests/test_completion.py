@@ -80,6 +80,7 @@ def test_bash_completes_fixed_values_of_options_and_arguments(script):
     assert complete_in_bash(file, "data", "pack", "--format", "=") == formats
     assert complete_in_bash(file, "report", "--format", "") == ["html", "text", "json"]
     assert complete_in_bash(file, "completion", "") == ["bash", "zsh", "fish"]
+    assert complete_in_bash(file, "schema", "") == ["job"]
     assert complete_in_bash(file, "data", "convert", "--missing", "") == ["drop", "nan"]
 
 

@@ -59,6 +59,7 @@ int lab_logs(std::span<const std::string> words, Output& out);
 int lab_fault(std::span<const std::string> words, Output& out);
 int completion(std::span<const std::string> words, Output& out);
 int manual_page(std::span<const std::string> words, Output& out);
+int json_schema(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
@@ -107,6 +108,7 @@ std::span<const CommandEntry> commands() {
       {"lab down", "Remove a lab", lab_down},
       {"completion", "Print a completion script for bash, zsh or fish", completion},
       {"manual", "Print a man page, or write all man pages", manual_page},
+      {"schema", "Print the JSON Schema of job files", json_schema},
       {"environment run", "Run a command in a node-local virtual environment (internal)", environment_run},
       {"stage", "Stage data on one node (internal)", stage},
       {"notebook", "Run the Jupyter server of `stoker jupyter` (internal)", notebook},
