@@ -107,6 +107,10 @@ NEEDS = {
     "zarr2": Need("zarr-python 2 (script/bootstrap --for peers)", lambda: zarr_2_python().exists()),
     "jupyter": Need("jupyter_server beside this Python", lambda: _has_module("jupyter_server")),
     "sshd": Need("OpenSSH's server and client (Debian: openssh-server)", lambda: _has("sshd", "ssh", "ssh-keygen")),
+    "zsh": Need("zsh", lambda: _has("zsh")),
+    "fish": Need("fish", lambda: _has("fish")),
+    "groff": Need("groff", lambda: _has("groff")),
+    "man": Need("man (Debian: man-db)", lambda: _has("man", "groff")),
     "chromium": Need("the chromium browser", lambda: shutil.which("chromium") is not None),
 }
 

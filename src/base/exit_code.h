@@ -1,6 +1,9 @@
 // The exit codes of Stoker's programs: docs/exit-codes.md. Thread-safe: no state.
 #pragma once
 
+#include <span>
+#include <string_view>
+
 #include "stoker/status.h"
 
 namespace stoker::exit_code {
@@ -17,5 +20,13 @@ inline constexpr int kOutOfMemory = 137;  ///< `stoker wait`: 128 + SIGKILL
 
 /// The exit code of an error: invalid 2, unavailable 3, internal 70, cancelled 130, everything else 1; ok 0.
 int from_status(const Status& status);
+
+/// A code with its meaning for users.
+struct ExitCodeText {
+  int code;
+  std::string_view meaning;
+};
+/// All codes, in ascending order, as docs/exit-codes.md lists them.
+std::span<const ExitCodeText> texts();
 
 }  // namespace stoker::exit_code

@@ -26,5 +26,13 @@ TEST(ExitCode, has_the_documented_numbers) {
   EXPECT_EQ(kOutOfMemory, 137);
 }
 
+TEST(ExitCode, texts_are_in_ascending_order_without_duplicates) {
+  const auto all = texts();
+  ASSERT_EQ(all.size(), 9u);
+  EXPECT_EQ(all.front().code, kOk);
+  EXPECT_EQ(all.back().code, kOutOfMemory);
+  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_LT(all[i - 1].code, all[i].code);
+}
+
 }  // namespace
 }  // namespace stoker::exit_code

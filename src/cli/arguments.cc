@@ -8,36 +8,60 @@
 
 namespace stoker::cli {
 
-Arguments::Arguments(std::string_view command, std::string_view summary)
-    : command_(command), summary_(summary) {
+Arguments::Arguments(std::string_view command, std::string_view summary) {
+  text_.name = command;
+  text_.summary = summary;
   flag("--json", &wants_json_, "Print one JSON value, also on errors");
 }
 
+void Arguments::add(manual::ArgumentText argument, PositionalTarget target) {
+  argument.value = manual::hint_of(argument.name);
+  text_.arguments.push_back(std::move(argument));
+  positionals_.push_back(target);
+  last_ = &text_.arguments.back().value;
+}
+
 void Arguments::positional(std::string_view name, std::string* target, std::string_view what) {
-  positionals_.push_back({std::string(name), std::string(what), 1, false, target, nullptr});
+  add({.name = std::string(name), .what = std::string(what), .is_required = true}, {target, nullptr});
 }
 
 void Arguments::optional_positional(std::string_view name, std::string* target, std::string_view what) {
-  positionals_.push_back({std::string(name), std::string(what), 0, false, target, nullptr});
+  add({.name = std::string(name), .what = std::string(what)}, {target, nullptr});
 }
 
 void Arguments::positional_list(std::string_view name, std::vector<std::string>* target,
                                 std::string_view what, std::size_t at_least) {
-  positionals_.push_back({std::string(name), std::string(what), at_least, true, nullptr, target});
+  STOKER_CHECK(at_least <= 1);
+  add({.name = std::string(name), .what = std::string(what), .is_required = at_least > 0, .is_list = true},
+      {nullptr, target});
 }
 
 void Arguments::rest(std::string_view name, std::vector<std::string>* target, std::string_view what) {
-  rest_ = Positional{std::string(name), std::string(what), 0, true, nullptr, target};
+  text_.rest = manual::ArgumentText{.name = std::string(name), .what = std::string(what), .is_list = true};
+  text_.rest->value.files = true;
+  rest_ = target;
 }
 
 void Arguments::flag(std::string_view names, bool* target, std::string_view what) {
-  options_.push_back({std::string(names), "", std::string(what), "", target, {}});
+  text_.options.push_back({.names = std::string(names), .what = std::string(what)});
+  options_.push_back({target, {}});
+  last_ = nullptr;
 }
 
 void Arguments::add(std::string_view names, std::string_view value_name, std::string_view what,
                     std::string shown_default, std::function<Status(const std::string&)> assign) {
-  options_.push_back({std::string(names), std::string(value_name), std::string(what),
-                      std::move(shown_default), nullptr, std::move(assign)});
+  text_.options.push_back({.names = std::string(names),
+                           .value_name = std::string(value_name),
+                           .what = std::string(what),
+                           .shown_default = std::move(shown_default),
+                           .value = manual::hint_of(value_name)});
+  options_.push_back({nullptr, std::move(assign)});
+  last_ = &text_.options.back().value;
+}
+
+void Arguments::choices(std::span<const std::string_view> values) {
+  STOKER_CHECK(last_ != nullptr);
+  last_->choices.assign(values.begin(), values.end());
 }
 
 void Arguments::option(std::string_view names, std::string* target, std::string_view value_name,
@@ -89,85 +113,54 @@ void Arguments::option(std::string_view names, std::optional<Duration>* target, 
 
 void Arguments::option(std::string_view names, std::vector<std::string>* target, std::string_view value_name,
                        std::string_view what) {
-  add(names, value_name, format("{} (may be repeated)", what), "", [target](const std::string& text) {
+  add(names, value_name, what, "", [target](const std::string& text) {
     target->push_back(text);
     return Status();
   });
+  text_.options.back().is_repeatable = true;
 }
 
-void Arguments::example(std::string_view command_line) { examples_.emplace_back(command_line); }
+void Arguments::example(std::string_view command_line) { text_.examples.emplace_back(command_line); }
 
 std::vector<std::string_view> Arguments::option_names() const {
   std::vector<std::string_view> names{"--help"};
-  for (const Option& option : options_) {
-    for (std::string_view name : split(option.names, ',')) names.push_back(name);
+  for (const manual::OptionText& option : text_.options) {
+    for (const std::string_view name : manual::flags_of(option)) names.push_back(name);
   }
   return names;
 }
 
-std::string Arguments::usage() const {
-  std::string text = "stoker " + command_;
-  for (const Positional& p : positionals_) {
-    const std::string shown = p.name + (p.is_list ? "..." : "");
-    text += p.at_least > 0 ? " " + shown : " [" + shown + "]";
-  }
-  text += " [options]";
-  if (rest_) text += " -- " + rest_->name + "...";
-  return text;
-}
-
-std::string Arguments::help() const {
-  std::string text = format("{}\n\nUsage: {}\n", summary_, usage());
-  std::vector<std::pair<std::string, std::string>> rows;
-  for (const Positional& p : positionals_) rows.emplace_back(p.name, p.what);
-  if (rest_) rows.emplace_back(rest_->name, rest_->what);
-  for (const Option& option : options_) {
-    std::string names = option.names;
-    for (std::size_t comma = names.find(','); comma != std::string::npos;
-         comma = names.find(',', comma + 2)) {
-      names.insert(comma + 1, " ");
-    }
-    if (!option.value_name.empty()) names += " " + option.value_name;
-    rows.emplace_back(names, option.shown_default.empty()
-                                 ? option.what
-                                 : format("{} [{}]", option.what, option.shown_default));
-  }
-  rows.emplace_back("--help", "Show this help");
-  std::size_t widest = 0;
-  for (const auto& row : rows) widest = std::max(widest, row.first.size());
-  text += "\n";
-  for (const auto& [names, what] : rows) text += format("  {:<{}}  {}\n", names, widest, what);
-  if (!examples_.empty()) text += "\nExample:\n";
-  for (const std::string& example : examples_) text += format("  {}\n", example);
+manual::CommandText Arguments::description() const {
+  manual::CommandText text = text_;
+  text.options.push_back({.names = "--help", .what = "Show this help"});
   return text;
 }
 
 Status Arguments::assign_positionals(std::span<const std::string> words) {
-  for (const Positional& p : positionals_) {
-    if (p.is_list) {
-      if (words.size() < p.at_least)
-        return invalid("{}: {} is missing", command_, p.name).cure("stoker {} --help", command_);
-      p.many->assign(words.begin(), words.end());
+  const std::string& command = text_.name;
+  for (std::size_t i = 0; i < positionals_.size(); ++i) {
+    const manual::ArgumentText& argument = text_.arguments[i];
+    if (words.empty() && argument.is_required)
+      return invalid("{}: {} is missing", command, argument.name).cure("stoker {} --help", command);
+    if (argument.is_list) {
+      positionals_[i].many->assign(words.begin(), words.end());
       return {};
     }
-    if (words.empty()) {
-      if (p.at_least == 0) return {};
-      return invalid("{}: {} is missing", command_, p.name).cure("stoker {} --help", command_);
-    }
-    *p.one = words.front();
+    if (words.empty()) return {};
+    *positionals_[i].one = words.front();
     words = words.subspan(1);
   }
   if (!words.empty()) {
-    return invalid("{}: unexpected '{}'", command_, printable(words.front()))
-        .cure("stoker {} --help", command_);
+    return invalid("{}: unexpected '{}'", command, printable(words.front()))
+        .cure("stoker {} --help", command);
   }
   return {};
 }
 
 Status Arguments::parse_words(std::span<const std::string> words, bool* wants_help) {
-  if (rest_) {
+  if (rest_ != nullptr) {
     const auto dashes = std::find(words.begin(), words.end(), "--");
-    if (dashes != words.end()) rest_->many->assign(dashes + 1, words.end());
+    if (dashes != words.end()) rest_->assign(dashes + 1, words.end());
     words = words.first(static_cast<std::size_t>(dashes - words.begin()));
   }
   CLI::App app;
@@ -176,18 +169,20 @@ Status Arguments::parse_words(std::span<const std::string> words, bool* wants_he
   app.allow_windows_style_options(false);
   app.add_flag("-h,--help", *wants_help);
   Status failed;
-  for (const Option& option : options_) {
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    const OptionTarget& option = options_[i];
+    const std::string& names = text_.options[i].names;
     if (option.flag != nullptr) {
-      app.add_flag(option.names, *option.flag)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+      app.add_flag(names, *option.flag)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
       continue;
     }
     // Values are assigned in order: the last value of a single-valued option wins.
     app.add_option_function<std::vector<std::string>>(
-           option.names,
-           [&option, &failed](const std::vector<std::string>& values) {
+           names,
+           [&option, &names, &failed](const std::vector<std::string>& values) {
              for (const std::string& value : values) {
                Status status = option.assign(value);
-               if (!status.ok() && failed.ok()) failed = std::move(status).with_context(option.names);
+               if (!status.ok() && failed.ok()) failed = std::move(status).with_context(names);
              }
            })
         ->take_all()
@@ -200,10 +195,10 @@ Status Arguments::parse_words(std::span<const std::string> words, bool* wants_he
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
-    return invalid("{}: {}", command_, error.what()).cure("stoker {} --help", command_);
+    return invalid("{}: {}", text_.name, error.what()).cure("stoker {} --help", text_.name);
   }
   if (*wants_help) return {};
-  if (!failed.ok()) return std::move(failed).with_context(command_);
+  if (!failed.ok()) return std::move(failed).with_context(text_.name);
   std::vector<std::string> plain;
   bool is_past_dashes = false;
   for (const std::string& word : app.remaining()) {
@@ -211,8 +206,9 @@ Status Arguments::parse_words(std::span<const std::string> words, bool* wants_he
       is_past_dashes = true;
     } else if (!is_past_dashes && word.size() > 1 && word[0] == '-') {
       const std::string name = word.substr(0, word.find('='));
-      return invalid("{}: unknown option '{}'{}", command_, printable(name), suggestion(name, option_names()))
-          .cure("stoker {} --help", command_);
+      return invalid("{}: unknown option '{}'{}", text_.name, printable(name),
+                     suggestion(name, option_names()))
+          .cure("stoker {} --help", text_.name);
     } else {
       plain.push_back(word);
     }
@@ -221,11 +217,15 @@ Status Arguments::parse_words(std::span<const std::string> words, bool* wants_he
 }
 
 std::optional<int> Arguments::parse(std::span<const std::string> words, Output& out) {
+  if (manual::CommandText* wanted = out.description()) {
+    *wanted = description();
+    return exit_code::kOk;
+  }
   bool wants_help = false;
   const Status status = parse_words(words, &wants_help);
   if (!status.ok()) return out.fail(status);
   if (!wants_help) return std::nullopt;
-  out.raw(help());
+  out.raw(manual::help_text(description()));
   return exit_code::kOk;
 }
 

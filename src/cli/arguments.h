@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "manual/command.h"
 #include "stoker/bytes.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
@@ -52,45 +53,43 @@ class Arguments {
   void option(std::string_view names, std::vector<std::string>* target, std::string_view value_name,
               std::string_view what);
 
+  /// All values of the argument or option that was declared last, for completion and man pages. Parsing does
+  /// not check them.
+  void choices(std::span<const std::string_view> values);
+
   /// A command line shown under "Example:" in --help. The tests run all examples.
   void example(std::string_view command_line);
 
   /// Fills the targets and returns nothing. After --help returns exit code 0, after an error prints it and
-  /// returns 2.
+  /// returns 2. For an output that receives the description, stores it and returns 0 without parsing.
   std::optional<int> parse(std::span<const std::string> words, Output& out);
 
-  std::string help() const;
+  /// The declarations, with --help.
+  manual::CommandText description() const;
 
  private:
-  struct Positional {
-    std::string name;
-    std::string what;
-    std::size_t at_least;
-    bool is_list;
+  // Where a positional argument is stored: `many` for a list.
+  struct PositionalTarget {
     std::string* one;
     std::vector<std::string>* many;
   };
-  struct Option {
-    std::string names;
-    std::string value_name;  // empty: a flag
-    std::string what;
-    std::string shown_default;
+  // Where an option is stored: `flag`, or `assign` for a value.
+  struct OptionTarget {
     bool* flag;
     std::function<Status(const std::string&)> assign;
   };
+  void add(manual::ArgumentText argument, PositionalTarget target);
   void add(std::string_view names, std::string_view value_name, std::string_view what,
            std::string shown_default, std::function<Status(const std::string&)> assign);
   Status parse_words(std::span<const std::string> words, bool* wants_help);
   Status assign_positionals(std::span<const std::string> words);
   std::vector<std::string_view> option_names() const;
-  std::string usage() const;
 
-  std::string command_;
-  std::string summary_;
-  std::vector<Positional> positionals_;
-  std::optional<Positional> rest_;
-  std::vector<Option> options_;
-  std::vector<std::string> examples_;
+  manual::CommandText text_;
+  std::vector<PositionalTarget> positionals_;  // of text_.arguments
+  std::vector<OptionTarget> options_;          // of text_.options
+  std::vector<std::string>* rest_ = nullptr;
+  manual::ValueHint* last_ = nullptr;  // of the argument or option declared last
   bool wants_json_ = false;
 };
 

@@ -80,6 +80,32 @@ TEST_F(ArgumentsTest, bad_value_names_option_and_value) {
   EXPECT_EQ(printed, "test: -j,--jobs: 'two' is not a whole number\n");
 }
 
+TEST_F(ArgumentsTest, an_output_that_receives_the_description_ends_the_command) {
+  manual::CommandText received;
+  Output receiver(&received);
+  EXPECT_EQ(arguments.parse(std::vector<std::string>{"unused", "--strct"}, receiver), 0);
+  EXPECT_EQ(received.name, "test");
+  EXPECT_TRUE(source.empty());
+  ASSERT_EQ(received.arguments.size(), 2u);
+  EXPECT_TRUE(received.arguments[0].is_required);
+  EXPECT_TRUE(received.arguments[0].value.files);
+  EXPECT_FALSE(received.arguments[1].is_required);
+  ASSERT_EQ(received.options.size(), 6u);  // --json first, --help last
+  EXPECT_EQ(received.options[2].names, "-j,--jobs");
+  EXPECT_EQ(received.options[2].shown_default, "2");
+  EXPECT_TRUE(received.options[4].is_repeatable);
+}
+
+TEST_F(ArgumentsTest, choices_belong_to_the_declaration_before) {
+  std::string form = "tar";
+  constexpr std::string_view kForms[] = {"tar", "zarr"};
+  arguments.option("--format", &form, "KIND", "which");
+  arguments.choices(kForms);
+  const manual::OptionText option = arguments.description().options[5];
+  EXPECT_EQ(option.names, "--format");
+  EXPECT_EQ(option.value.choices, (std::vector<std::string>{"tar", "zarr"}));
+}
+
 TEST_F(ArgumentsTest, help_shows_defaults_and_example) {
   EXPECT_EQ(parse({"--help"}), 0);
   EXPECT_NE(printed.find("Usage: stoker test SOURCE [OUT] [options] -- COMMAND...\n"), std::string::npos)

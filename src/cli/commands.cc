@@ -57,6 +57,9 @@ int lab_env(std::span<const std::string> words, Output& out);
 int lab_shell(std::span<const std::string> words, Output& out);
 int lab_logs(std::span<const std::string> words, Output& out);
 int lab_fault(std::span<const std::string> words, Output& out);
+int completion(std::span<const std::string> words, Output& out);
+int manual_page(std::span<const std::string> words, Output& out);
+int json_schema(std::span<const std::string> words, Output& out);
 
 std::span<const CommandEntry> commands() {
   static constexpr CommandEntry kCommands[] = {
@@ -103,6 +106,9 @@ std::span<const CommandEntry> commands() {
       {"lab logs", "Show the daemon logs of a lab", lab_logs},
       {"lab fault", "Inject a fault into a lab, or heal it", lab_fault},
       {"lab down", "Remove a lab", lab_down},
+      {"completion", "Print a completion script for bash, zsh or fish", completion},
+      {"manual", "Print a man page, or write all man pages", manual_page},
+      {"schema", "Print the JSON Schema of job files", json_schema},
       {"environment run", "Run a command in a node-local virtual environment (internal)", environment_run},
       {"stage", "Stage data on one node (internal)", stage},
       {"notebook", "Run the Jupyter server of `stoker jupyter` (internal)", notebook},
@@ -203,6 +209,17 @@ std::optional<int> print_overview(std::span<const std::string> words, Output& ou
 }
 
 }  // namespace
+
+manual::ProgramText program_text() {
+  manual::ProgramText program{.version = std::string(version()), .commands = {}};
+  for (const CommandEntry& entry : commands()) {
+    manual::CommandText& command = program.commands.emplace_back();
+    Output receiver(&command);
+    entry.run({}, receiver);
+    command.headline = entry.summary;
+  }
+  return program;
+}
 
 bool wants_json(std::span<const std::string> words) {
   for (const std::string& word : words) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/output.h"
+#include "manual/command.h"
 
 namespace stoker::cli {
 
@@ -22,6 +23,9 @@ std::span<const CommandEntry> commands();
 
 /// Finds the command, runs it and returns the exit code.
 int dispatch(std::span<const std::string> words, Output& out);
+
+/// The declarations of all commands, for completion scripts and man pages. Runs no command.
+manual::ProgramText program_text();
 
 /// Whether `--json` is among the arguments before "--".
 bool wants_json(std::span<const std::string> words);

@@ -64,6 +64,29 @@ TEST(Commands, an_unknown_command_gets_a_suggestion) {
   EXPECT_EQ(run({"statsu"}).code, exit_code::kUsage);
 }
 
+TEST(Commands, every_command_describes_itself_without_running) {
+  const manual::ProgramText program = program_text();
+  ASSERT_EQ(program.commands.size(), commands().size());
+  for (std::size_t i = 0; i < commands().size(); ++i) {
+    const manual::CommandText& command = program.commands[i];
+    EXPECT_EQ(command.name, commands()[i].name);
+    EXPECT_EQ(command.headline, commands()[i].summary);
+    EXPECT_FALSE(command.summary.empty()) << command.name;
+    EXPECT_FALSE(command.examples.empty()) << command.name;
+    ASSERT_FALSE(command.options.empty()) << command.name;
+    EXPECT_EQ(command.options.front().names, "--json");
+    EXPECT_EQ(command.options.back().names, "--help");
+  }
+}
+
+TEST(Commands, descriptions_render_the_help) {
+  for (const manual::CommandText& command : program_text().commands) {
+    std::vector<std::string> words = {"help"};
+    for (const std::string_view word : split(command.name, ' ')) words.emplace_back(word);
+    EXPECT_EQ(run(words).text, manual::help_text(command)) << command.name;
+  }
+}
+
 TEST(Commands, json_is_an_option_only_before_a_double_dash) {
   EXPECT_TRUE(wants_json(std::vector<std::string>{"status", "--json"}));
   EXPECT_FALSE(wants_json(std::vector<std::string>{"rank", "--", "--json"}));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/json/json.h"
+#include "base/table.h"
 #include "base/thread.h"
 #include "stoker/time.h"
 
@@ -17,6 +18,14 @@ Output::Output(OutputMode mode, std::FILE* out, std::FILE* err)
       err_(err),
       is_terminal_(::isatty(::fileno(out)) == 1),
       has_color_(is_terminal_ && std::getenv("NO_COLOR") == nullptr) {}
+
+Output::Output(manual::CommandText* description)
+    : mode_(OutputMode::text),
+      out_(stdout),
+      err_(stderr),
+      is_terminal_(false),
+      has_color_(false),
+      description_(description) {}
 
 void Output::print_line(const std::string& text) {
   if (is_json()) return;
@@ -32,48 +41,9 @@ void Output::raw(std::string_view text) {
   if (!is_json()) std::fwrite(text.data(), 1, text.size(), out_);
 }
 
-namespace {
-
-// "12.9 MB", "00:01:40", "5 000": aligned to the right.
-bool is_number(const std::string& cell) {
-  if (cell.empty() || cell == "-") return true;
-  const std::string_view first = std::string_view(cell).substr(0, cell.find(' '));
-  return first.find_first_not_of("0123456789.,:%") == std::string_view::npos;
-}
-
-// Display width: bytes that do not continue a UTF-8 sequence.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-}  // namespace
-
 void Output::table(const std::vector<std::string>& header,
                    const std::vector<std::vector<std::string>>& rows) {
-  if (is_json()) return;
-  std::vector<std::size_t> widths;
-  std::vector<bool> right;
-  for (std::size_t column = 0; column < header.size(); ++column) {
-    widths.push_back(width(header[column]));
-    right.push_back(!rows.empty());
-    for (const auto& row : rows) {
-      widths[column] = std::max(widths[column], width(row[column]));
-      right[column] = right[column] && is_number(row[column]);
-    }
-  }
-  const auto print = [&](const std::vector<std::string>& cells) {
-    std::string text;
-    for (std::size_t column = 0; column < header.size(); ++column) {
-      const std::string padding(widths[column] - width(cells[column]), ' ');
-      text +=
-          (column == 0 ? "" : "   ") + (right[column] ? padding + cells[column] : cells[column] + padding);
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    print_line(text);
-  };
-  print(header);
-  for (const auto& row : rows) print(row);
+  raw(table_text(header, rows));
 }
 
 void Output::finding(const Finding& finding, const Translator& words) {

@@ -15,6 +15,10 @@
 #include "stoker/progress.h"
 #include "stoker/status.h"
 
+namespace stoker::manual {
+struct CommandText;
+}
+
 namespace stoker::cli {
 
 enum class OutputMode { text, json };
@@ -22,6 +26,11 @@ enum class OutputMode { text, json };
 class Output {
  public:
   Output(OutputMode mode, std::FILE* out, std::FILE* err);
+  /// An output that receives the description of a command: Arguments::parse stores it and ends the command.
+  explicit Output(manual::CommandText* description);
+
+  /// Where Arguments::parse stores the description; null for an output that prints.
+  manual::CommandText* description() const { return description_; }
 
   bool is_json() const { return mode_ == OutputMode::json; }
   bool is_terminal() const { return is_terminal_; }
@@ -38,8 +47,7 @@ class Output {
   void note(std::string_view pattern, const Args&... args) {
     print_note(format(pattern, args...));
   }
-  /// Aligned columns under a header; columns whose cells are all numbers are right-aligned. Nothing in JSON
-  /// mode.
+  /// A table as table_text() formats it. Nothing in JSON mode.
   void table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
   /// A finding as text, in the language of `words`. Nothing in JSON mode.
   void finding(const Finding& finding, const Translator& words = Translator());
@@ -66,6 +74,7 @@ class Output {
   const bool is_terminal_;
   const bool has_color_;
   bool has_json_value_ = false;
+  manual::CommandText* const description_ = nullptr;
 };
 
 /// Ctrl-C and SIGTERM request an orderly stop from now on; a second one exits at once (130).

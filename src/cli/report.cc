@@ -163,6 +163,7 @@ int report(std::span<const std::string> words, Output& out) {
                       "Write a report about a run: result, curves, time split, commands to run it again.");
   arguments.positional_list("RUN", &o.words, "Run id, unique prefix, folder, or 'last' (default)");
   arguments.option("--format", &o.form, "FORM", "Set the format: html, text or json");
+  arguments.choices(kForms);
   arguments.option("--out", &o.file, "FILE",
                    "Output file; '-' is standard output (default: report.html in the run folder for html, "
                    "with --host runs/report-RUN.html on this machine; else '-')");

@@ -1,5 +1,6 @@
 // `stoker checkpoint convert SOURCE TARGET`: docs/commands/checkpoint-convert.md
 #include <algorithm>
+#include <array>
 
 #include "base/file.h"
 #include "base/json/json.h"
@@ -134,6 +135,8 @@ int checkpoint_convert(std::span<const std::string> words, Output& out) {
   arguments.option("--strip", &conversion.options.strip, "PREFIX",
                    "Remove this prefix from names: backbone.");
   arguments.option("--part", &conversion.part, "PART", "Select a part: model or optimizer");
+  arguments.choices(
+      std::array{to_text(checkpoint::StepPart::model), to_text(checkpoint::StepPart::optimizer)});
   arguments.option("--file-size", &conversion.file_size, "SIZE",
                    "Split the output into files of this size [one file]");
   arguments.option("--runs", &conversion.source.runs, "DIR",

@@ -19,6 +19,8 @@ namespace stoker::cli {
 namespace {
 
 struct ConvertOptions {
+  static constexpr std::array<std::string_view, 5> kFormats = {"tar", "tfrecord", "parquet", "hdf5", "zarr"};
+
   std::string source;
   std::string out;
   std::string format;
@@ -29,11 +31,10 @@ struct ConvertOptions {
 };
 
 Result<pack::PackOptions> to_pack_options(const ConvertOptions& o) {
-  constexpr std::array<std::string_view, 5> kFormats = {"tar", "tfrecord", "parquet", "hdf5", "zarr"};
   constexpr std::array<pack::ShardFormat, 5> kKinds = {pack::ShardFormat::tar, pack::ShardFormat::tfrecord,
                                                        pack::ShardFormat::parquet, pack::ShardFormat::hdf5,
                                                        pack::ShardFormat::zarr};
-  STOKER_ASSIGN_OR_RETURN(kind, parse_choice("data convert", "--format", o.format, kFormats));
+  STOKER_ASSIGN_OR_RETURN(kind, parse_choice("data convert", "--format", o.format, ConvertOptions::kFormats));
   STOKER_ASSIGN_OR_RETURN(threads, o.threads.count("data convert"));
   pack::PackOptions options;
   options.source.where = o.source;
@@ -79,6 +80,7 @@ int data_convert(std::span<const std::string> words, Output& out) {
                        "Folder of the new dataset: new, empty, or of an interrupted conversion");
   arguments.option("--format", &o.format, "KIND",
                    "Set the shard format: tar, tfrecord, parquet, hdf5 or zarr");
+  arguments.choices(ConvertOptions::kFormats);
   o.shards.declare(arguments);
   o.table.declare(arguments);
   o.threads.declare(arguments, "Use N threads; the output does not depend on N (default: all cores)");

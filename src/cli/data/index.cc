@@ -16,12 +16,13 @@
 namespace stoker::cli {
 namespace {
 
+constexpr std::string_view kIndexExports[] = {"wids", "dali", "energon", "hdf5"};
+
 Result<std::vector<inspect::IndexExport>> exports(std::string_view text) {
-  constexpr std::string_view kNames[] = {"wids", "dali", "energon", "hdf5"};
   std::vector<inspect::IndexExport> wanted;
   if (text.empty()) return wanted;
   for (std::string_view name : split(text, ',')) {
-    STOKER_ASSIGN_OR_RETURN(found, parse_choice("data index", "--export", trim(name), kNames));
+    STOKER_ASSIGN_OR_RETURN(found, parse_choice("data index", "--export", trim(name), kIndexExports));
     wanted.push_back(static_cast<inspect::IndexExport>(found));
   }
   return wanted;
@@ -104,6 +105,7 @@ int data_index(std::span<const std::string> words, Output& out) {
   arguments.positional("FOLDER", &folder,
                        "Folder with shards (tar, TFRecord, Parquet, HDF5, Zarr, NumPy) of any tool");
   arguments.option("--export", &others, "KIND,...", "Also write index files: wids, dali, energon, hdf5");
+  arguments.choices(kIndexExports);
   WindowArguments window_arguments;
   window_arguments.declare(arguments);
   TableArguments table_arguments;

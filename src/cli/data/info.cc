@@ -3,7 +3,6 @@
 #include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/data/report/contents_report.h"
 #include "cli/data/report/dvc_report.h"
 #include "cli/output.h"
 #include "dataset/manifest.h"
@@ -129,7 +128,8 @@ int print_file_info(const Path& file, Output& out) {
   const Result<inspect::FileContents> contents = inspect::file_contents(file, *progress);
   progress.reset();
   if (!contents.ok()) return out.fail(contents.error());
-  report_contents(file, *contents, out);
+  out.raw(inspect::contents_text(file, *contents));
+  out.json(inspect::contents_json(file, *contents));
   return exit_code::kOk;
 }
 

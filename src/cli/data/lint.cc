@@ -90,6 +90,7 @@ std::string to_json(const std::string& where, const inspect::LintReport& report)
 int data_lint(std::span<const std::string> words, Output& out) {
   std::string where;
   std::string readers;
+  constexpr std::string_view kLayouts[] = {"images", "files"};  // as sources::SourceLayout
   std::string layout = "images";
   ThreadsOption threads;
   bool decodes = false;
@@ -99,13 +100,13 @@ int data_lint(std::span<const std::string> words, Output& out) {
   arguments.flag("--decode", &decodes, "Decode every pixel, not only each image's structure");
   arguments.option("--for", &readers, "ranks=N,workers=N", "Check the shards for a job of this size");
   arguments.option("--layout", &layout, "KIND", "Set the layout: images or files, as in data pack");
+  arguments.choices(kLayouts);
   threads.declare(arguments);
   arguments.example("stoker data lint photos/");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (const Status status = check_no_empty_arguments("data lint", words); !status.ok())
     return out.fail(status);
 
-  constexpr std::string_view kLayouts[] = {"images", "files"};  // as sources::SourceLayout
   const auto layout_at = parse_choice("data lint", "--layout", layout, kLayouts);
   if (!layout_at.ok()) return out.fail(layout_at.error());
   const auto thread_count = threads.count("data lint");

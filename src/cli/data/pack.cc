@@ -21,6 +21,15 @@ namespace {
 constexpr std::string_view kCommand = "data pack";
 
 struct PackRequest {
+  static constexpr std::array<std::string_view, 2> kLayouts = {"images", "files"};
+  static constexpr std::array<std::string_view, 3> kOrders = {"shuffle", "source", "stratified"};
+  static constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
+  static constexpr std::array<std::string_view, 3> kJpeg = {"keep", "baseline", "restart"};
+  static constexpr std::array<std::string_view, 6> kFormats = {"auto",    "tar",  "tfrecord",
+                                                               "parquet", "hdf5", "zarr"};
+  static constexpr std::array<std::string_view, 2> kHashes = {"sha256", "crc32c"};
+  static constexpr std::array<std::string_view, 3> kDvc = {"sizes", "full", "off"};
+
   std::string source;
   std::string out;
   std::string layout = "images";
@@ -45,8 +54,7 @@ struct PackRequest {
 };
 
 Result<sources::SourceOptions> to_source_options(const PackRequest& o) {
-  constexpr std::array<std::string_view, 2> kLayouts = {"images", "files"};
-  STOKER_ASSIGN_OR_RETURN(layout, parse_choice(kCommand, "--layout", o.layout, kLayouts));
+  STOKER_ASSIGN_OR_RETURN(layout, parse_choice(kCommand, "--layout", o.layout, PackRequest::kLayouts));
   STOKER_ASSIGN_OR_RETURN(splits, parse_split_shares(o.split));
   STOKER_ASSIGN_OR_RETURN(threads, o.threads.count(kCommand));
   STOKER_RETURN_IF_ERROR(check_range(kCommand, "--metadata-rate", o.metadata_rate, 100'000'000));
@@ -60,19 +68,13 @@ Result<sources::SourceOptions> to_source_options(const PackRequest& o) {
 }
 
 Result<pack::PackOptions> to_pack_options(const PackRequest& o) {
-  constexpr std::array<std::string_view, 3> kOrders = {"shuffle", "source", "stratified"};
-  constexpr std::array<std::string_view, 2> kChecks = {"scan", "decode"};
-  constexpr std::array<std::string_view, 3> kJpeg = {"keep", "baseline", "restart"};
-  constexpr std::array<std::string_view, 6> kFormats = {"auto", "tar", "tfrecord", "parquet", "hdf5", "zarr"};
   STOKER_ASSIGN_OR_RETURN(source, to_source_options(o));
-  STOKER_ASSIGN_OR_RETURN(order, parse_choice(kCommand, "--order", o.order, kOrders));
-  STOKER_ASSIGN_OR_RETURN(check, parse_choice(kCommand, "--check", o.check, kChecks));
-  STOKER_ASSIGN_OR_RETURN(jpeg, parse_choice(kCommand, "--jpeg", o.jpeg, kJpeg));
-  constexpr std::array<std::string_view, 2> kHashes = {"sha256", "crc32c"};
-  STOKER_ASSIGN_OR_RETURN(hash, parse_choice(kCommand, "--hash", o.hash, kHashes));
-  STOKER_ASSIGN_OR_RETURN(shard_format, parse_choice(kCommand, "--format", o.format, kFormats));
-  constexpr std::array<std::string_view, 3> kDvc = {"sizes", "full", "off"};
-  STOKER_ASSIGN_OR_RETURN(dvc, parse_choice(kCommand, "--dvc", o.dvc, kDvc));
+  STOKER_ASSIGN_OR_RETURN(order, parse_choice(kCommand, "--order", o.order, PackRequest::kOrders));
+  STOKER_ASSIGN_OR_RETURN(check, parse_choice(kCommand, "--check", o.check, PackRequest::kChecks));
+  STOKER_ASSIGN_OR_RETURN(jpeg, parse_choice(kCommand, "--jpeg", o.jpeg, PackRequest::kJpeg));
+  STOKER_ASSIGN_OR_RETURN(hash, parse_choice(kCommand, "--hash", o.hash, PackRequest::kHashes));
+  STOKER_ASSIGN_OR_RETURN(shard_format, parse_choice(kCommand, "--format", o.format, PackRequest::kFormats));
+  STOKER_ASSIGN_OR_RETURN(dvc, parse_choice(kCommand, "--dvc", o.dvc, PackRequest::kDvc));
   STOKER_ASSIGN_OR_RETURN(most, parse_max_left_out(o.max_left_out));
   STOKER_ASSIGN_OR_RETURN(wanted, parse_readers(kCommand, o.readers));
   STOKER_ASSIGN_OR_RETURN(part, parse_part(o.part));
@@ -116,25 +118,32 @@ void declare(Arguments& arguments, PackRequest& o) {
   arguments.option(
       "--order", &o.order, "KIND",
       "Set the sample order: shuffle; stratified (classes evenly mixed); source (by name or as listed)");
+  arguments.choices(PackRequest::kOrders);
   arguments.option("--seed", &o.seed, "N", "Seed --order and --split");
   arguments.option(
       "--jpeg", &o.jpeg, "KIND",
       "Convert JPEGs without loss: keep; baseline (from progressive); restart (add restart markers)");
+  arguments.choices(PackRequest::kJpeg);
   arguments.option("--resize", &o.resize, "PIXELS", "Shrink larger images to this shorter side (lossy)");
   arguments.option("--quality", &o.quality, "1-100",
                    "Re-encode JPEG and WebP files with this quality (lossy; resized images: 90)");
   arguments.option(
       "--format", &o.format, "KIND",
       "Set the shard format: tar; tfrecord, parquet, hdf5, zarr (less overhead for tiny files); auto");
+  arguments.choices(PackRequest::kFormats);
   arguments.option("--hash", &o.hash, "KIND",
                    "Hash shard blocks: sha256; crc32c (faster, detects damage but not tampering)");
+  arguments.choices(PackRequest::kHashes);
   arguments.option(
       "--dvc", &o.dvc, "KIND",
       "Compare SOURCE with its DVC file: sizes (number and size of files); full (also MD5); off");
+  arguments.choices(PackRequest::kDvc);
   arguments.option(
       "--layout", &o.layout, "KIND",
       "Group files into samples: images (one image and the files with its basename); files (by basename)");
+  arguments.choices(PackRequest::kLayouts);
   arguments.option("--check", &o.check, "KIND", "Check images: scan (structure); decode (every pixel)");
+  arguments.choices(PackRequest::kChecks);
   arguments.flag("--strict", &o.is_strict, "Fail if any file must be left out");
   arguments.option("--max-left-out", &o.max_left_out, "PERCENT", "Fail if more files than this are left out");
   o.threads.declare(arguments, "Use N threads; the output does not depend on N (default: all cores)");

@@ -1,7 +1,5 @@
 #include "cli/data/shard_options.h"
 
-#include <array>
-
 #include "cli/data/choice.h"
 #include "cli/data/report/pack_report.h"
 #include "cli/output.h"
@@ -14,16 +12,16 @@ void ShardOptions::declare(Arguments& arguments) {
   arguments.option(
       "--labels", &labels_, "KIND",
       "Store labels: index (only there); cls, json (also in each sample, for readers without the index)");
+  arguments.choices(kLabels);
   arguments.option("--compression", &compression_, "KIND",
                    "Set compression: none; auto (none, and measure what compression would save and cost)");
+  arguments.choices(kCompression);
   arguments.option("--zarr-version", &zarr_version_, "2|3",
                    "Set the Zarr version; 2 for zarr-python 2 (default: 3)");
 }
 
 Status ShardOptions::apply(std::string_view command, pack::PackOptions& options) const {
-  constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
   STOKER_ASSIGN_OR_RETURN(labels, parse_choice(command, "--labels", labels_, kLabels));
-  constexpr std::array<std::string_view, 2> kCompression = {"none", "auto"};
   STOKER_ASSIGN_OR_RETURN(compression, parse_choice(command, "--compression", compression_, kCompression));
   options.tries_compression = compression == 1;
   STOKER_RETURN_IF_ERROR(check_range(command, "--shards", shards_, 999'999));

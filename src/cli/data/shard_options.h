@@ -2,6 +2,7 @@
 // --compression and --zarr-version, and the plan, printed before any output is written.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ class ShardOptions {
   Status apply(std::string_view command, pack::PackOptions& options) const;
 
  private:
+  static constexpr std::array<std::string_view, 3> kLabels = {"index", "cls", "json"};
+  static constexpr std::array<std::string_view, 2> kCompression = {"none", "auto"};
+
   std::optional<std::int64_t> shards_;
   std::optional<ByteCount> shard_size_;
   std::string labels_ = "index";

@@ -17,21 +17,26 @@ Language language_of_environment() {
   return Language::english;
 }
 
+std::vector<std::string_view> language_choices() {
+  std::vector<std::string_view> codes;
+  for (const LanguageName& each : languages()) codes.push_back(each.code);
+  codes.emplace_back(kLocaleLanguage);
+  return codes;
+}
+
 }  // namespace
 
 void add_language_option(Arguments& arguments, std::string* name) {
   arguments.option("--lang", name, "LANGUAGE", "Set the message language: en, fr; auto: the locale's");
+  arguments.choices(language_choices());
 }
 
 Result<Translator> parse_language(const std::string& name) {
   if (name == kLocaleLanguage) return Translator(language_of_environment());
-  std::vector<std::string_view> codes;
   for (const LanguageName& each : languages()) {
     if (name == each.code) return Translator(each.language);
-    codes.push_back(each.code);
   }
-  codes.emplace_back(kLocaleLanguage);
-  return invalid("--lang: unknown language '{}'{}", printable(name), suggestion(name, codes));
+  return invalid("--lang: unknown language '{}'{}", printable(name), suggestion(name, language_choices()));
 }
 
 std::string resolve_language_code(const std::string& name) {

@@ -130,6 +130,9 @@ int lab_fault(std::span<const std::string> words, Output& out) {
                       "Inject a fault into a lab, or heal it. Without arguments: list the faults.");
   arguments.optional_positional("KIND", &o.kind,
                                 "Fault: kill, freeze, cut, slow, fill, drain, expire, preempt, oom; or heal");
+  std::vector<std::string_view> kinds = {"heal"};
+  for (const lab::fault::FaultKind& kind : lab::fault::kinds()) kinds.push_back(kind.name);
+  arguments.choices(kinds);
   arguments.optional_positional("TARGET", &o.target,
                                 "Node, 'controller', 'shared' or a job id; heal without TARGET heals all");
   add_lab_name(arguments, &o.lab);

@@ -1,6 +1,7 @@
 // `stoker lab up`: docs/commands/lab-up.md
 #include "lab/up.h"
 
+#include <array>
 #include <unistd.h>
 
 #include "base/json/json.h"
@@ -86,6 +87,7 @@ int lab_up(std::span<const std::string> words, Output& out) {
   arguments.option("--mode", &o.mode, "MODE",
                    "namespaces: each node has its own address and name (default for root); processes: all "
                    "nodes share this host's");
+  arguments.choices(std::array{to_text(lab::LabMode::namespaces), to_text(lab::LabMode::processes)});
   arguments.option("--max-array-size", &o.max_array_size, "N", "Set Slurm's MaxArraySize");
   arguments.flag("--accounting", &o.has_accounting, "Start slurmdbd with a private MariaDB, for sacct");
   arguments.flag("--pin", &o.is_pinned, "Pin each node to one core, so that two nodes are faster than one");

@@ -1,15 +1,15 @@
-#include "cli/data/report/contents_report.h"
+#include "inspect/contents_text.h"
 
 #include <vector>
 
 #include "base/json/json.h"
 #include "base/language/counted.h"
+#include "base/table.h"
 #include "sources/shard_scan.h"
 
-namespace stoker::cli {
+namespace stoker::inspect {
 namespace {
 
-using inspect::FileContents;
 using nlohmann::ordered_json;
 using Part = FileContents::Part;
 
@@ -59,7 +59,21 @@ std::string cure_for(const Path& file) {
   return format("stoker data pack {} OUT", shell_quote(file.string()));
 }
 
-ordered_json to_json(const Path& file, const FileContents& contents) {
+}  // namespace
+
+std::string contents_text(const Path& file, const FileContents& contents) {
+  std::string text = format("{}: {}\n", printable(file.string()), head_text(contents));
+  std::vector<std::vector<std::string>> rows;
+  for (const Part& part : contents.parts) rows.push_back(row_of(part, contents.layout));
+  text += table_text(header_of(contents.layout), rows);
+  if (contents.omitted > 0) text += format("and {} more\n", grouped(contents.omitted));
+  for (const Part& part : contents.parts) {
+    if (!part.unreadable.empty()) text += format("not read: {}\n", printable(part.unreadable));
+  }
+  return text + format("no dataset yet; to make one: {}\n", cure_for(file));
+}
+
+std::string contents_json(const Path& file, const FileContents& contents) {
   ordered_json parts = ordered_json::array();
   for (const Part& part : contents.parts) {
     ordered_json one = {{"name", printable(part.name)}};
@@ -80,22 +94,7 @@ ordered_json to_json(const Path& file, const FileContents& contents) {
   if (contents.rows) json.update({{"rows", *contents.rows}, {"row_groups", contents.row_groups}});
   json[std::string(noun_of(contents.layout)) + "s"] = std::move(parts);
   json["omitted"] = contents.omitted;
-  return json;
+  return json_text(json);
 }
 
-}  // namespace
-
-void report_contents(const Path& file, const FileContents& contents, Output& out) {
-  out.line("{}: {}", printable(file.string()), head_text(contents));
-  std::vector<std::vector<std::string>> rows;
-  for (const Part& part : contents.parts) rows.push_back(row_of(part, contents.layout));
-  out.table(header_of(contents.layout), rows);
-  if (contents.omitted > 0) out.line("and {} more", grouped(contents.omitted));
-  for (const Part& part : contents.parts) {
-    if (!part.unreadable.empty()) out.line("not read: {}", printable(part.unreadable));
-  }
-  out.line("no dataset yet; to make one: {}", cure_for(file));
-  out.json(json_text(to_json(file, contents)));
-}
-
-}  // namespace stoker::cli
+}  // namespace stoker::inspect
