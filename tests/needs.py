@@ -105,6 +105,7 @@ NEEDS = {
     "slurmdbd": Need("slurmdbd and mariadbd (Debian: slurmdbd, mariadb-server)", lambda: _has("slurmdbd", "mariadbd")),
     "charliecloud": Need("Charliecloud, and user namespaces for it", _has_charliecloud),
     "lmod": Need("Lmod", lambda: Path("/usr/share/lmod/lmod/init/bash").exists()),
+    "tclsh": Need("Tcl (Debian: tcl)", lambda: _has("tclsh")),
     "namespaces": Need("the kernel lets this process make network namespaces (root)", _can_make_namespaces),
     "lightning": Need("PyTorch Lightning (script/bootstrap --for peers)", lambda: _has_module("pytorch_lightning")),
     "transformers": Need(
