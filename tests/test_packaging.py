@@ -16,28 +16,28 @@ PACKAGING = REPOSITORY / "packaging"
 SPACK = PACKAGING / "spack/package.py"
 EASYBUILD = PACKAGING / f"easybuild/stoker-{VERSION}-GCC-12.3.0.eb"
 
-# Libraries by their name in cmake/libraries.cmake: the packages of Debian, Spack and EasyBuild.
+# Libraries by their name in cmake/libraries.cmake: the packages of Debian, Spack, EasyBuild and Fedora.
 LIBRARIES = {
-    "fmt": ("libfmt-dev", "fmt", "fmt"),
-    "json": ("nlohmann-json3-dev", "nlohmann-json", "nlohmann_json"),
-    "cli11": ("libcli11-dev", "cli11", "CLI11"),
-    "hwy": ("libhwy-dev", "highway", "Highway"),
-    "xxhash": ("libxxhash-dev", "xxhash", "xxHash"),
-    "yaml": ("libyaml-dev", "libyaml", "libyaml"),
-    "crypto": ("libssl-dev", "openssl", "OpenSSL"),
-    "isal": ("libisal-dev", "isa-l", "ISA-L"),
-    "deflate": ("libdeflate-dev", "libdeflate", "libdeflate"),
-    "blosc": ("libblosc-dev", "c-blosc", "Blosc"),
-    "lz4": ("liblz4-dev", "lz4", "lz4"),
-    "snappy": ("libsnappy-dev", "snappy", "snappy"),
-    "zlib": ("zlib1g-dev", "zlib-api", "zlib"),
-    "zstd": ("libzstd-dev", "zstd", "zstd"),
-    "sodium": ("libsodium-dev", "libsodium", "libsodium"),
-    "jpeg": ("libjpeg62-turbo-dev", "libjpeg-turbo", "libjpeg-turbo"),
-    "png": ("libpng-dev", "libpng", "libpng"),
-    "webp": ("libwebp-dev", "libwebp", "libwebp"),
-    "hwloc": ("libhwloc-dev", "hwloc", "hwloc"),
-    "re2": ("libre2-dev", "re2", "RE2"),
+    "fmt": ("libfmt-dev", "fmt", "fmt", "fmt-devel"),
+    "json": ("nlohmann-json3-dev", "nlohmann-json", "nlohmann_json", "json-devel"),
+    "cli11": ("libcli11-dev", "cli11", "CLI11", "cli11-devel"),
+    "hwy": ("libhwy-dev", "highway", "Highway", "highway-devel"),
+    "xxhash": ("libxxhash-dev", "xxhash", "xxHash", "xxhash-devel"),
+    "yaml": ("libyaml-dev", "libyaml", "libyaml", "libyaml-devel"),
+    "crypto": ("libssl-dev", "openssl", "OpenSSL", "openssl-devel"),
+    "isal": ("libisal-dev", "isa-l", "ISA-L", "isa-l-devel"),
+    "deflate": ("libdeflate-dev", "libdeflate", "libdeflate", "libdeflate-devel"),
+    "blosc": ("libblosc-dev", "c-blosc", "Blosc", "blosc-devel"),
+    "lz4": ("liblz4-dev", "lz4", "lz4", "lz4-devel"),
+    "snappy": ("libsnappy-dev", "snappy", "snappy", "snappy-devel"),
+    "zlib": ("zlib1g-dev", "zlib-api", "zlib", "zlib-devel"),
+    "zstd": ("libzstd-dev", "zstd", "zstd", "libzstd-devel"),
+    "sodium": ("libsodium-dev", "libsodium", "libsodium", "libsodium-devel"),
+    "jpeg": ("libjpeg62-turbo-dev", "libjpeg-turbo", "libjpeg-turbo", "libjpeg-turbo-devel"),
+    "png": ("libpng-dev", "libpng", "libpng", "libpng-devel"),
+    "webp": ("libwebp-dev", "libwebp", "libwebp", "libwebp-devel"),
+    "hwloc": ("libhwloc-dev", "hwloc", "hwloc", "hwloc-devel"),
+    "re2": ("libre2-dev", "re2", "RE2", "re2-devel"),
 }
 # What only the build needs, in the recipes.
 SPACK_TOOLS = {"c", "cxx", "cmake", "pkgconfig", "hdf5", "python"}
@@ -78,14 +78,12 @@ def test_the_table_has_every_library_of_the_build():
     packages = {
         line.split()[0] for line in (REPOSITORY / "setup/build.apt").read_text().splitlines() if line[:1] != "#"
     }
-    assert {debian for debian, _, _ in LIBRARIES.values()} == {name for name in packages if "-dev" in name} - {
-        "python3-dev"
-    }
+    assert {names[0] for names in LIBRARIES.values()} == {name for name in packages if "-dev" in name} - {"python3-dev"}
 
 
 def test_the_spack_recipe_names_every_library_and_the_version(spack):
     depends = {re.split(r"[@ ]", words[0])[0] for words, _ in spack["depends_on"]}
-    assert depends == {name for _, name, _ in LIBRARIES.values()} | SPACK_TOOLS
+    assert depends == {names[1] for names in LIBRARIES.values()} | SPACK_TOOLS
     assert spack["version"] == [((VERSION,), {})]
     assert spack["class"][0].url.endswith(f"/stoker-{VERSION}.tar.gz")
 
@@ -96,7 +94,14 @@ def test_the_easybuild_recipe_names_every_library_and_the_version():
     toolchain = found["toolchain"]
     assert EASYBUILD.name == f"stoker-{VERSION}-{toolchain['name']}-{toolchain['version']}.eb"
     depends = {each[0] for each in found["builddependencies"] + found["dependencies"]}
-    assert depends == {name for _, _, name in LIBRARIES.values()} | EASYBUILD_TOOLS
+    assert depends == {names[2] for names in LIBRARIES.values()} | EASYBUILD_TOOLS
+
+
+def test_the_page_names_every_library_for_dnf_and_the_version():
+    page = (REPOSITORY / "docs/install.md").read_text()
+    named = re.search(r"^dnf install (fmt-devel .+\n(?:  .+\n)+)", page, re.MULTILINE)[1]
+    assert set(named.replace("\\\n", " ").split()) == {names[3] for names in LIBRARIES.values()}
+    assert set(re.findall(r"stoker-(\d+\.\d+\.\d+)", page)) == {VERSION}
 
 
 def test_easybuild_gets_the_build_dependency_that_it_does_not_have():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +82,11 @@ def test_a_broken_command_fails_with_its_output(smoke, tmp_path):
     assert value["output"] == (
         f"{broken} --version: exit code 1, expected 0\n/lib64/libc.so.6: version GLIBC_2.99 not found"
     )
+
+
+def test_the_page_shows_the_steps():
+    page = (REPOSITORY / "docs/install.md").read_text()
+    block = re.search(r"^```text\n\$ python -m stoker\.smoke\n(.+?)```$", page, re.MULTILINE | re.DOTALL)[1]
+    *lines, last = block.splitlines()
+    assert [line.split()[0] for line in lines] == WITH_MODULE
+    assert last == "smoke test passed"
