@@ -31,6 +31,12 @@ function(stoker_add_install)
   install(TARGETS stoker RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   # Found beside the command, as ../share/stoker/sites; in a build tree it is sites/ of the sources.
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/sites DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker)
+  # The smoke test of an installation: with the module as `python -m stoker.smoke`, and for the command alone as a file.
+  install(FILES ${CMAKE_SOURCE_DIR}/python/stoker/smoke.py DESTINATION ${CMAKE_INSTALL_DATADIR}/stoker)
+  # Modules for Lmod and for Environment Modules: each kind finds only its own.
+  set(modules ${CMAKE_INSTALL_DATADIR}/stoker/modulefiles)
+  install(FILES ${CMAKE_SOURCE_DIR}/packaging/modulefiles/stoker.lua DESTINATION ${modules}/lmod/stoker RENAME ${PROJECT_VERSION}.lua)
+  install(FILES ${CMAKE_SOURCE_DIR}/packaging/modulefiles/stoker.tcl DESTINATION ${modules}/tcl/stoker RENAME ${PROJECT_VERSION})
   install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/stoker DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/stoker)
   stoker_library_target(stoker_library stoker ${STOKER_LIBRARY_ROOMS})

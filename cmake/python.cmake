@@ -10,7 +10,7 @@ if(NOT SKBUILD AND NOT Python_EXECUTABLE AND EXISTS ${CMAKE_SOURCE_DIR}/.venv/bi
 endif()
 
 function(stoker_add_python_module)
-  find_package(Python 3.11 COMPONENTS Interpreter Development.Module)
+  find_package(Python 3.10 COMPONENTS Interpreter Development.Module)
   if(Python_FOUND AND NOT nanobind_ROOT)
     execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT
                     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

@@ -223,8 +223,21 @@ function(stoker_link_rooms target)
   target_link_libraries(${target} PRIVATE ${rooms})
 endfunction()
 
+# The commit of `stoker --version`, asked for in each build. Only this program has it: a new commit compiles one small source
+# and links one program, and not the tests.
+function(stoker_add_commit target)
+  set(source ${CMAKE_BINARY_DIR}/commit.cc)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/commit.cmake)
+  add_custom_target(stoker_commit BYPRODUCTS ${source} VERBATIM
+                    COMMAND ${CMAKE_COMMAND} -DCOMMIT=${STOKER_COMMIT} -DSOURCES=${CMAKE_SOURCE_DIR} -DSOURCE=${source} -P ${script})
+  set_source_files_properties(${source} PROPERTIES GENERATED ON)
+  target_sources(${target} PRIVATE ${source})
+  add_dependencies(${target} stoker_commit)
+endfunction()
+
 function(stoker_add_programs)
   add_executable(stoker ${CMAKE_SOURCE_DIR}/src/cli/stoker_main.cc)
+  stoker_add_commit(stoker)
   if(TARGET stoker_cli)
     target_link_libraries(stoker PRIVATE stoker_cli)
   endif()

@@ -75,6 +75,13 @@ def _has_module(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
+def _runs(*command: str) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
 def zarr_2_python() -> Path:
     """A Python with zarr-python 2, if it exists."""
     beside = Path(__file__).resolve().parents[1] / ".venv/zarr-2/bin/python"
@@ -98,12 +105,14 @@ NEEDS = {
     "slurmdbd": Need("slurmdbd and mariadbd (Debian: slurmdbd, mariadb-server)", lambda: _has("slurmdbd", "mariadbd")),
     "charliecloud": Need("Charliecloud, and user namespaces for it", _has_charliecloud),
     "lmod": Need("Lmod", lambda: Path("/usr/share/lmod/lmod/init/bash").exists()),
+    "tclsh": Need("Tcl (Debian: tcl)", lambda: _has("tclsh")),
     "namespaces": Need("the kernel lets this process make network namespaces (root)", _can_make_namespaces),
     "lightning": Need("PyTorch Lightning (script/bootstrap --for peers)", lambda: _has_module("pytorch_lightning")),
     "transformers": Need(
         "transformers and accelerate (script/bootstrap --for peers)", lambda: _has_module("accelerate")
     ),
     "tensorflow": Need("TensorFlow (script/bootstrap --for peers)", lambda: _has_module("tensorflow")),
+    "python3.10": Need("a Python 3.10 (python3.10 in PATH)", lambda: _runs("python3.10", "-c", "")),
     "zarr2": Need("zarr-python 2 (script/bootstrap --for peers)", lambda: zarr_2_python().exists()),
     "jupyter": Need("jupyter_server beside this Python", lambda: _has_module("jupyter_server")),
     "sshd": Need("OpenSSH's server and client (Debian: openssh-server)", lambda: _has("sshd", "ssh", "ssh-keygen")),

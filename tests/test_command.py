@@ -1,5 +1,6 @@
 """Dependencies of the stoker program, and its help, version and errors for unknown commands."""
 
+import platform
 import re
 import subprocess
 from pathlib import Path
@@ -29,9 +30,55 @@ def test_the_trainer_needs_libtorch_but_no_python(stoker):
     assert not [name for name in libraries if name.startswith("libpython")]
 
 
-def test_version_matches_the_file_version(stoker):
+BUILD = re.compile(
+    r"(?:commit ([0-9a-f]{12,})(?:-dirty)?, )?(\w+), (?:gcc|clang) \d+ lib(?:stdc|c)\+\+, glibc ≥ 2\.\d+"
+)
+
+
+def test_version_names_the_file_version_and_the_build(stoker):
     version = (REPOSITORY / "VERSION").read_text().strip()
-    assert stoker("--version", code=0).out == f"stoker {version}\n"
+    shown = stoker("--version", code=0).out
+    match = re.fullmatch(rf"stoker {re.escape(version)} \((.+)\)\n", shown)
+    assert match, shown
+    build = BUILD.fullmatch(match[1])
+    assert build, shown
+    assert build[2] == platform.machine()
+    if (REPOSITORY / ".git").exists():
+        kind = subprocess.run(["git", "cat-file", "-t", build[1]], cwd=REPOSITORY, capture_output=True, text=True)
+        assert kind.stdout == "commit\n"
+
+
+def commit_of(folder, **variables):
+    """The commit that the build script finds for the sources in a folder."""
+    source = folder / "commit.cc"
+    settings = [f"-D{name}={value}" for name, value in ({"SOURCES": folder, "SOURCE": source} | variables).items()]
+    subprocess.run(["cmake", *settings, "-P", REPOSITORY / "cmake/commit.cmake"], check=True)
+    return re.search(r'return "(.*)";', source.read_text())[1]
+
+
+def test_the_commit_comes_from_the_variable_git_or_the_source_archive(tmp_path):
+    (tmp_path / "cmake").mkdir()
+    written = tmp_path / "cmake/commit.txt"
+    written.write_text((REPOSITORY / "cmake/commit.txt").read_text())
+    assert commit_of(tmp_path) == ""
+    written.write_text("1a2b3c4d5e6f78901a2b3c4d5e6f78901a2b3c4d\n")
+    assert commit_of(tmp_path) == "1a2b3c4d5e6f"
+    assert commit_of(tmp_path, COMMIT="c0ffee-packaged") == "c0ffee-packaged"
+    git = ["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "cmake"], ["commit", "-q", "-m", "one"], ["tag", "v1"]):
+        subprocess.run([*git, *words], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
+    assert commit_of(tmp_path) == head[:12]
+    written.write_text("changed\n")
+    assert commit_of(tmp_path) == f"{head[:12]}-dirty"
+
+
+def test_the_same_commit_leaves_its_source_untouched(tmp_path):
+    commit_of(tmp_path, COMMIT="c0ffee")
+    before = (tmp_path / "commit.cc").stat().st_mtime_ns
+    commit_of(tmp_path, COMMIT="c0ffee")
+    assert (tmp_path / "commit.cc").stat().st_mtime_ns == before
+    assert commit_of(tmp_path, COMMIT="decaf") == "decaf"
 
 
 def test_no_command_shows_the_overview(stoker):

@@ -61,14 +61,15 @@ class _Source:
         try:
             return get(indices)
         except Exception as error:
-            error.add_note(f"in one of the samples {errors.sample_names(indices)} of {type(self.dataset).__name__}")
+            names = errors.sample_names(indices)
+            errors.add_note(error, f"in one of the samples {names} of {type(self.dataset).__name__}")
             raise
 
     def _sample(self, index: Any) -> Any:
         try:
             return self.dataset[index]
         except Exception as error:
-            error.add_note(f"in sample {index!r} of {type(self.dataset).__name__}")
+            errors.add_note(error, f"in sample {index!r} of {type(self.dataset).__name__}")
             raise
 
 

@@ -4,6 +4,7 @@
 import errno
 import itertools
 import os
+import sys
 from typing import Any
 
 
@@ -49,6 +50,30 @@ class NoSpaceError(StokerError, OSError):
 
 class InternalError(StokerError, RuntimeError):
     """A bug in Stoker."""
+
+
+class Note(Exception):  # noqa: N818 (tracebacks show the name)
+    """A note of add_note() in Python 3.10, whose tracebacks do not print notes: it is the cause of the exception."""
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """BaseException.add_note(), which Python 3.10 does not have."""
+    if sys.version_info >= (3, 11):
+        error.add_note(note)
+    else:
+        chain_note(error, note)
+
+
+def chain_note(error: BaseException, note: str) -> None:
+    """Adds the note as in Python 3.11, and as the first exception of the traceback."""
+    vars(error).setdefault("__notes__", []).append(note)
+    first, seen = error, {id(error)}
+    while (cause := first.__cause__ or (None if first.__suppress_context__ else first.__context__)) is not None:
+        if id(cause) in seen:
+            return
+        seen.add(id(cause))
+        first = cause
+    first.__cause__ = Note(note)
 
 
 _BY_CODE = {

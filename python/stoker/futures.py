@@ -9,11 +9,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from stoker import call as calls
 from stoker import command
 from stoker.errors import CancelledError, InvalidError, StokerError, WaitTimeoutError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in typing since Python 3.11; type checkers have both
 
 # Keys of the job file, by keyword of submit().
 _KEYS = {
@@ -245,7 +248,7 @@ def map_array(
     *,
     at_once: int | None = None,
     job: Mapping[str, Any] | None = None,
-    **settings: Unpack[Settings],
+    **settings: "Unpack[Settings]",
 ) -> list[TaskFuture]:
     """Submits `function(item)` for each item as tasks of one job array; at most `at_once` run at the same time. Returns a
     future for each, in the order of the items. Each task is one process; the other keywords are as in submit()."""
@@ -266,7 +269,7 @@ def submit(
     *arguments: Any,
     kwargs: Mapping[str, Any] | None = None,
     job: Mapping[str, Any] | None = None,
-    **settings: Unpack[Settings],
+    **settings: "Unpack[Settings]",
 ) -> Future:
     """Submits `function(*arguments, **kwargs)`; every rank of the job calls it. The other keywords are keys of the job file by
     their last name (nodes=2, time="1h", partition="gpu"). `job` is a job file as a dict, for all other keys."""

@@ -289,6 +289,5 @@ def _raised(message: bytes | None, text: str) -> BaseException:
             error = None
     if error is None:
         error = RuntimeError(text.strip().rsplit("\n", 1)[-1])
-    note = f"in a worker process of stoker.DataLoader:\n{text}"
-    error.add_note(note)
+    errors.add_note(error, f"in a worker process of stoker.DataLoader:\n{text}")
     return error

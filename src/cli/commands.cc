@@ -4,8 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/version.h"
-
 namespace stoker::cli {
 
 // Each command has its own file, a declaration here and a line in the table below.
@@ -191,15 +189,11 @@ std::vector<std::string> normalize_help(std::span<const std::string> words) {
   return normalized;
 }
 
-// Handles --help and --version of the program and help of a group; returns nothing for a command.
+// Handles --help of the program and of a group; returns nothing for a command.
 std::optional<int> print_overview(std::span<const std::string> words, Output& out) {
   if (words.empty() || is_help_flag(words[0])) {
     out.raw(overview());
     return words.empty() ? exit_code::kUsage : exit_code::kOk;
-  }
-  if (words[0] == "--version") {
-    out.line("stoker {}", version());
-    return exit_code::kOk;
   }
   if (is_group(words[0]) && (words.size() == 1 || is_help_flag(words[1]))) {
     out.raw(group_overview(words[0]));
