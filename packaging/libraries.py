@@ -211,25 +211,26 @@ def re2(place: Place, source: Path) -> None:
 class Library:
     source: str  # Debian's source package
     build: Callable[[Place, Path], None]
+    file: str  # in lib/
 
 
 # A library comes after those that it uses.
 LIBRARIES = {
-    "zlib": Library("zlib", zlib),
-    "zstd": Library("libzstd", zstd),
-    "lz4": Library("lz4", lz4),
-    "deflate": Library("libdeflate", deflate),
-    "snappy": Library("snappy", snappy),
-    "blosc": Library("c-blosc", blosc),
-    "isal": Library("libisal", isal),
-    "sodium": Library("libsodium", sodium),
-    "crypto": Library("openssl", crypto),
-    "jpeg": Library("libjpeg-turbo", jpeg),
-    "png": Library("libpng1.6", png),
-    "webp": Library("libwebp", webp),
-    "yaml": Library("libyaml", yaml),
-    "hwloc": Library("hwloc", hwloc),
-    "re2": Library("re2", re2),
+    "zlib": Library("zlib", zlib, "libz.a"),
+    "zstd": Library("libzstd", zstd, "libzstd.a"),
+    "lz4": Library("lz4", lz4, "liblz4.a"),
+    "deflate": Library("libdeflate", deflate, "libdeflate.a"),
+    "snappy": Library("snappy", snappy, "libsnappy.a"),
+    "blosc": Library("c-blosc", blosc, "libblosc.a"),
+    "isal": Library("libisal", isal, "libisal.a"),
+    "sodium": Library("libsodium", sodium, "libsodium.a"),
+    "crypto": Library("openssl", crypto, "libcrypto.a"),
+    "jpeg": Library("libjpeg-turbo", jpeg, "libjpeg.a"),
+    "png": Library("libpng1.6", png, "libpng.a"),
+    "webp": Library("libwebp", webp, "libwebp.a"),
+    "yaml": Library("libyaml", yaml, "libyaml.a"),
+    "hwloc": Library("hwloc", hwloc, "libhwloc.a"),
+    "re2": Library("re2", re2, "libre2.a"),
 }
 
 
@@ -321,8 +322,9 @@ def build(place: Place, name: str, dsc: Path) -> str:
         began = time.monotonic()
         source = unpack(place, dsc)
         LIBRARIES[name].build(place, source)
-        if not (place.folder / f"lib/lib{name}.a").is_file():
-            raise BuildError(f"{line}: built, but there is no lib/lib{name}.a in {place.folder}")
+        file = LIBRARIES[name].file
+        if not (place.folder / "lib" / file).is_file():
+            raise BuildError(f"{line}: built, but there is no lib/{file} in {place.folder}")
         notice = source / "debian/copyright"
         (place.folder / "notices").mkdir(exist_ok=True)
         shutil.copy(notice, place.folder / "notices" / name)

@@ -8,9 +8,9 @@ namespace stoker {
 namespace {
 
 // "12.9 MB", "00:01:40", "5 000": aligned to the right.
-bool is_numeric_cell(const std::string& cell) {
+bool is_numeric_cell(std::string_view cell) {
   if (cell.empty() || cell == "-") return true;
-  const std::string_view first = std::string_view(cell).substr(0, cell.find(' '));
+  const std::string_view first = cell.substr(0, cell.find(' '));
   return first.find_first_not_of("0123456789.,:%") == std::string_view::npos;
 }
 

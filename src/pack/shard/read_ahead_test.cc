@@ -71,7 +71,7 @@ class ReadAheadTest : public ::testing::Test {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  ReadAheadBudget budget_{1000};
+  ReadAheadBudget budget_{1000}, large_budget_{1u << 20};
   PackPlan plan_;
   NumberedFiles* tree_ = nullptr;
   std::vector<sources::SourceSample> samples_;
@@ -131,8 +131,7 @@ TEST_F(ReadAheadTest, releases_budget_of_written_samples) {
 TEST_F(ReadAheadTest, waiting_writer_reads_ahead_itself) {
   make(4, 200);
   plan_.source.folders[0].files[0].bytes = 256u << 10;
-  ReadAheadBudget budget(1u << 20);
-  ahead_ = std::make_unique<ReadAhead>(plan_, samples_, [](std::uint64_t) { return true; }, budget);
+  ahead_ = std::make_unique<ReadAhead>(plan_, samples_, [](std::uint64_t) { return true; }, large_budget_);
   tree_->waiting = 0;
   tree_->waits_for = 3;
   const Thread helper([this](const StopToken&) { (void)ahead_->help(); });

@@ -1,7 +1,8 @@
 #include "sources/tables/filter/row_filter.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -45,8 +46,7 @@ struct Table {
   ParquetValues& add(const std::string& numbers, std::vector<std::uint8_t> present) {
     ParquetValues& added = values.emplace_back();
     added.rows = added.slots = 3;
-    added.numbers.resize(numbers.size());
-    std::memcpy(added.numbers.data(), numbers.data(), numbers.size());
+    std::ranges::copy(std::as_bytes(std::span(numbers)), added.numbers.data());
     added.present = std::move(present);
     return added;
   }
