@@ -66,19 +66,31 @@ def check_libraries(elf: ELFFile, name: str) -> Iterator[str]:
         for tag in section.iter_tags():
             if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
                 paths = getattr(tag, "runpath", "") or getattr(tag, "rpath", "")
-                yield from (f"{name}: looks for libraries in {path}" for path in paths.split(":") if not path.startswith("$ORIGIN"))
-            if tag.entry.d_tag == "DT_NEEDED" and not SYSTEM.match(tag.needed) and not (is_trainer and TRAINER.match(tag.needed)):
+                yield from (
+                    f"{name}: looks for libraries in {path}"
+                    for path in paths.split(":")
+                    if not path.startswith("$ORIGIN")
+                )
+            if (
+                tag.entry.d_tag == "DT_NEEDED"
+                and not SYSTEM.match(tag.needed)
+                and not (is_trainer and TRAINER.match(tag.needed))
+            ):
                 yield f"{name}: needs {tag.needed}, which a system may not have"
 
 
 def check_undefined(elf: ELFFile, name: str) -> Iterator[str]:
-    """A module leaves Python's own names to the interpreter; any other name without a version is nobody's."""
+    """A module leaves Python's own names to the interpreter; any other name without a version is an error."""
     table, versions = elf.get_section_by_name(".dynsym"), elf.get_section_by_name(".gnu.version")
     if table is None or versions is None or Path(name).name.startswith("stoker-train"):
         return
     for index, symbol in enumerate(table.iter_symbols()):
         is_missing = symbol.entry.st_shndx == "SHN_UNDEF" and symbol.entry.st_info.bind == "STB_GLOBAL"
-        if is_missing and versions.get_symbol(index).entry["ndx"] in ("VER_NDX_LOCAL", "VER_NDX_GLOBAL") and not re.match(r"_?Py", symbol.name):
+        if (
+            is_missing
+            and versions.get_symbol(index).entry["ndx"] in ("VER_NDX_LOCAL", "VER_NDX_GLOBAL")
+            and not re.match(r"_?Py", symbol.name)
+        ):
             yield f"{name}: {symbol.name} is defined nowhere"
 
 

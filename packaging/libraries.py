@@ -1,5 +1,5 @@
 """Builds the third-party libraries of a portable Stoker from Debian's source packages: static, position-independent, for an old
-glibc. The compiler is clang with libc++ from the PyPI wheel `ziglang`, which brings glibc's headers and the names of its symbols for
+glibc. The compiler is clang with libc++ from the PyPI wheel `ziglang`, which has glibc's headers and the names of its symbols for
 each version, so the result does not depend on the machine.
 
     python packaging/libraries.py FOLDER [--arch x86_64|aarch64] [--jobs N]
@@ -71,7 +71,9 @@ def run(place: Place, source: Path, command: Sequence[str | Path]) -> str:
     words = [str(word) for word in command]
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
-        done = subprocess.run(words, cwd=source, env=place.environment(), text=True, errors="replace", check=False, **piped)
+        done = subprocess.run(
+            words, cwd=source, env=place.environment(), text=True, errors="replace", check=False, **piped
+        )
     except FileNotFoundError:
         raise BuildError(f"{words[0]}: not found (in {source})\n  try: script/bootstrap --for package") from None
     if done.returncode:
@@ -101,11 +103,11 @@ def cmake(place: Place, source: Path, *options: str) -> None:
 def autotools(place: Place, source: Path, *options: str) -> None:
     if not (source / "configure").is_file():
         run(place, source, ["autoreconf", "--install", "--force"])
+    common = ("--disable-shared", "--enable-static", "--with-pic")
     run(
         place,
         source,
-        ["./configure", f"--host={place.triple}", f"--prefix={place.folder}", f"--libdir={place.folder}/lib"]
-        + ["--disable-shared", "--enable-static", "--with-pic", *options],
+        ["./configure", f"--host={place.triple}", f"--prefix={place.folder}", f"--libdir={place.folder}/lib", *common, *options],
     )
     run(place, source, ["make", f"-j{place.jobs}"])
     run(place, source, ["make", "install"])
@@ -119,7 +121,9 @@ def install(place: Place, files: Sequence[Path], folder: str) -> None:
 
 def make(place: Place, source: Path, library: str, headers: Sequence[str], *words: str) -> None:
     """A plain makefile whose variables name the tools."""
-    tools = [f"{name}={value}" for name, value in place.environment().items() if name in ("CC", "AR", "RANLIB", "CFLAGS")]
+    tools = [
+        f"{name}={value}" for name, value in place.environment().items() if name in ("CC", "AR", "RANLIB", "CFLAGS")
+    ]
     run(place, source, ["make", f"-j{place.jobs}", *words, *tools])
     install(place, [source / library], "lib")
     install(place, [source / header for header in headers], "include")
@@ -132,7 +136,17 @@ def zlib(place: Place, source: Path) -> None:
 
 def zstd(place: Place, source: Path) -> None:
     headers = ["lib/zstd.h", "lib/zstd_errors.h", "lib/zdict.h"]
-    make(place, source, "lib/libzstd.a", headers, "-C", "lib", "libzstd.a", "ZSTD_LEGACY_SUPPORT=0", "CPPFLAGS=-DZSTD_MULTITHREAD")
+    make(
+        place,
+        source,
+        "lib/libzstd.a",
+        headers,
+        "-C",
+        "lib",
+        "libzstd.a",
+        "ZSTD_LEGACY_SUPPORT=0",
+        "CPPFLAGS=-DZSTD_MULTITHREAD",
+    )
 
 
 def lz4(place: Place, source: Path) -> None:
@@ -166,9 +180,21 @@ def sodium(place: Place, source: Path) -> None:
 
 def crypto(place: Place, source: Path) -> None:
     """Only SHA-256 is used: most of the rest is left out, which halves the time."""
-    without = "shared tests dso engine async legacy module sock srp ct cms ocsp ts cmp rfc3779 ssl tls dtls comp gost"
-    without += " aria bf blake2 camellia cast des idea md4 mdc2 rc2 rc4 rmd160 scrypt seed siphash siv sm2 sm3 sm4 whirlpool"
-    run(place, source, ["perl", "Configure", f"linux-{place.arch}", f"--prefix={place.folder}", *(f"no-{name}" for name in without.split())])
+    without = "shared tests dso engine async legacy module sock srp ct cms ocsp ts cmp rfc3779 ssl tls dtls comp"
+    without += (
+        " aria bf blake2 camellia cast des idea md4 mdc2 rc2 rc4 rmd160 scrypt seed siphash siv sm2 sm3 sm4 whirlpool"
+    )
+    run(
+        place,
+        source,
+        [
+            "perl",
+            "Configure",
+            f"linux-{place.arch}",
+            f"--prefix={place.folder}",
+            *(f"no-{name}" for name in without.split()),
+        ],
+    )
     run(place, source, ["make", f"-j{place.jobs}", "build_generated"])
     run(place, source, ["make", f"-j{place.jobs}", "libcrypto.a"])
     install(place, [source / "libcrypto.a"], "lib")
@@ -186,7 +212,18 @@ def png(place: Place, source: Path) -> None:
 
 
 def webp(place: Place, source: Path) -> None:
-    programs = ("ANIM_UTILS", "CWEBP", "DWEBP", "GIF2WEBP", "IMG2WEBP", "VWEBP", "WEBPINFO", "WEBPMUX", "EXTRAS", "LIBWEBPMUX")
+    programs = (
+        "ANIM_UTILS",
+        "CWEBP",
+        "DWEBP",
+        "GIF2WEBP",
+        "IMG2WEBP",
+        "VWEBP",
+        "WEBPINFO",
+        "WEBPMUX",
+        "EXTRAS",
+        "LIBWEBPMUX",
+    )
     cmake(place, source, *(f"-DWEBP_BUILD_{name}=OFF" for name in programs))
 
 
@@ -195,7 +232,21 @@ def yaml(place: Place, source: Path) -> None:
 
 
 def hwloc(place: Place, source: Path) -> None:
-    parts = ("libxml2", "pci", "libudev", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl", "cairo", "plugins", "readme", "doxygen")
+    parts = (
+        "libxml2",
+        "pci",
+        "libudev",
+        "opencl",
+        "cuda",
+        "nvml",
+        "rsmi",
+        "levelzero",
+        "gl",
+        "cairo",
+        "plugins",
+        "readme",
+        "doxygen",
+    )
     autotools(place, source, *(f"--disable-{name}" for name in parts))
 
 
@@ -214,7 +265,7 @@ class Library:
     file: str  # in lib/
 
 
-# A library comes after those that it uses.
+# A library comes after its dependencies.
 LIBRARIES = {
     "zlib": Library("zlib", zlib, "libz.a"),
     "zstd": Library("libzstd", zstd, "libzstd.a"),
@@ -261,7 +312,7 @@ def write_tools(place: Place) -> None:
 
 
 def apt(place: Place, *words: str) -> subprocess.CompletedProcess[str]:
-    """apt-get over a list of source packages of our own: the system's configuration stays as it is."""
+    """apt-get over a separate list of source packages: the system's configuration is unchanged."""
     lists = place.folder / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     options = {
@@ -272,7 +323,11 @@ def apt(place: Place, *words: str) -> subprocess.CompletedProcess[str]:
     }
     words = (*(word for name, value in options.items() for word in ("-o", f"{name}={value}")), *words)
     return subprocess.run(
-        ["apt-get", "-q", *words], cwd=place.folder / "sources", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ["apt-get", "-q", *words],
+        cwd=place.folder / "sources",
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
 
 
@@ -294,7 +349,7 @@ def sources(place: Place) -> dict[str, Path]:
             raise BuildError(f"apt-get {' '.join(words)}: exit {done.returncode}\n{done.stdout[-2000:]}")
     missing = sorted(set(LIBRARIES) - set(find()))
     if missing:
-        raise BuildError(f"apt-get source brought no source of {', '.join(missing)}")
+        raise BuildError(f"apt-get source fetched nothing for {', '.join(missing)}")
     return find()
 
 
@@ -308,7 +363,9 @@ def unpack(place: Place, dsc: Path) -> Path:
 
 def recipe(place: Place, library: Library) -> str:
     """What decides over the result besides the source: its steps, the compiler and the target."""
-    steps = "".join(inspect.getsource(step) for step in (library.build, cmake, autotools, make, write_tools, Place.environment))
+    steps = "".join(
+        inspect.getsource(step) for step in (library.build, cmake, autotools, make, write_tools, Place.environment)
+    )
     return f"{hashlib.sha256((FLAGS + GLIBC + steps).encode()).hexdigest()} {place.arch} {zig().stat().st_size}"
 
 

@@ -74,7 +74,9 @@ def examine(program: str) -> Python:
     version = (int(found["version"][0]), int(found["version"][1]))
     headers = Path(found["headers"])
     if found["implementation"] != "CPython" or not found["threaded"] or version < PYTHONS[0]:
-        raise PackageError(f"--python {program}: {found['implementation']} {version[0]}.{version[1]}: expected CPython 3.10 or later")
+        raise PackageError(
+            f"--python {program}: {found['implementation']} {version[0]}.{version[1]}: expected CPython 3.10 or later"
+        )
     if not (headers / "Python.h").is_file():
         raise PackageError(f"--python {program}: no {headers}/Python.h\n  try: apt-get install python3-dev")
     return Python(version, headers)
@@ -157,12 +159,15 @@ def write_tarball(build: Build, out: Path) -> Path:
     target = out / f"{name}.tar.gz"
     members = {f"{name}/bin/stoker": (build.command.read_bytes(), 0o755)}
     members |= {f"{name}/{path}": (content, 0o644) for path, content in share(build).items()}
-    with target.open("wb") as file, gzip.GzipFile("", "wb", mtime=0, fileobj=file) as packed:
-        with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-            for path, (content, mode) in sorted(members.items()):
-                info = tarfile.TarInfo(path)
-                info.size, info.mode, info.mtime = len(content), mode, DATED
-                tar.addfile(info, io.BytesIO(content))
+    with (
+        target.open("wb") as file,
+        gzip.GzipFile("", "wb", mtime=0, fileobj=file) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        for path, (content, mode) in sorted(members.items()):
+            info = tarfile.TarInfo(path)
+            info.size, info.mode, info.mtime = len(content), mode, DATED
+            tar.addfile(info, io.BytesIO(content))
     return target
 
 
@@ -202,7 +207,6 @@ def write_wheel(build: Build, python: Python, out: Path) -> Path:
     target.unlink(missing_ok=True)
     moment = time.gmtime(DATED)[:6]
     with WheelFile(str(target), "w") as wheel:
-
         for name, content, mode in wheel_files(build, python):
             info = zipfile.ZipInfo(name, moment)
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (0o100000 | mode) << 16
@@ -212,7 +216,9 @@ def write_wheel(build: Build, python: Python, out: Path) -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", action="append", help="build a wheel for this Python (may be repeated; default: the one of .venv)")
+    parser.add_argument(
+        "--python", action="append", help="build a wheel for this Python (may be repeated; default: the one of .venv)"
+    )
     parser.add_argument("--arch", choices=("x86_64", "aarch64"), default="x86_64")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "dist")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

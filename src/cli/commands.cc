@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/version.h"
+
 namespace stoker::cli {
 
 // Each command has its own file, a declaration here and a line in the table below.

@@ -6,6 +6,7 @@
 #include "cli/data/report/dvc_report.h"
 #include "cli/output.h"
 #include "dataset/manifest.h"
+#include "inspect/contents_text.h"
 #include "inspect/file_contents.h"
 #include "pack/pack.h"
 #include "sources/shard_scan.h"

@@ -46,6 +46,7 @@ struct Table {
   ParquetValues& add(const std::string& numbers, std::vector<std::uint8_t> present) {
     ParquetValues& added = values.emplace_back();
     added.rows = added.slots = 3;
+    added.numbers.resize(numbers.size());
     std::ranges::copy(std::as_bytes(std::span(numbers)), added.numbers.data());
     added.present = std::move(present);
     return added;
