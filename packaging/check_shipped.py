@@ -82,15 +82,14 @@ def check_libraries(elf: ELFFile, name: str) -> Iterator[str]:
 def check_undefined(elf: ELFFile, name: str) -> Iterator[str]:
     """A module leaves Python's own names to the interpreter; any other name without a version is an error."""
     table, versions = elf.get_section_by_name(".dynsym"), elf.get_section_by_name(".gnu.version")
-    if table is None or versions is None or Path(name).name.startswith("stoker-train"):
+    if table is None or Path(name).name.startswith("stoker-train"):
         return
     for index, symbol in enumerate(table.iter_symbols()):
         is_missing = symbol.entry.st_shndx == "SHN_UNDEF" and symbol.entry.st_info.bind == "STB_GLOBAL"
-        if (
-            is_missing
-            and versions.get_symbol(index).entry["ndx"] in ("VER_NDX_LOCAL", "VER_NDX_GLOBAL")
-            and not re.match(r"_?Py", symbol.name)
-        ):
+        if not is_missing or re.match(r"_?Py", symbol.name):
+            continue
+        has_version = versions is not None and versions.get_symbol(index).entry["ndx"] not in ("VER_NDX_LOCAL", "VER_NDX_GLOBAL")
+        if not has_version:
             yield f"{name}: {symbol.name} is defined nowhere"
 
 
@@ -173,7 +172,7 @@ def main() -> int:
         try:
             findings += check(file, paths)
         except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
-            findings.append(f"{file}: cannot be read: {error}")
+            findings.append(f"{file}: cannot be read: {str(error).splitlines()[0]}")
     print("".join(f"{finding}\n" for finding in findings), end="")
     return 1 if findings else 0
 

@@ -5,6 +5,7 @@
 The libraries come from packaging/libraries.py. A --python is a program (python3.12), whose headers the module is compiled with."""
 
 import argparse
+import functools
 import gzip
 import io
 import json
@@ -12,6 +13,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -141,9 +143,40 @@ def compile_all(build: Build, pythons: Sequence[Python]) -> None:
     run(["cmake", "--build", build.folder, "-j", str(build.jobs), "--target", *targets], stdout=sys.stderr)
 
 
+COMPLETIONS = {
+    "bash": "share/bash-completion/completions/stoker",
+    "zsh": "share/zsh/site-functions/_stoker",
+    "fish": "share/fish/vendor_completions.d/stoker.fish",
+}
+
+
+def described(build: Build) -> dict[str, bytes]:
+    """What the command prints about itself: completions, man pages and the schema of job files."""
+    program = build.command if build.arch == os.uname().machine else REPOSITORY / "build/release/bin/stoker"
+
+    def output(*words: str | Path) -> bytes:
+        try:
+            return subprocess.run([program, *words], capture_output=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise PackageError(f"{program} {' '.join(map(str, words))}: {error}\n  try: script/build stoker") from None
+
+    files = {path: output("completion", shell) for shell, path in COMPLETIONS.items()}
+    files["share/stoker/job.schema.json"] = output("schema", "job")
+    with tempfile.TemporaryDirectory() as folder:
+        output("manual", "--all", folder)
+        files |= {f"share/man/man1/{path.name}": path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    return files
+
+
+@functools.cache
 def share(build: Build) -> dict[str, bytes]:
     """The files beside the command, by their path under the prefix."""
-    files = {f"share/stoker/sites/{path.name}": path.read_bytes() for path in sorted((REPOSITORY / "sites").iterdir())}
+    files = described(build)
+    files |= {f"share/stoker/sites/{path.name}": path.read_bytes() for path in sorted((REPOSITORY / "sites").iterdir())}
+    modules, own = "share/stoker/modulefiles", Path(__file__).resolve().parent / "modulefiles"
+    files[f"{modules}/lmod/stoker/{build.version}.lua"] = (own / "stoker.lua").read_bytes()
+    files[f"{modules}/tcl/stoker/{build.version}"] = (own / "stoker.tcl").read_bytes()
+    files["share/stoker/smoke.py"] = (REPOSITORY / "python/stoker/smoke.py").read_bytes()
     notices = "".join(
         f"{line}\n\n{(build.portable / 'notices' / line.split()[0]).read_text()}\n\n"
         for line in (build.portable / "libraries.txt").read_text().splitlines()

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,13 @@ from stoker.errors import InternalError, StokerError, UnavailableError, make
 
 
 def find() -> str:
-    """Path of the command: in PATH, next to the interpreter, or in the build tree of this module."""
-    built = Path(__file__).absolute().parents[2] / "bin/stoker"
-    for place in (shutil.which("stoker"), Path(sys.executable).parent / "stoker", built):
+    """Path of the command that belongs to this module: of its build tree, or installed with it by pip (in an environment, for a
+    user, or with --target). Else the first one in PATH."""
+    modules = Path(__file__).absolute().parents[1]
+    folders = [modules.parent / "bin", modules / "bin", Path(sys.executable).parent]
+    if "posix_user" in sysconfig.get_scheme_names():
+        folders.append(Path(sysconfig.get_path("scripts", "posix_user")))
+    for place in (*(folder / "stoker" for folder in folders), shutil.which("stoker")):
         if place is not None and os.access(place, os.X_OK) and not Path(place).is_dir():
             return str(place)
     raise UnavailableError("stoker: command not found in PATH\n  try: script/build, then put build/release/bin on PATH")
