@@ -22,7 +22,7 @@ def compiled(tmp_path):
         source = tmp_path / f"{name}.c"
         source.write_text(text)
         target = tmp_path / name
-        # The start code of this machine's glibc is as new as it is: -nostartfiles leaves it out.
+        # The start code of this machine's glibc asks for it: -nostartfiles leaves it out.
         subprocess.run(["gcc", source, "-o", target, "-fPIC", "-nostartfiles", "-Wl,-e,main", *options], check=True)
         return target
 
@@ -70,7 +70,7 @@ def test_another_folder_can_be_named(compiled, tmp_path):
     assert check(program, "--path", "/scratch/me")[0] == 1
 
 
-def test_a_name_that_nobody_defines_is_shown(compiled):
+def test_a_name_without_a_definition_is_shown(compiled):
     module = compiled("module.so", "extern int nowhere(void); int f(void) { return nowhere(); }\n", "-shared")
     assert check(module) == (1, ["module.so: module.so: nowhere is defined nowhere"])
 
