@@ -4,8 +4,10 @@
     python smoke.py --stoker PATH --command-only       a tarball: the command alone
     python smoke.py --wheel stoker-0.1.0-....whl       a wheel, in a new virtual environment
 
-Needs Python 3.10 or newer with its standard library, and no network, scheduler, numpy or torch. docs/install.md shows the
-output. It works as a module and as a single file, so it imports nothing from the package."""
+Needs Python 3.10 or newer (3.9 for the command alone) with its standard library, and no network, scheduler, numpy or
+torch. docs/install.md shows the output. It works as a module and as a single file, so it imports nothing from the package."""
+
+from __future__ import annotations
 
 import argparse
 import json
