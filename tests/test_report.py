@@ -218,7 +218,11 @@ def test_a_page_is_printed_on_request(stoker):
     folder = run_folders.killed_and_resumed(stoker.folder / "runs")
     stoker("report", code=0)
     printed = stoker("report", "--out", "-", code=0)
-    assert printed.out == (folder.path / "report.html").read_text()
+
+    def without_moment(page):
+        return re.sub(r"\d\d:\d\d:\d\dZ from", "Z from", page)
+
+    assert without_moment(printed.out) == without_moment((folder.path / "report.html").read_text())
     assert printed.err == "resnet20 on cifar10: 61.2 % top-1 after 3 epochs, 1 min 09 s, 2 ranks, resumed once\n"
     text = stoker("report", "--format", "text", code=0).out
     assert stoker("report", "--format", "text", "--out", "-", code=0).out == text

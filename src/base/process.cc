@@ -6,11 +6,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 extern char** environ;
 
@@ -33,8 +33,26 @@ std::optional<std::string> environment_value(const std::string& name) {
 }
 
 std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? format("signal {}", signal) : format("SIG{}", name);
+  // glibc has sigabbrev_np() only from 2.32 on.
+  static constexpr std::pair<int, std::string_view> kNames[] = {
+      {SIGHUP, "HUP"},   {SIGINT, "INT"},       {SIGQUIT, "QUIT"}, {SIGILL, "ILL"},     {SIGTRAP, "TRAP"},
+      {SIGABRT, "ABRT"}, {SIGBUS, "BUS"},       {SIGFPE, "FPE"},   {SIGKILL, "KILL"},   {SIGUSR1, "USR1"},
+      {SIGSEGV, "SEGV"}, {SIGUSR2, "USR2"},     {SIGPIPE, "PIPE"}, {SIGALRM, "ALRM"},   {SIGTERM, "TERM"},
+      {SIGCHLD, "CHLD"}, {SIGSTKFLT, "STKFLT"}, {SIGCONT, "CONT"}, {SIGSTOP, "STOP"},   {SIGTSTP, "TSTP"},
+      {SIGTTIN, "TTIN"}, {SIGTTOU, "TTOU"},     {SIGURG, "URG"},   {SIGXCPU, "XCPU"},   {SIGXFSZ, "XFSZ"},
+      {SIGPROF, "PROF"}, {SIGVTALRM, "VTALRM"}, {SIGPOLL, "POLL"}, {SIGWINCH, "WINCH"}, {SIGPWR, "PWR"},
+      {SIGSYS, "SYS"}};
+  const auto* found = std::ranges::find(kNames, signal, &std::pair<int, std::string_view>::first);
+  return found == std::end(kNames) ? format("signal {}", signal) : format("SIG{}", found->second);
+}
+
+void set_close_on_exec_from(int first) {
+  constexpr unsigned kCloseOnExec = 1U << 2;  // CLOSE_RANGE_CLOEXEC of Linux 5.11
+  if (::syscall(SYS_close_range, first, ~0U, kCloseOnExec) == 0) return;
+  const long limit = std::min<long>(::sysconf(_SC_OPEN_MAX), 1 << 20);
+  for (int fd = first; fd < limit; ++fd) {
+    if (const int flags = ::fcntl(fd, F_GETFD); flags >= 0) ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+  }
 }
 
 std::string to_text(const Exit& exit) {

@@ -49,6 +49,9 @@ std::string to_text(const Exit& exit);
 /// "SIGKILL", or "signal 77" for a signal without a name.
 std::string signal_name(int signal);
 
+/// Programs that this process starts do not inherit file descriptors from `first` on. Async-signal-safe.
+void set_close_on_exec_from(int first);
+
 /// A child process. The destructor does not stop a running child.
 class Child {
  public:

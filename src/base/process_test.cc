@@ -1,7 +1,10 @@
 #include "base/process.h"
 
+#include <cstring>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -130,6 +133,24 @@ TEST(Process, wait_returns_the_same_result_again) {
   EXPECT_EQ(child->wait(Deadline::after(20s))->code, 3);
   EXPECT_EQ(child->wait(Deadline::after(20s))->code, 3);
   EXPECT_TRUE(child->signal(SIGTERM).ok());
+}
+
+TEST(Process, signals_have_the_names_of_glibc) {
+  for (int signal = 1; signal <= 64; ++signal) {
+    const char* name = ::sigabbrev_np(signal);
+    EXPECT_EQ(signal_name(signal),
+              name == nullptr ? "signal " + std::to_string(signal) : "SIG" + std::string(name));
+  }
+}
+
+TEST(Process, descriptors_from_the_first_are_closed_on_exec) {
+  const int below = ::open("/dev/null", O_RDONLY);
+  const int first = ::open("/dev/null", O_RDONLY), above = ::open("/dev/null", O_RDONLY);
+  set_close_on_exec_from(first);
+  EXPECT_EQ(::fcntl(below, F_GETFD), 0);
+  EXPECT_EQ(::fcntl(first, F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(::fcntl(above, F_GETFD), FD_CLOEXEC);
+  for (int fd : {below, first, above}) ::close(fd);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "lab/daemons.h"
 #include "lab/down.h"
 #include "lab/launch.h"
@@ -206,7 +207,7 @@ Result<Lab> up(const Options& options, const Progress& progress) {
   STOKER_RETURN_IF_ERROR(check_packages(options));
   STOKER_RETURN_IF_ERROR(check_privileges(options));
   // Daemons must not inherit files of the caller's shell, like a lock or a pipe.
-  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  set_close_on_exec_from(3);
   STOKER_RETURN_IF_ERROR(claim_labs_folder(labs_folder()));
   const Path folder = labs_folder() / options.name;
   if (options.mode == LabMode::namespaces && !folder_exists(folder)) {

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "lab/daemons.h"
 #include "lab/make/tools.h"
 
@@ -69,7 +70,7 @@ const char* enter(const NamespaceSetup& setup) {
     const int null = ::open("/dev/null", O_RDWR);
     for (int fd : {0, 1, 2}) ::dup2(null, fd);
     (void)!::chdir("/");
-    ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    set_close_on_exec_from(3);
     ::execve(setup.sleep.c_str(), argv, envp);
     refusal.error = errno;
     std::strncpy(refusal.call, "exec", sizeof refusal.call - 1);
