@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -32,7 +33,7 @@ DATED = 315532800
 QUERY = """
 import json, platform, sys, sysconfig
 print(json.dumps({"version": sys.version_info[:2], "implementation": platform.python_implementation(),
-                  "headers": sysconfig.get_path("include"), "threaded": not sysconfig.get_config_var("Py_GIL_DISABLED")}))
+                  "headers": sysconfig.get_path("include"), "configuration": sysconfig.get_config_h_filename(), "threaded": not sysconfig.get_config_var("Py_GIL_DISABLED")}))
 """
 
 
@@ -46,6 +47,7 @@ class Python:
 
     version: tuple[int, int]
     headers: Path
+    configuration: Path  # pyconfig.h; Debian's is not among the headers, which have a file that includes it
 
     @property
     def digits(self) -> str:
@@ -81,7 +83,7 @@ def examine(program: str) -> Python:
         )
     if not (headers / "Python.h").is_file():
         raise PackageError(f"--python {program}: no {headers}/Python.h\n  try: apt-get install python3-dev")
-    return Python(version, headers)
+    return Python(version, headers, Path(found["configuration"]))
 
 
 def chosen(programs: Sequence[str]) -> list[Python]:
@@ -121,10 +123,19 @@ class Build:
         return self.folder / "bin/stoker"
 
 
+def copy_headers(build: Build, python: Python) -> Path:
+    """A folder with the headers of an interpreter and nothing else of this machine."""
+    target = build.portable / "python" / python.digits
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(python.headers, target)
+    shutil.copy(python.configuration, target / "pyconfig.h")
+    return target
+
+
 def compile_all(build: Build, pythons: Sequence[Python]) -> None:
     own = Path(__file__).resolve().parent
     run([sys.executable, own / "libraries.py", build.portable, "--arch", build.arch, "--jobs", str(build.jobs)])
-    headers = ";".join(f"{python.digits}={python.headers}" for python in pythons)
+    headers = ";".join(f"{python.digits}={copy_headers(build, python)}" for python in pythons)
     options = {
         "CMAKE_TOOLCHAIN_FILE": own / "toolchain.cmake",
         "CMAKE_BUILD_TYPE": "Release",
