@@ -170,14 +170,6 @@ def blosc(place: Place, source: Path) -> None:
     cmake(place, source, "-DDEACTIVATE_SNAPPY=OFF", *external, *parts)
 
 
-def isal(place: Place, source: Path) -> None:
-    autotools(place, source)
-
-
-def sodium(place: Place, source: Path) -> None:
-    autotools(place, source)
-
-
 def crypto(place: Place, source: Path) -> None:
     """Only SHA-256 is used: most of the rest is left out, which halves the time."""
     without = "shared tests dso engine async legacy module sock srp ct cms ocsp ts cmp rfc3779 ssl tls dtls comp"
@@ -273,8 +265,8 @@ LIBRARIES = {
     "deflate": Library("libdeflate", deflate, "libdeflate.a"),
     "snappy": Library("snappy", snappy, "libsnappy.a"),
     "blosc": Library("c-blosc", blosc, "libblosc.a"),
-    "isal": Library("libisal", isal, "libisal.a"),
-    "sodium": Library("libsodium", sodium, "libsodium.a"),
+    "isal": Library("libisal", autotools, "libisal.a"),
+    "sodium": Library("libsodium", autotools, "libsodium.a"),
     "crypto": Library("openssl", crypto, "libcrypto.a"),
     "jpeg": Library("libjpeg-turbo", jpeg, "libjpeg.a"),
     "png": Library("libpng1.6", png, "libpng.a"),
@@ -388,7 +380,7 @@ def build(place: Place, name: str, dsc: Path) -> str:
         shutil.rmtree(source)
         stamp.parent.mkdir(exist_ok=True)
         stamp.write_text(wanted)
-        print(f"{line}: built in {time.monotonic() - began:.0f} s", flush=True)
+        print(f"{line}: built in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return line
 
 
