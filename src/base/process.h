@@ -49,7 +49,8 @@ std::string to_text(const Exit& exit);
 /// "SIGKILL", or "signal 77" for a signal without a name.
 std::string signal_name(int signal);
 
-/// Programs that this process starts do not inherit file descriptors from `first` on. Allocates nothing: callable between fork and exec.
+/// Programs that this process starts do not inherit file descriptors from `first` on. Allocates nothing:
+/// callable between fork and exec.
 void set_close_on_exec_from(int first);
 
 /// A child process. The destructor does not stop a running child.
