@@ -14,8 +14,10 @@ from pathlib import Path
 import torch_steps
 from measure import BIN, PYTHON, REPOSITORY, check_limit, median_interval, ratio_interval
 
+sys.path.insert(0, str(REPOSITORY / "tests"))
 sys.path.insert(0, str(REPOSITORY / "tests/training"))
-from torch_ranks import REFERENCE, free_port, rows, write_batches
+from ports import free_port
+from torch_ranks import REFERENCE, rows, write_batches
 
 ROUNDS = 12
 MODEL = ["cifar-resnet20", "10", "1"]

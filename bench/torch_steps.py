@@ -8,8 +8,10 @@ from pathlib import Path
 
 from measure import BIN, PYTHON, REPOSITORY
 
+sys.path.insert(0, str(REPOSITORY / "tests"))
 sys.path.insert(0, str(REPOSITORY / "tests/training"))
-from torch_ranks import REFERENCE, free_port
+from ports import free_port
+from torch_ranks import REFERENCE
 
 STOKER = [BIN / "torch-steps"]
 DISTRIBUTED_DATA_PARALLEL = [PYTHON, REFERENCE]

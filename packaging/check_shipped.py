@@ -88,7 +88,10 @@ def check_undefined(elf: ELFFile, name: str) -> Iterator[str]:
         is_missing = symbol.entry.st_shndx == "SHN_UNDEF" and symbol.entry.st_info.bind == "STB_GLOBAL"
         if not is_missing or re.match(r"_?Py", symbol.name):
             continue
-        has_version = versions is not None and versions.get_symbol(index).entry["ndx"] not in ("VER_NDX_LOCAL", "VER_NDX_GLOBAL")
+        has_version = versions is not None and versions.get_symbol(index).entry["ndx"] not in (
+            "VER_NDX_LOCAL",
+            "VER_NDX_GLOBAL",
+        )
         if not has_version:
             yield f"{name}: {symbol.name} is defined nowhere"
 

@@ -107,7 +107,14 @@ def autotools(place: Place, source: Path, *options: str) -> None:
     run(
         place,
         source,
-        ["./configure", f"--host={place.triple}", f"--prefix={place.folder}", f"--libdir={place.folder}/lib", *common, *options],
+        [
+            "./configure",
+            f"--host={place.triple}",
+            f"--prefix={place.folder}",
+            f"--libdir={place.folder}/lib",
+            *common,
+            *options,
+        ],
     )
     run(place, source, ["make", f"-j{place.jobs}"])
     run(place, source, ["make", "install"])

@@ -11,7 +11,7 @@ import pytest
 from conftest import REPOSITORY
 
 CHECK = REPOSITORY / "packaging/check_shipped.py"
-GOOD = "#include <stdio.h>\nint main(void) { return puts(\"good\") < 0; }\n"
+GOOD = '#include <stdio.h>\nint main(void) { return puts("good") < 0; }\n'
 
 
 @pytest.fixture
@@ -76,7 +76,9 @@ def test_a_name_without_a_definition_is_shown(compiled):
 
 
 def test_the_names_of_python_are_left_to_the_interpreter(compiled):
-    text = "extern void *PyList_New(long); extern void *_Py_None; void *f(void) { return _Py_None ? PyList_New(0) : 0; }\n"
+    text = (
+        "extern void *PyList_New(long); extern void *_Py_None; void *f(void) { return _Py_None ? PyList_New(0) : 0; }\n"
+    )
     assert check(compiled("module.so", text, "-shared")) == (0, [])
 
 
@@ -91,7 +93,10 @@ def write_tar(path, program, name="stoker/bin/stoker", mode=0o755, kind=tarfile.
 
 
 def test_a_tarball_is_checked_inside(compiled, tmp_path):
-    good, new = compiled("good", GOOD), compiled("new", "#include <stdlib.h>\nint main(void) { return arc4random() == 0; }\n")
+    good, new = (
+        compiled("good", GOOD),
+        compiled("new", "#include <stdlib.h>\nint main(void) { return arc4random() == 0; }\n"),
+    )
     assert check(write_tar(tmp_path / "good.tar.gz", good)) == (0, [])
     code, lines = check(write_tar(tmp_path / "new.tar.gz", new))
     assert (code, lines) == (

@@ -26,7 +26,7 @@ class Summary:
 
 def verdict_on_skip(reason: str, is_met: Callable[[str], bool]) -> str | None:
     """What is wrong with skipping a test for this reason, or None."""
-    match = re.match(r"(?:Skipped: )?needs (\w+)", reason.strip())
+    match = re.match(r"(?:Skipped: )?needs ([\w.]+)", reason.strip())
     if not match:
         return "the reason names no need of tests/needs.py"
     try:

@@ -7,7 +7,7 @@ import test_summary
 
 
 def is_met(name: str) -> bool:
-    return {"root": True, "gpu": False}[name]
+    return {"root": True, "gpu": False, "python3.10": False}[name]
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,7 @@ def is_met(name: str) -> bool:
         ("needs gpu: an NVIDIA GPU", None),
         ("Skipped: needs gpu: an NVIDIA GPU", None),
         ("needs root: the tests run as root", "this machine has it"),
+        ("needs python3.10: a Python 3.10 (python3.10 in PATH)", None),
         ("needs luck", "'luck' is no need of tests/needs.py"),
         ("flaky", "the reason names no need of tests/needs.py"),
         ("", "the reason names no need of tests/needs.py"),

@@ -16,17 +16,12 @@ from pathlib import Path
 
 import pytest
 from labs import BIN, Completed, Lab
+from ports import free_port
 from running import wait_until
 
 pytestmark = [pytest.mark.needs("slurm"), pytest.mark.needs("sshd")]
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 def answers(port: int) -> bool:

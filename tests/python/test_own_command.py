@@ -17,7 +17,11 @@ def program(folder):
 
 
 def found(modules, tmp_path):
-    environment = {"PATH": f"{tmp_path / 'other'}:/usr/bin:/bin", "PYTHONPATH": str(modules), "HOME": str(tmp_path / "home")}
+    environment = {
+        "PATH": f"{tmp_path / 'other'}:/usr/bin:/bin",
+        "PYTHONPATH": str(modules),
+        "HOME": str(tmp_path / "home"),
+    }
     done = subprocess.run([sys.executable, "-c", PRINT], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 

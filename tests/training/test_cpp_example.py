@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import trained
 from conftest import BIN, REPOSITORY
-from torch_ranks import free_port, rows
+from ports import free_port
+from torch_ranks import rows
 
 BUILD = BIN.parent
 

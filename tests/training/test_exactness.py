@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from conftest import BIN
+from ports import free_port
 from running import Process
-from torch_ranks import REFERENCE, free_port, write_batches
+from torch_ranks import REFERENCE, write_batches
 
 STEPS = BIN / "torch-steps"
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from conftest import BIN
+from ports import free_port
 from running import Process, wait_for
-from torch_ranks import free_port, write_batches
+from torch_ranks import write_batches
 
 STEPS = BIN / "torch-steps"
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 import trained
+from ports import free_port
 from running import finish
-from torch_ranks import free_port, rows
+from torch_ranks import rows
 
 
 @pytest.fixture
@@ -364,3 +365,16 @@ def test_a_frozen_rank_among_three_is_named_by_the_run(stoker, dataset):
     collective = r"[a-z-]+ \d+ of \w+ \[[\d, ]+\](?: from rank \d)?"
     late = rf"rank 2 \(pid \d+ on \S+\) reached {collective} \d\.\d+ s after rank [01]"
     assert re.fullmatch(rf"{late}|all 3 ranks were in {collective} for \d\.\d+ s", missing[0])
+
+
+@pytest.mark.needs("namespaces")
+def test_a_rank_is_not_mistaken_for_rank_0_that_it_waits_for(stoker, dataset):
+    # Nothing listens, and the kernel has only two ports to give: TCP connects a socket on one of them to itself.
+    alone = 'ip link set lo up; echo 40000 40001 > /proc/sys/net/ipv4/ip_local_port_range; exec "$@"'
+    job = trained.write_job(stoker.folder, dataset, 1)
+    trainer = (stoker.train_path, "--job", job, "--set", "timeouts.start=1s")
+    place = {"RANK": 1, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 40000}
+    process = stoker.start("--net", "sh", "-c", alone, "sh", *trainer, program=Path("/usr/bin/unshare"), env=place)
+    _, err = process.communicate()
+    expected = "rank 1: rank 0 did not open 127.0.0.1:40000 within 1.0 s (last answer: Connection refused)\n"
+    assert (process.returncode, err) == (1, expected)

@@ -2,19 +2,12 @@
 
 import csv
 import random
-import socket
 import struct
 from array import array
 from pathlib import Path
 
 # The reference program in Python.
 REFERENCE = Path(__file__).with_name("reference.py")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def write_batches(path: Path, seed: int, batch: int, size: int, steps: int = 5, classes: int = 10) -> Path:

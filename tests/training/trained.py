@@ -1,14 +1,17 @@
 """Helpers for tests of training: a small job on a few images, and access to the files of a run."""
 
 import json
+import shlex
 import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import safetensors_files
 from conftest import Stoker
-from running import wait_for
-from torch_ranks import free_port
+from ports import free_port
+from running import Process, wait_for
 
 JOB = """\
 name: small
@@ -55,11 +58,24 @@ def train_ranks(stoker: Stoker, world: int, *arguments, env: dict | None = None)
         stoker.start(*arguments, program=stoker.train_path, env=place | {"RANK": rank} | (env or {}))
         for rank in range(world)
     ]
-    output = [process.communicate() for process in ranks]
-    for process, (out, err) in zip(ranks, output, strict=True):
-        if process.returncode != 0:
-            pytest.fail(f"{process.args}: exit {process.returncode}\nstdout:\n{out}\nstderr:\n{err}")
+    with ThreadPoolExecutor(world) as threads:
+        output = list(threads.map(_finish, ranks))
+    failed = [
+        f"rank {rank}: exit {process.returncode}\nstdout:\n{out}\nstderr:\n{err}"
+        for rank, (process, (out, err)) in enumerate(zip(ranks, output, strict=True))
+        if process.returncode != 0
+    ]
+    if failed:  # all of them: where one rank fails, others wait for it
+        pytest.fail("\n".join([shlex.join(map(str, arguments)), *failed]))
     return [out for out, _ in output]
+
+
+def _finish(rank: Process) -> tuple[str, str]:
+    try:
+        return rank.communicate()
+    except subprocess.TimeoutExpired:
+        rank.kill()
+        return rank.communicate()
 
 
 def the_run(folder: Path) -> Path:

@@ -100,6 +100,18 @@ Result<Fd> listen_on_loopback(const RendezvousOptions& rendezvous) {
   return fd;
 }
 
+// Where nothing listens yet, Linux may give connect() the port that it looks for as its own: TCP then
+// connects the socket to itself.
+bool is_connected_to_itself(int fd) {
+  sockaddr_storage here{};
+  sockaddr_storage there{};
+  socklen_t here_length = sizeof here;
+  socklen_t there_length = sizeof there;
+  return ::getsockname(fd, reinterpret_cast<sockaddr*>(&here), &here_length) == 0 &&
+         ::getpeername(fd, reinterpret_cast<sockaddr*>(&there), &there_length) == 0 &&
+         here_length == there_length && std::memcmp(&here, &there, here_length) == 0;
+}
+
 // c10d's own retry sleeps up to a second between attempts, which would dominate the start of a short job.
 // Polling every few milliseconds avoids that.
 Status wait_for_rank0(const RendezvousOptions& rendezvous, Deadline deadline) {
@@ -107,8 +119,12 @@ Status wait_for_rank0(const RendezvousOptions& rendezvous, Deadline deadline) {
   RealClock clock;
   for (;;) {
     const Socket knock(::socket(there->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (knock.fd() >= 0 && ::connect(knock.fd(), there->ai_addr, there->ai_addrlen) == 0) return {};
-    const int error = errno;
+    int error = ECONNREFUSED;
+    if (knock.fd() < 0 || ::connect(knock.fd(), there->ai_addr, there->ai_addrlen) != 0) {
+      error = errno;
+    } else if (!is_connected_to_itself(knock.fd())) {
+      return {};
+    }
     if (deadline.passed()) {
       return timeout("rank 0 did not open {}:{} within {} (last answer: {})", rendezvous.address,
                      rendezvous.port, rounded_duration(rendezvous.connect_within), std::strerror(error));
