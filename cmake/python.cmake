@@ -68,6 +68,8 @@ function(stoker_add_portable_modules nanobind)
       set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden)
       if(version GREATER_EQUAL 312)
         target_compile_definitions(${target} PRIVATE Py_LIMITED_API=0x030C0000)
+        # Python.h includes it only without the stable ABI; nanobind's headers rely on that.
+        target_compile_options(${target} PRIVATE "SHELL:-include cstdio")
         set(suffix .abi3.so)
       endif()
     endforeach()

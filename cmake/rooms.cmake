@@ -184,15 +184,16 @@ function(stoker_add_rooms)
   stoker_room(checkpoint PUBLIC checkpoint state_values ROOMS archive LIBRARIES stoker::json Threads::Threads)
   stoker_room(observe COLD ROOMS slurm record LIBRARIES stoker::re2 stoker::json)
 
+  stoker_room(trainers COLD ROOMS LIBRARIES stoker::json Threads::Threads)
   stoker_room(rank COLD ROOMS net slurm dataset record job observe LIBRARIES stoker::json stoker::hwloc)
-  stoker_room(launch COLD ROOMS slurm record stage job checkpoint observe rank LIBRARIES stoker::json)
+  stoker_room(launch COLD ROOMS slurm record stage job checkpoint observe trainers rank LIBRARIES stoker::json)
   stoker_room(netcheck COLD ROOMS net job rank LIBRARIES stoker::json)
   stoker_room(lab COLD ROOMS net slurm LIBRARIES stoker::json)
 
   stoker_room(bash COLD ROOMS LIBRARIES)
   stoker_room(script_lint COLD ROOMS config slurm job bash LIBRARIES stoker::re2)
   stoker_room(draft COLD ROOMS config slurm bash script_lint LIBRARIES)
-  stoker_room(preflight COLD ROOMS net slurm dataset record loader pack job script_lint LIBRARIES stoker::json)
+  stoker_room(preflight COLD ROOMS net slurm dataset record loader pack job trainers script_lint LIBRARIES stoker::json)
   stoker_room(diagnose COLD ROOMS archive slurm record job observe script_lint LIBRARIES stoker::re2)
   # It scans logs of gigabytes. With headers precompiled at -O1 GCC 12 crashes on it.
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/diagnose/automaton.cc PROPERTIES
@@ -201,7 +202,7 @@ function(stoker_add_rooms)
   stoker_room(manual COLD ROOMS LIBRARIES)
 
   if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
-    find_package(Libtorch 2.13 REQUIRED)
+    find_package(Libtorch 2.11 REQUIRED)
     stoker_room(train LIBTORCH PUBLIC adaptive data_parallel ema exceptions gradients metrics model model_state optimizer
                 process_group rendezvous_options schedule session sgd sync_batch_norm
                 ROOMS net dataset record image loader job checkpoint LIBRARIES libtorch::libtorch stoker::json)
@@ -210,7 +211,7 @@ function(stoker_add_rooms)
                                 INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/train/gloo_stub)
   endif()
 
-  stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank launch
+  stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe trainers rank launch
               netcheck lab script_lint draft preflight diagnose report manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 

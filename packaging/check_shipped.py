@@ -122,6 +122,9 @@ def check_member(name: str, is_link: bool, mode: int) -> Iterator[str]:
         yield f"{name}: leaves the folder it is unpacked in"
     if is_link:
         yield f"{name}: is a link, which some archives' readers refuse"
+    # The package `wheel` writes RECORD with that mode; installers set their own.
+    if name.endswith(".dist-info/RECORD"):
+        mode &= ~stat.S_IWGRP
     if mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_ISUID | stat.S_ISGID):
         yield f"{name}: has mode {stat.S_IMODE(mode):o}"
 

@@ -19,7 +19,7 @@ import sysconfig
 import textwrap
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 GLIBC = "2.28"  # RHEL 8; the oldest that supported distributions of clusters have
@@ -41,6 +41,11 @@ class Place:
     folder: Path
     arch: str
     jobs: int
+    is_gnu: bool = False  # by g++ with libstdc++ (packaging/sysroot.py) instead of clang with libc++
+
+    @property
+    def prefix(self) -> Path:
+        return self.folder / "gnu" if self.is_gnu else self.folder
 
     @property
     def tools(self) -> Path:
@@ -53,8 +58,8 @@ class Place:
     def environment(self) -> dict[str, str]:
         tools = self.tools
         return os.environ | {
-            "CC": f"{tools}/cc",
-            "CXX": f"{tools}/c++",
+            "CC": f"{tools}/{'gcc' if self.is_gnu else 'cc'}",
+            "CXX": f"{tools}/{'g++' if self.is_gnu else 'c++'}",
             "AR": f"{tools}/ar",
             "RANLIB": f"{tools}/ranlib",
             "CFLAGS": FLAGS,
@@ -86,8 +91,9 @@ def cmake(place: Place, source: Path, *options: str) -> None:
         f"-DCMAKE_TOOLCHAIN_FILE={Path(__file__).resolve().parent / 'toolchain.cmake'}",
         f"-DSTOKER_PORTABLE={place.folder}",
         f"-DSTOKER_ARCH={place.arch}",
-        f"-DCMAKE_INSTALL_PREFIX={place.folder}",
-        f"-DCMAKE_INSTALL_LIBDIR={place.folder}/lib",
+        f"-DSTOKER_GNU={'ON' if place.is_gnu else 'OFF'}",
+        f"-DCMAKE_INSTALL_PREFIX={place.prefix}",
+        f"-DCMAKE_INSTALL_LIBDIR={place.prefix}/lib",
         "-DCMAKE_BUILD_TYPE=Release",
         "-DBUILD_SHARED_LIBS=OFF",
         "-DCMAKE_POLICY_VERSION_MINIMUM=3.5",  # CMake 4 refuses the older ones that some of them ask for
@@ -103,27 +109,17 @@ def cmake(place: Place, source: Path, *options: str) -> None:
 def autotools(place: Place, source: Path, *options: str) -> None:
     if not (source / "configure").is_file():
         run(place, source, ["autoreconf", "--install", "--force"])
-    common = ("--disable-shared", "--enable-static", "--with-pic")
-    run(
-        place,
-        source,
-        [
-            "./configure",
-            f"--host={place.triple}",
-            f"--prefix={place.folder}",
-            f"--libdir={place.folder}/lib",
-            *common,
-            *options,
-        ],
-    )
+    folders = (f"--host={place.triple}", f"--prefix={place.folder}", f"--libdir={place.folder}/lib")
+    kind = ("--disable-shared", "--enable-static", "--with-pic")
+    run(place, source, ["./configure", *folders, *kind, *options])
     run(place, source, ["make", f"-j{place.jobs}"])
     run(place, source, ["make", "install"])
 
 
 def install(place: Place, files: Sequence[Path], folder: str) -> None:
-    (place.folder / folder).mkdir(parents=True, exist_ok=True)
+    (place.prefix / folder).mkdir(parents=True, exist_ok=True)
     for file in files:
-        shutil.copy(file, place.folder / folder / file.name)
+        shutil.copy(file, place.prefix / folder / file.name)
 
 
 def make(place: Place, source: Path, library: str, headers: Sequence[str], *words: str) -> None:
@@ -143,17 +139,8 @@ def zlib(place: Place, source: Path) -> None:
 
 def zstd(place: Place, source: Path) -> None:
     headers = ["lib/zstd.h", "lib/zstd_errors.h", "lib/zdict.h"]
-    make(
-        place,
-        source,
-        "lib/libzstd.a",
-        headers,
-        "-C",
-        "lib",
-        "libzstd.a",
-        "ZSTD_LEGACY_SUPPORT=0",
-        "CPPFLAGS=-DZSTD_MULTITHREAD",
-    )
+    options = ("ZSTD_LEGACY_SUPPORT=0", "CPPFLAGS=-DZSTD_MULTITHREAD")
+    make(place, source, "lib/libzstd.a", headers, "-C", "lib", "libzstd.a", *options)
 
 
 def lz4(place: Place, source: Path) -> None:
@@ -167,7 +154,7 @@ def deflate(place: Place, source: Path) -> None:
 def snappy(place: Place, source: Path) -> None:
     # Debian's sources build the static one beside the shared one.
     cmake(place, source, "-DSNAPPY_BUILD_TESTS=OFF", "-DSNAPPY_BUILD_BENCHMARKS=OFF", "-DBUILD_SHARED_LIBS=ON")
-    for shared in (place.folder / "lib").glob("libsnappy.so*"):
+    for shared in (place.prefix / "lib").glob("libsnappy.so*"):
         shared.unlink()
 
 
@@ -183,17 +170,8 @@ def crypto(place: Place, source: Path) -> None:
     without += (
         " aria bf blake2 camellia cast des idea md4 mdc2 rc2 rc4 rmd160 scrypt seed siphash siv sm2 sm3 sm4 whirlpool"
     )
-    run(
-        place,
-        source,
-        [
-            "perl",
-            "Configure",
-            f"linux-{place.arch}",
-            f"--prefix={place.folder}",
-            *(f"no-{name}" for name in without.split()),
-        ],
-    )
+    options = ["--prefix=/usr", "--openssldir=/etc/ssl", *(f"no-{name}" for name in without.split())]
+    run(place, source, ["perl", "Configure", f"linux-{place.arch}", *options])
     run(place, source, ["make", f"-j{place.jobs}", "build_generated"])
     run(place, source, ["make", f"-j{place.jobs}", "libcrypto.a"])
     install(place, [source / "libcrypto.a"], "lib")
@@ -211,19 +189,8 @@ def png(place: Place, source: Path) -> None:
 
 
 def webp(place: Place, source: Path) -> None:
-    programs = (
-        "ANIM_UTILS",
-        "CWEBP",
-        "DWEBP",
-        "GIF2WEBP",
-        "IMG2WEBP",
-        "VWEBP",
-        "WEBPINFO",
-        "WEBPMUX",
-        "EXTRAS",
-        "LIBWEBPMUX",
-    )
-    cmake(place, source, *(f"-DWEBP_BUILD_{name}=OFF" for name in programs))
+    programs = "ANIM_UTILS CWEBP DWEBP GIF2WEBP IMG2WEBP VWEBP WEBPINFO WEBPMUX EXTRAS LIBWEBPMUX"
+    cmake(place, source, *(f"-DWEBP_BUILD_{name}=OFF" for name in programs.split()))
 
 
 def yaml(place: Place, source: Path) -> None:
@@ -231,22 +198,8 @@ def yaml(place: Place, source: Path) -> None:
 
 
 def hwloc(place: Place, source: Path) -> None:
-    parts = (
-        "libxml2",
-        "pci",
-        "libudev",
-        "opencl",
-        "cuda",
-        "nvml",
-        "rsmi",
-        "levelzero",
-        "gl",
-        "cairo",
-        "plugins",
-        "readme",
-        "doxygen",
-    )
-    autotools(place, source, *(f"--disable-{name}" for name in parts))
+    parts = "libxml2 pci libudev opencl cuda nvml rsmi levelzero gl cairo plugins readme doxygen"
+    autotools(place, source, *(f"--disable-{name}" for name in parts.split()))
 
 
 def re2(place: Place, source: Path) -> None:
@@ -282,6 +235,8 @@ LIBRARIES = {
     "hwloc": Library("hwloc", hwloc, "libhwloc.a"),
     "re2": Library("re2", re2, "libre2.a"),
 }
+# Also built by g++. The remaining libraries are C, which both can link.
+IN_CPP = ("snappy", "re2")
 
 
 def zig() -> Path:
@@ -356,6 +311,7 @@ def unpack(place: Place, dsc: Path) -> Path:
     folder = place.folder / "build" / dsc.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    # apt-get has compared what it fetched with Debian's signed lists.
     run(place, folder.parent, ["dpkg-source", "--no-check", "-x", dsc, folder])
     return folder
 
@@ -372,15 +328,15 @@ def build(place: Place, name: str, dsc: Path) -> str:
     """Builds a library unless it is there. Returns a line for libraries.txt."""
     version = dsc.stem.split("_", 1)[1]
     line = f"{name} {LIBRARIES[name].source} {version}"
-    stamp = place.folder / "done" / name
+    stamp = place.prefix / "done" / name
     wanted = f"{line} {recipe(place, LIBRARIES[name])}\n"
     if not stamp.is_file() or stamp.read_text() != wanted:
         began = time.monotonic()
         source = unpack(place, dsc)
         LIBRARIES[name].build(place, source)
         file = LIBRARIES[name].file
-        if not (place.folder / "lib" / file).is_file():
-            raise BuildError(f"{line}: built, but there is no lib/{file} in {place.folder}")
+        if not (place.prefix / "lib" / file).is_file():
+            raise BuildError(f"{line}: built, but there is no lib/{file} in {place.prefix}")
         notice = source / "debian/copyright"
         (place.folder / "notices").mkdir(exist_ok=True)
         shutil.copy(notice, place.folder / "notices" / name)
@@ -407,6 +363,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--arch", choices=("x86_64", "aarch64"), default="x86_64")
+    parser.add_argument("--gnu", action="store_true", help="also a g++ for the trainer, and the libraries in C++ by it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     place = Place(given.folder.resolve(), given.arch, given.jobs)
@@ -416,6 +373,11 @@ def main() -> int:
         copy_headers(place)
         found = sources(place)
         lines = [build(place, name, found[name]) for name in LIBRARIES]
+        if given.gnu:
+            program = Path(__file__).resolve().parent / "sysroot.py"
+            run(place, place.folder, [sys.executable, program, place.folder, "--arch", place.arch])
+            for name in IN_CPP:
+                build(replace(place, is_gnu=True), name, found[name])
     except BuildError as error:
         print(f"packaging/libraries.py: {error}", file=sys.stderr)
         return 1

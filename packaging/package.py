@@ -1,11 +1,10 @@
 """Builds what Stoker ships: a tarball with the command, and a wheel for each Python. script/package runs it.
 
-    python packaging/package.py [--python P]... [--arch x86_64|aarch64] [--out FOLDER] [--jobs N]
+    python packaging/package.py [--python P]... [--torch FOLDER]... [--arch x86_64|aarch64] [--out FOLDER] [--jobs N]
 
 The libraries come from packaging/libraries.py. A --python is a program (python3.12), whose headers the module is compiled with."""
 
 import argparse
-import functools
 import gzip
 import io
 import json
@@ -22,9 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nanobind
+from building import OWN, REPOSITORY, Build, PackageError, compile_targets, log, run
+from trainer_kit import build_trainers, make_kit
 from wheel.wheelfile import WheelFile
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 # Every Python that the module is written for; 3.12's stable ABI serves the later ones.
 PYTHONS = ((3, 10), (3, 11), (3, 12))
 MANYLINUX = "manylinux_2_28"
@@ -32,13 +32,15 @@ MANYLINUX = "manylinux_2_28"
 DATED = 315532800
 QUERY = """
 import json, platform, sys, sysconfig
-print(json.dumps({"version": sys.version_info[:2], "implementation": platform.python_implementation(),
-                  "headers": sysconfig.get_path("include"), "configuration": sysconfig.get_config_h_filename(), "threaded": not sysconfig.get_config_var("Py_GIL_DISABLED")}))
+print(json.dumps({
+    "version": sys.version_info[:2],
+    "implementation": platform.python_implementation(),
+    "headers": sysconfig.get_path("include"),
+    "configuration": sysconfig.get_config_h_filename(),
+    "multiarch": sysconfig.get_config_var("MULTIARCH") or "",
+    "threaded": not sysconfig.get_config_var("Py_GIL_DISABLED"),
+}))
 """
-
-
-class PackageError(Exception):
-    """Why nothing was packaged, with a cure."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Python:
 
     version: tuple[int, int]
     headers: Path
-    configuration: Path  # pyconfig.h; Debian's is not among the headers, which have a file that includes it
+    configuration: Path  # pyconfig.h
 
     @property
     def digits(self) -> str:
@@ -57,16 +59,6 @@ class Python:
     def tag(self) -> str:
         """Interpreter and ABI of the wheel's name (PEP 425)."""
         return f"cp{self.digits}-abi3" if self.version >= (3, 12) else f"cp{self.digits}-cp{self.digits}"
-
-
-def log(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def run(words: Sequence[str | Path], **options) -> None:  # type: ignore[no-untyped-def]
-    done = subprocess.run([str(word) for word in words], check=False, **options)
-    if done.returncode:
-        raise PackageError(f"{words[0]}: exit {done.returncode}")
 
 
 def examine(program: str) -> Python:
@@ -83,7 +75,9 @@ def examine(program: str) -> Python:
         )
     if not (headers / "Python.h").is_file():
         raise PackageError(f"--python {program}: no {headers}/Python.h\n  try: apt-get install python3-dev")
-    return Python(version, headers, Path(found["configuration"]))
+    # Debian's is a file that includes the one of the architecture, in a separate folder.
+    own = headers.parent / found["multiarch"] / headers.name / "pyconfig.h"
+    return Python(version, headers, own if own.is_file() else Path(found["configuration"]))
 
 
 def chosen(programs: Sequence[str]) -> list[Python]:
@@ -104,25 +98,6 @@ def not_built(pythons: Sequence[Python]) -> list[str]:
     return missing
 
 
-@dataclass(frozen=True)
-class Build:
-    arch: str
-    jobs: int
-    version: str
-
-    @property
-    def portable(self) -> Path:
-        return REPOSITORY / "build/portable" / self.arch
-
-    @property
-    def folder(self) -> Path:
-        return self.portable / "stoker"
-
-    @property
-    def command(self) -> Path:
-        return self.folder / "bin/stoker"
-
-
 def copy_headers(build: Build, python: Python) -> Path:
     """A folder with the headers of an interpreter and nothing else of this machine."""
     target = build.portable / "python" / python.digits
@@ -132,26 +107,16 @@ def copy_headers(build: Build, python: Python) -> Path:
     return target
 
 
-def compile_all(build: Build, pythons: Sequence[Python]) -> None:
-    own = Path(__file__).resolve().parent
-    run([sys.executable, own / "libraries.py", build.portable, "--arch", build.arch, "--jobs", str(build.jobs)])
+def compile_libraries(build: Build) -> None:
+    words = [sys.executable, OWN / "libraries.py", build.portable, "--arch", build.arch, "--jobs", str(build.jobs)]
+    run([*words, *(["--gnu"] if build.has_trainers else [])])
+
+
+def compile_command(build: Build, pythons: Sequence[Python]) -> None:
     headers = ";".join(f"{python.digits}={copy_headers(build, python)}" for python in pythons)
-    options = {
-        "CMAKE_TOOLCHAIN_FILE": own / "toolchain.cmake",
-        "CMAKE_BUILD_TYPE": "Release",
-        "STOKER_PORTABLE": build.portable,
-        "STOKER_ARCH": build.arch,
-        "STOKER_TORCH": "OFF",
-        "STOKER_TESTS": "OFF",
-        "STOKER_BENCH": "OFF",
-        "STOKER_PYTHON": "OFF",
-        "STOKER_PYTHONS": headers,
-        "STOKER_NANOBIND": Path(nanobind.__file__).parent,
-    }
-    words = [f"-D{name}={value}" for name, value in options.items()]
-    run(["cmake", "-S", REPOSITORY, "-B", build.folder, "-G", "Ninja", *words], stdout=subprocess.DEVNULL)
     targets = ["stoker", *(f"stoker_python_{python.digits}" for python in pythons)]
-    run(["cmake", "--build", build.folder, "-j", str(build.jobs), "--target", *targets], stdout=sys.stderr)
+    options = {"STOKER_PYTHONS": headers, "STOKER_NANOBIND": Path(nanobind.__file__).parent}
+    compile_targets(build, build.folder, targets, **options)
 
 
 COMPLETIONS = {
@@ -179,37 +144,56 @@ def described(build: Build) -> dict[str, bytes]:
     return files
 
 
-@functools.cache
-def share(build: Build) -> dict[str, bytes]:
+Files = dict[str, tuple[bytes, int]]  # path: content and mode
+
+
+def in_folder(prefix: str, folder: Path) -> Files:
+    """All files of a folder, below `prefix`."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {f"{prefix}/{path.relative_to(folder)}": (path.read_bytes(), 0o644) for path in paths}
+
+
+def share(build: Build) -> Files:
     """The files beside the command, by their path under the prefix."""
-    files = described(build)
-    files |= {f"share/stoker/sites/{path.name}": path.read_bytes() for path in sorted((REPOSITORY / "sites").iterdir())}
-    modules, own = "share/stoker/modulefiles", Path(__file__).resolve().parent / "modulefiles"
-    files[f"{modules}/lmod/stoker/{build.version}.lua"] = (own / "stoker.lua").read_bytes()
-    files[f"{modules}/tcl/stoker/{build.version}"] = (own / "stoker.tcl").read_bytes()
-    files["share/stoker/smoke.py"] = (REPOSITORY / "python/stoker/smoke.py").read_bytes()
+    files = {path: (content, 0o644) for path, content in described(build).items()}
+    files |= in_folder("share/stoker/sites", REPOSITORY / "sites")
+    modules, own = "share/stoker/modulefiles", OWN / "modulefiles"
     notices = "".join(
         f"{line}\n\n{(build.portable / 'notices' / line.split()[0]).read_text()}\n\n"
         for line in (build.portable / "libraries.txt").read_text().splitlines()
     )
-    files["share/doc/stoker/LICENSE"] = (REPOSITORY / "LICENSE").read_bytes()
-    files["share/doc/stoker/libraries.txt"] = (build.portable / "libraries.txt").read_bytes()
-    files["share/doc/stoker/notices.txt"] = notices.encode()
+    files["share/doc/stoker/notices.txt"] = (notices.encode(), 0o644)
+    copied = {
+        f"{modules}/lmod/stoker/{build.version}.lua": own / "stoker.lua",
+        f"{modules}/tcl/stoker/{build.version}": own / "stoker.tcl",
+        "share/stoker/smoke.py": REPOSITORY / "python/stoker/smoke.py",
+        "share/doc/stoker/LICENSE": REPOSITORY / "LICENSE",
+        "share/doc/stoker/libraries.txt": build.portable / "libraries.txt",
+    }
+    return files | {path: (source.read_bytes(), 0o644) for path, source in copied.items()}
+
+
+def prefix(build: Build, kit: Path | None, trainers: dict[str, Path]) -> Files:
+    """All files but the command, by their path under the prefix."""
+    files = share(build)
+    if kit:
+        files |= in_folder("share/stoker/trainer", kit)
+    for version, trainer in trainers.items():
+        files[f"libexec/stoker/torch-{version}/stoker-train"] = (trainer.read_bytes(), 0o755)
     return files
 
 
-def write_tarball(build: Build, out: Path) -> Path:
+def write_tarball(build: Build, files: Files, out: Path) -> Path:
     name = f"stoker-{build.version}-linux-{build.arch}"
     target = out / f"{name}.tar.gz"
-    members = {f"{name}/bin/stoker": (build.command.read_bytes(), 0o755)}
-    members |= {f"{name}/{path}": (content, 0o644) for path, content in share(build).items()}
+    members = files | {"bin/stoker": (build.command.read_bytes(), 0o755)}
     with (
         target.open("wb") as file,
         gzip.GzipFile("", "wb", mtime=0, fileobj=file) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar,
     ):
         for path, (content, mode) in sorted(members.items()):
-            info = tarfile.TarInfo(path)
+            info = tarfile.TarInfo(f"{name}/{path}")
             info.size, info.mode, info.mtime = len(content), mode, DATED
             tar.addfile(info, io.BytesIO(content))
     return target
@@ -228,7 +212,7 @@ def metadata(build: Build) -> str:
     return "\n".join([*lines, "", readme])
 
 
-def wheel_files(build: Build, python: Python) -> Iterator[tuple[str, bytes, int]]:
+def wheel_files(build: Build, python: Python, files: Files) -> Iterator[tuple[str, bytes, int]]:
     """Path in the wheel, content and mode of each file."""
     for path in sorted((REPOSITORY / "python/stoker").iterdir()):
         if path.suffix in (".py", ".pyi") or path.name == "py.typed":
@@ -237,21 +221,23 @@ def wheel_files(build: Build, python: Python) -> Iterator[tuple[str, bytes, int]
     yield f"stoker/_core.{suffix}.so", (build.folder / f"modules/_core.{suffix}.so").read_bytes(), 0o755
     data = f"stoker-{build.version}.data"
     yield f"{data}/scripts/stoker", build.command.read_bytes(), 0o755
-    for name, content in share(build).items():
-        yield f"{data}/data/{name}", content, 0o644
+    for name, (content, mode) in files.items():
+        yield f"{data}/data/{name}", content, mode
     information = f"stoker-{build.version}.dist-info"
     platform = f"{MANYLINUX}_{build.arch}"
     tags = f"Wheel-Version: 1.0\nGenerator: stoker\nRoot-Is-Purelib: false\nTag: {python.tag}-{platform}\n"
+    for name in ("LICENSE", "notices.txt"):
+        yield f"{information}/licenses/{name}", *files[f"share/doc/stoker/{name}"]
     yield f"{information}/METADATA", metadata(build).encode(), 0o644
     yield f"{information}/WHEEL", tags.encode(), 0o644
 
 
-def write_wheel(build: Build, python: Python, out: Path) -> Path:
+def write_wheel(build: Build, python: Python, files: Files, out: Path) -> Path:
     target = out / f"stoker-{build.version}-{python.tag}-{MANYLINUX}_{build.arch}.whl"
     target.unlink(missing_ok=True)
     moment = time.gmtime(DATED)[:6]
     with WheelFile(str(target), "w") as wheel:
-        for name, content, mode in wheel_files(build, python):
+        for name, content, mode in wheel_files(build, python, files):
             info = zipfile.ZipInfo(name, moment)
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (0o100000 | mode) << 16
             wheel.writestr(info, content)
@@ -263,6 +249,7 @@ def main() -> int:
     parser.add_argument(
         "--python", action="append", help="build a wheel for this Python (may be repeated; default: the one of .venv)"
     )
+    parser.add_argument("--torch", action="append", type=Path, help="ship a trainer for the torch in this folder")
     parser.add_argument("--arch", choices=("x86_64", "aarch64"), default="x86_64")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "dist")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -270,20 +257,26 @@ def main() -> int:
     try:
         pythons = chosen(given.python or [str(REPOSITORY / ".venv/bin/python")])
         version = (REPOSITORY / "VERSION").read_text().split()[0]
-        build = Build(given.arch, given.jobs, version)
-        compile_all(build, pythons)
+        build = Build(given.arch, given.jobs, version, has_trainers=bool(given.torch))
+        compile_libraries(build)
+        compile_command(build, pythons)
+        kit = make_kit(build) if build.has_trainers else None
+        trainers = build_trainers(build, kit, given.torch) if kit else {}
+        files = prefix(build, kit, trainers)
         given.out.mkdir(parents=True, exist_ok=True)
-        files = [write_tarball(build, given.out), *(write_wheel(build, python, given.out) for python in pythons)]
+        written = [write_tarball(build, files, given.out)]
+        written += [write_wheel(build, python, files, given.out) for python in pythons]
     except PackageError as error:
         log(f"script/package: {error}")
         return 1
-    for file in files:
+    for file in written:
         print(file)
-    missing = not_built(pythons)
-    if missing:
+    if not trainers:
+        log("not built: trainers (--torch), and the sources that stoker build-trainer needs")
+    if missing := not_built(pythons):
         log(f"not built: wheels for Python {', '.join(missing)} (--python)")
-    checker = Path(__file__).resolve().parent / "check_shipped.py"
-    return subprocess.run([sys.executable, checker, *files, "--path", str(build.portable)], check=False).returncode
+    checker = OWN / "check_shipped.py"
+    return subprocess.run([sys.executable, checker, *written, "--path", str(build.portable)], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import re
 
 
 def commands_of(stoker) -> list[str]:
-    return re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", stoker("--help", code=0).out, re.MULTILINE)
+    return re.findall(r"^  ([a-z-]+(?: [a-z]+)?)  ", stoker("--help", code=0).out, re.MULTILINE)
 
 
 def flags_of(stoker, command: str) -> set[str]:

@@ -113,7 +113,7 @@ def test_an_unknown_command_of_a_noun_is_refused_with_a_suggestion(stoker):
 
 
 def test_every_command_refuses_an_unknown_flag(stoker):
-    names = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", stoker("--help").out, re.MULTILINE)
+    names = re.findall(r"^  ([a-z-]+(?: [a-z]+)?)  ", stoker("--help").out, re.MULTILINE)
     assert names
     for name in names:
         refused = stoker(*name.split(), "--no-such-flag")

@@ -132,7 +132,7 @@ def test_examples_print_the_output_on_the_page(page, folder_with):
 def test_every_command_has_its_page_and_every_page_its_command(stoker):
     overview = stoker("--help").out
     commands = {
-        name.strip().replace(" ", "-") for name in re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", overview, re.MULTILINE)
+        name.strip().replace(" ", "-") for name in re.findall(r"^  ([a-z-]+(?: [a-z]+)?)  ", overview, re.MULTILINE)
     }
     commands |= {program.name.removeprefix("stoker-") for program in BIN.glob("stoker-*")}
     pages = {page.stem for page in (REPOSITORY / "docs/commands").glob("*.md")} - {"README"}
@@ -141,7 +141,7 @@ def test_every_command_has_its_page_and_every_page_its_command(stoker):
 
 
 def test_commands_that_run_on_a_host_are_listed_and_their_pages_show_it(stoker):
-    names = re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", stoker("--help").out, re.MULTILINE)
+    names = re.findall(r"^  ([a-z-]+(?: [a-z]+)?)  ", stoker("--help").out, re.MULTILINE)
     with_host = {name for name in names if "--host HOST" in stoker(*name.split(), "--help").out}
     pages = {path.stem.replace("-", " ", 1): path for path in (REPOSITORY / "docs/commands").glob("*.md")}
     shown = {name for name, path in pages.items() if "--host HOST" in path.read_text()}

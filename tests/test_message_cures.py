@@ -14,7 +14,7 @@ sys.path.insert(0, str(REPOSITORY / "script/lib"))
 import check_messages
 
 COMMANDS = {path.stem.replace("-", " ", 1) for path in (REPOSITORY / "docs/commands").glob("*.md")}
-COMMAND = re.compile(r"\bstoker ([a-z]+(?: [a-z]+)?)((?: (?:[^\s,;:()`'\"]+|\"[^\"]*\"|'[^']*'))*)")
+COMMAND = re.compile(r"\bstoker ([a-z-]+(?: [a-z]+)?)((?: (?:[^\s,;:()`'\"]+|\"[^\"]*\"|'[^']*'))*)")
 MAPPING = re.compile(r"\b([a-z_]+): (\{[a-z_]+: (?:[^{}]|\{[^{}]*\})*\}|\[[^\[\]]*\])")
 
 

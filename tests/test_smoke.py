@@ -59,6 +59,12 @@ def test_a_tarball_needs_no_module(smoke):
     assert done.out.splitlines()[-1] == "smoke test passed"
 
 
+def test_it_trains_where_torch_is(smoke):
+    done = smoke("--command-only", "--trainer", "--stoker", BIN / "stoker", module=False)
+    assert (done.code, done.err) == (0, "")
+    assert steps(done) == [*COMMAND_ONLY, "train"]
+
+
 def test_a_missing_module_fails_the_step_that_imports_it(smoke):
     done = smoke("--timeout", "60", module=False)
     assert done.code == 1

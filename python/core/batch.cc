@@ -87,7 +87,7 @@ nb::list PyBatch::key() const {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const std::string_view key = source_->samples().key(samples[i]);
     // Like Python's file names that are not UTF-8.
-    PyList_SET_ITEM(keys.ptr(), static_cast<Py_ssize_t>(i), text(key, "surrogateescape").release().ptr());
+    PyList_SetItem(keys.ptr(), static_cast<Py_ssize_t>(i), text(key, "surrogateescape").release().ptr());
   }
   return keys;
 }

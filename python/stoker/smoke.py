@@ -108,6 +108,13 @@ resources: {{ranks_per_node: 2, cpus_per_rank: 1}}
 data: {{train: {{source: dataset}}}}
 """
 
+TRAIN_JOB = """name: smoke-train
+site: generic
+train: {model: cifar-resnet20, epochs: 6, batch: 8, seed: 1, optimizer: {lr: 0.05}}
+resources: {ranks_per_node: 2, cpus_per_rank: 1}
+data: {train: {source: dataset}}
+"""
+
 
 class StepError(Exception):
     """A step failed, with the reason for the user."""
@@ -133,6 +140,7 @@ class Smoke:
     uses_module: bool
     timeout_s: float
     environment: dict[str, str]
+    uses_trainer: bool = False
     version: str = ""
     output: str = ""  # of the last program
 
@@ -250,6 +258,17 @@ class Smoke:
         expect(run["resumes"] == 1, f"the report counts {run['resumes']} resumes, expected 1")
         return str(run["result"])
 
+    def train(self) -> str:
+        (self.folder / "train.yaml").write_text(TRAIN_JOB)
+        run = self.json("run", "train.yaml")
+        expect(run["state"] == "done", f"the training is '{run['state']}', expected 'done'")
+        (metrics,) = self.folder.glob(f"runs/{run['run']}/attempts/1/metrics-0000.csv")
+        rows = [line.split(",") for line in metrics.read_text().splitlines()]
+        losses = [float(row[rows[0].index("loss")]) for row in rows[1:]]
+        expect(len(losses) == 24, f"the training has {len(losses)} steps, expected 24")
+        expect(losses[-1] < losses[0] / 2, f"the loss went from {losses[0]:.3f} to {losses[-1]:.3f}")
+        return f"24 steps of stoker-train, loss {losses[0]:.2f} to {losses[-1]:.2f}"
+
     def steps(self) -> list[tuple[str, Callable[[], str]]]:
         module = self.uses_module
         return [
@@ -262,6 +281,7 @@ class Smoke:
             ("resume", self.resume),
             *([("checkpoints", self.checkpoints)] if module else []),
             ("report", self.report),
+            *([("train", self.train)] if self.uses_trainer else []),
         ]
 
 
@@ -346,6 +366,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     installed.add_argument("--stoker", metavar="PATH", help="the command (default: next to this Python, else in PATH)")
     installed.add_argument("--wheel", metavar="FILE", type=Path, help="install this wheel in a virtual environment")
     parser.add_argument("--command-only", action="store_true", help="skip the Python module")
+    parser.add_argument("--trainer", action="store_true", help="train with stoker-train too, which needs torch")
     parser.add_argument("--timeout", metavar="S", type=float, default=120, help="seconds per command [120]")
     parser.add_argument("--keep", action="store_true", help="keep the working folder and print its path")
     parser.add_argument("--json", action="store_true", help="print one JSON value")
@@ -357,7 +378,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     folder = Path(tempfile.mkdtemp(prefix="stoker-smoke-")).resolve()
     stoker = os.path.abspath(options.stoker) if options.stoker else ""
-    smoke = Smoke(folder, stoker, sys.executable, not options.command_only, options.timeout, plain_environment())
+    environment = plain_environment()
+    smoke = Smoke(
+        folder, stoker, sys.executable, not options.command_only, options.timeout, environment, options.trainer
+    )
     done, output = run_steps(smoke, options)
     is_kept = bool(output) or options.keep
     if not is_kept:

@@ -57,6 +57,7 @@ int lab_env(std::span<const std::string> words, Output& out);
 int lab_shell(std::span<const std::string> words, Output& out);
 int lab_logs(std::span<const std::string> words, Output& out);
 int lab_fault(std::span<const std::string> words, Output& out);
+int build_trainer(std::span<const std::string> words, Output& out);
 int completion(std::span<const std::string> words, Output& out);
 int manual_page(std::span<const std::string> words, Output& out);
 int json_schema(std::span<const std::string> words, Output& out);
@@ -106,6 +107,7 @@ std::span<const CommandEntry> commands() {
       {"lab logs", "Show the daemon logs of a lab", lab_logs},
       {"lab fault", "Inject a fault into a lab, or heal it", lab_fault},
       {"lab down", "Remove a lab", lab_down},
+      {"build-trainer", "Build the trainer for the PyTorch of an environment", build_trainer},
       {"completion", "Print a completion script for bash, zsh or fish", completion},
       {"manual", "Print a man page, or write all man pages", manual_page},
       {"schema", "Print the JSON Schema of job files", json_schema},

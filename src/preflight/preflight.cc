@@ -25,12 +25,14 @@
 #include "stoker/dataset.h"
 #include "stoker/text.h"
 #include "stoker/time.h"
+#include "trainers/find.h"
 
 namespace stoker::preflight {
 namespace {
 
 // For quota programs.
 constexpr std::chrono::milliseconds kQuotaTimeout{700};
+constexpr std::chrono::seconds kFindTorchTimeout{30};
 
 using dataset::Manifest;
 using dataset::SplitInfo;
@@ -252,12 +254,11 @@ class Checker {
                    format("python3 -m venv {}", shell_quote(job_.environment.venv->string())));
     }
     if (job_.train) {
-      const Path trainer = host_.program_folder / "stoker-train";
-      if (!is_program(trainer)) {
-        notes_.found(
-            "no-trainer", Level::job, "train.model",
-            message("{}: is missing; this stoker was built without libtorch", printable(trainer.string())));
-      }
+      const auto trainer = trainers::find_trainer({host_.program_folder, venv, current_environment()},
+                                                  Deadline::after(kFindTorchTimeout));
+      // Modules and conda environments have their own torch, visible after they are loaded.
+      const bool is_known = job_.environment.modules.empty() && !job_.environment.conda;
+      if (!trainer.ok() && is_known) notes_.found("no-trainer", "train.model", trainer.error());
       return;
     }
     // An image has its own programs.

@@ -17,8 +17,11 @@
 #include "base/file.h"
 #include "base/language/counted.h"
 #include "launch/start/claim_attempt.h"
+#include "launch/start/container.h"
 #include "launch/start/new_run.h"
+#include "launch/start/shell_environment.h"
 #include "launch/state/array_state.h"
+#include "rank/environment.h"
 #include "record/run_events.h"
 #include "record/state.h"
 
@@ -282,7 +285,9 @@ Result<ArraySubmission> submit_array(const Request& asked, const TaskArrayFile& 
                                 ? format("run {}", asked.resumed->id())
                                 : printable(asked.job.array.over.value_or("array").filename().string());
   STOKER_RETURN_IF_ERROR(check_job_count(array, table, scheduler, deadline));
-  STOKER_ASSIGN_OR_RETURN(command, rank_command(asked.job, asked.stoker));
+  STOKER_ASSIGN_OR_RETURN(loaded, load_environment(asked.job.environment, current_environment(), deadline));
+  STOKER_RETURN_IF_ERROR(check_container(asked.job, rank::variable(loaded.variables, "PATH")));
+  STOKER_ASSIGN_OR_RETURN(command, rank_command(asked.job, asked.stoker, loaded.variables));
   STOKER_ASSIGN_OR_RETURN(predecessors,
                           find_predecessors(asked.job, job_file_directory(asked), &scheduler, deadline));
   Request request = asked;
@@ -290,9 +295,10 @@ Result<ArraySubmission> submit_array(const Request& asked, const TaskArrayFile& 
   job::Job kept = request.job;
   kept.array = {};  // array.json has the whole array
   const std::string yaml = to_yaml(kept);
-  auto made = request.resumed
-                  ? Result<record::RunFolder>(*request.resumed)
-                  : make_run_folder(request, {.command = command, .hosts = {}, .scheduler_job = ""}, yaml);
+  auto made =
+      request.resumed
+          ? Result<record::RunFolder>(*request.resumed)
+          : make_run_folder(request, {.command = command.words, .hosts = {}, .scheduler_job = ""}, yaml);
   if (!made.ok()) return std::move(made).error();
   STOKER_ASSIGN_OR_RETURN(attempt, claim_attempt(request, *made, "", yaml));
   STOKER_RETURN_IF_ERROR(write_array_file(attempt, array));

@@ -1,24 +1,29 @@
 #include "launch/start/new_run.h"
 
-#include <unistd.h>
-
 #include "base/user.h"
 #include "base/version.h"
 #include "launch/start/container.h"
 #include "launch/start/environment.h"
 #include "rank/capsule/facts.h"
+#include "trainers/find.h"
 
 namespace stoker::launch {
+namespace {
 
-Result<std::vector<std::string>> rank_command(const job::Job& job, const Path& stoker) {
-  if (job.command)
-    return wrap_in_container(job, wrap_in_node_venv(job.environment, stoker, job.command->arguments));
-  const Path trainer = stoker.parent_path() / "stoker-train";
-  if (::access(trainer.c_str(), X_OK) != 0) {
-    return not_found("stoker-train: not found next to stoker in {}", trainer.parent_path())
-        .cure("script/build");
+constexpr Duration kFindTorchTimeout =
+    std::chrono::minutes(2);  // Python starts slowly on a shared filesystem
+
+}  // namespace
+
+Result<RankCommand> rank_command(const job::Job& job, const Path& stoker, const Environment& environment) {
+  if (job.command) {
+    return RankCommand{
+        wrap_in_container(job, wrap_in_node_venv(job.environment, stoker, job.command->arguments)), {}};
   }
-  return std::vector<std::string>{trainer.string()};
+  STOKER_ASSIGN_OR_RETURN(trainer,
+                          trainers::find_trainer({stoker.parent_path(), job.environment.venv, environment},
+                                                 Deadline::after(kFindTorchTimeout)));
+  return RankCommand{{trainer.program.string()}, trainer.libraries};
 }
 
 Result<record::RunFolder> make_run_folder(const Request& request, const NewRun& run,

@@ -4,15 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "base/process.h"
 #include "launch/start/run.h"
 #include "record/run_folder.h"
 #include "stoker/status.h"
 
 namespace stoker::launch {
 
-/// The command of every rank: the job's command, or the stoker-train next to `stoker`. NotFound when it is
-/// missing.
-Result<std::vector<std::string>> rank_command(const job::Job& job, const Path& stoker);
+/// What every rank starts.
+struct RankCommand {
+  std::vector<std::string> words;
+  Path libraries;  ///< for LD_LIBRARY_PATH; empty: nothing
+};
+/// The job's command, or the trainer that trainers::find_trainer() chooses in `environment`, the one of the
+/// ranks before the job's variables. NotFound without a trainer.
+Result<RankCommand> rank_command(const job::Job& job, const Path& stoker, const Environment& environment);
 
 /// Facts of a new run that are not in its job.
 struct NewRun {

@@ -279,13 +279,18 @@ Result<Prepared> prepare(const Request& request) {
   // Only a cluster's network has closed ports.
   if (!prepared.plan.scheduler_job.empty()) prepared.plan.ports = ports_of_site(request.job, request.stoker);
   STOKER_RETURN_IF_ERROR(check_paths(request.job));
-  STOKER_ASSIGN_OR_RETURN(command, rank_command(request.job, request.stoker));
-  prepared.command = std::move(command);
   STOKER_ASSIGN_OR_RETURN(loaded, load_environment(request.job.environment, current_environment(),
                                                    Deadline::after(kLoadPatience)));
   prepared.notes = std::move(loaded.notes);
   STOKER_RETURN_IF_ERROR(check_container(request.job, rank::variable(loaded.variables, "PATH")));
+  STOKER_ASSIGN_OR_RETURN(command, rank_command(request.job, request.stoker, loaded.variables));
+  prepared.command = std::move(command.words);
   prepared.environment = inherited_environment(request.job, std::move(loaded.variables));
+  if (!command.libraries.empty()) {
+    const std::string path = rank::variable(prepared.environment, "LD_LIBRARY_PATH");
+    rank::set_variable(prepared.environment, "LD_LIBRARY_PATH",
+                       command.libraries.string() + (path.empty() ? "" : ":" + path));
+  }
   return prepared;
 }
 

@@ -149,7 +149,6 @@ Status with_key(Status refused, const job::Job& job) {
 
 Status check_submission(const Request& request) {
   STOKER_RETURN_IF_ERROR(check_paths(request.job));
-  STOKER_RETURN_IF_ERROR(rank_command(request.job, request.stoker).status());
   if (request.job.launcher == job::Launcher::single && request.job.resources.nodes > 1) {
     return invalid("resources.nodes: {} requested, but launcher: single starts ranks on one node only",
                    request.job.resources.nodes)
@@ -219,7 +218,7 @@ Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, D
   // A missing module is reported now, and not after hours in the queue.
   STOKER_ASSIGN_OR_RETURN(loaded, load_environment(request.job.environment, current_environment(), deadline));
   STOKER_RETURN_IF_ERROR(check_container(request.job, rank::variable(loaded.variables, "PATH")));
-  STOKER_ASSIGN_OR_RETURN(command, rank_command(request.job, request.stoker));
+  STOKER_ASSIGN_OR_RETURN(command, rank_command(request.job, request.stoker, loaded.variables));
   STOKER_ASSIGN_OR_RETURN(predecessors,
                           find_predecessors(request.job, job_file_directory(request), &scheduler, deadline));
   const Links links = links_of(request);
@@ -228,7 +227,7 @@ Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, D
   if (!listing.ok()) return std::move(listing).error();
   auto made = request.resumed
                   ? Result<record::RunFolder>(*request.resumed)
-                  : make_run_folder(request, {.command = command, .hosts = {}, .scheduler_job = ""},
+                  : make_run_folder(request, {.command = command.words, .hosts = {}, .scheduler_job = ""},
                                     to_yaml(request.job));
   if (!made.ok()) return std::move(made).error();
   Request used = request;

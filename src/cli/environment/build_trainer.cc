@@ -1,0 +1,80 @@
+// `stoker build-trainer`: docs/commands/build-trainer.md
+#include "base/json/json.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/run_request.h"
+#include "trainers/build.h"
+#include "trainers/find.h"
+
+namespace stoker::cli {
+namespace {
+
+struct BuildOptions {
+  std::string python;
+  std::string torch;
+  std::string kit;
+  std::string out;
+  std::string compiler = environment_value("CXX").value_or("g++");
+  std::int64_t jobs = trainers::default_jobs();
+  bool is_relocatable = false;
+};
+
+Result<trainers::Torch> chosen_torch(const BuildOptions& o, const Path& program_folder) {
+  if (!o.torch.empty()) return trainers::inspect_torch(std::filesystem::absolute(o.torch).lexically_normal());
+  const Environment environment = current_environment();
+  const Deadline deadline = Deadline::after(std::chrono::minutes(2));
+  if (!o.python.empty()) return trainers::find_torch(o.python, environment, deadline);
+  const auto found = trainers::find_torch({program_folder, std::nullopt, environment}, deadline);
+  if (found.ok()) return found->torch;
+  return found.status().cure("stoker build-trainer --python .venv/bin/python");
+}
+
+}  // namespace
+
+int build_trainer(std::span<const std::string> words, Output& out) {
+  BuildOptions o;
+  Arguments arguments("build-trainer", "Build the trainer for the PyTorch of an environment.");
+  arguments.option("--python", &o.python, "PROGRAM",
+                   "Build for the torch of this Python (default: as for a run)");
+  arguments.option("--torch", &o.torch, "DIR", "Build for the torch in this directory");
+  arguments.option("--compiler", &o.compiler, "PROGRAM", "C++ compiler: g++ 11 or later");
+  arguments.option("-j,--jobs", &o.jobs, "N", "Run this many compilers at once");
+  arguments.option("--out", &o.out, "FILE", "Write this program instead of the one that stoker finds");
+  arguments.flag("--relocatable", &o.is_relocatable, "Do not store the directory of torch in the program");
+  arguments.option("--kit", &o.kit, "DIR", "Directory of the trainer's sources (default: beside stoker)");
+  arguments.example("stoker build-trainer --python .venv/bin/python");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  if (o.jobs < 1 || o.jobs > 1024)
+    return out.fail(invalid("build-trainer: -j,--jobs: {} is not between 1 and 1024", o.jobs));
+  if (!o.python.empty() && !o.torch.empty())
+    return out.fail(invalid("build-trainer: --python and --torch: give one of them"));
+  const auto program = own_program();
+  if (!program.ok()) return out.fail(program.error());
+  const auto torch = chosen_torch(o, program->parent_path());
+  if (!torch.ok()) return out.fail(torch.error());
+  const Path target = o.out.empty() ? trainers::own_trainer(current_environment(), *torch) / "stoker-train"
+                                    : std::filesystem::absolute(o.out).lexically_normal();
+  const Path kit = o.kit.empty() ? trainers::trainer_kit(program->parent_path()).lexically_normal()
+                                 : std::filesystem::absolute(o.kit).lexically_normal();
+  const ScopedStopSignals signals;
+  const MonoTime began = RealClock().mono();
+  const auto progress = out.progress("compiling");
+  const Status built = trainers::build_trainer({.kit = kit,
+                                                .torch = *torch,
+                                                .compiler = o.compiler,
+                                                .target = target,
+                                                .jobs = static_cast<unsigned>(o.jobs),
+                                                .is_relocatable = o.is_relocatable},
+                                               *progress);
+  if (!built.ok()) return out.fail(built);
+  const Duration took = RealClock().mono() - began;
+  out.line("built {} for torch {} of {} in {}", target, torch->version, torch->folder,
+           rounded_duration(took));
+  out.json(json_text(nlohmann::ordered_json{{"program", target.string()},
+                                            {"torch", torch->version},
+                                            {"torch_directory", torch->folder.string()},
+                                            {"seconds", Seconds(took).count()}}));
+  return exit_code::kOk;
+}
+
+}  // namespace stoker::cli

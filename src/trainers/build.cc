@@ -1,0 +1,246 @@
+// The program is built in a temporary folder beside the target, started once, and then renamed.
+#include "trainers/build.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <sched.h>
+#include <thread>
+
+#include "base/file.h"
+#include "base/json/json.h"
+
+namespace stoker::trainers {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kOldestCompiler = 11;  // C++20
+constexpr std::string_view kLibrary = "libstoker_train.a";
+constexpr std::string_view kMainSource = "units/train_main.cc";  // not in the library
+constexpr Duration kCompileTimeout = 30min;
+constexpr std::uint64_t kMemoryPerJob = 1536ull << 20;
+
+struct SourceUnit {
+  std::string source;                 ///< in the kit
+  std::vector<std::string> includes;  ///< folders of the kit that come before all others
+};
+
+Result<std::vector<SourceUnit>> read_units(const Path& kit) {
+  STOKER_ASSIGN_OR_RETURN(text, read_file(kit / "kit.json", 1_MiB));
+  const auto parsed = parse_json<nlohmann::json>(text);
+  const auto bad = [&] { return invalid("{}: is no list of sources", (kit / "kit.json").string()); };
+  if (!parsed.is_object() || !parsed.contains("units") || !parsed["units"].is_array()) return bad();
+  std::vector<SourceUnit> units;
+  for (const auto& entry : parsed["units"]) {
+    if (!entry.is_object() || !entry.contains("source") || !entry["source"].is_string()) return bad();
+    SourceUnit unit{entry["source"].get<std::string>(), {}};
+    if (entry.contains("include") && entry["include"].is_string())
+      unit.includes.push_back(entry["include"].get<std::string>());
+    units.push_back(std::move(unit));
+  }
+  if (units.empty()) return bad();
+  return units;
+}
+
+// What is wrong with the compiler, or nothing.
+std::optional<std::string> compiler_problem(const std::string& compiler) {
+  const auto asked =
+      run_program({.argv = {compiler, "-dumpfullversion", "-dumpversion"}}, Deadline::after(1min), 1_MiB);
+  if (!asked.ok()) return format("{}: not found (CXX, --compiler)", printable(compiler));
+  std::uint64_t major = 0;
+  const std::string version(trim(asked->out));
+  if (!asked->exit.ok() || !parse_number(std::string_view(version).substr(0, version.find('.')), &major))
+    return format("{}: does not answer like g++ (--compiler)", printable(compiler));
+  if (major < kOldestCompiler)
+    return format("{}: version {}, at least {} is required (--compiler)", printable(compiler), version,
+                  kOldestCompiler);
+  return std::nullopt;
+}
+
+Status check_dependencies(const BuildRequest& request) {
+  std::vector<std::string> missing;
+  if (!path_exists(request.kit / "kit.json") || !path_exists(request.kit / "lib/libstoker.a"))
+    missing.push_back(format("{}: no sources of the trainer there", request.kit.lexically_normal()));
+  if (const auto problem = compiler_problem(request.compiler)) missing.push_back(*problem);
+  if (!path_exists(request.torch.folder / "include/ATen/core/Tensor.h"))
+    missing.push_back(format("{}: has no headers of torch (include/ATen)", request.torch.folder));
+  if (missing.empty()) return {};
+  return not_found("build-trainer: missing: {}", join(missing, "; "))
+      .cure("module load gcc, or conda install -c conda-forge gxx, or apt-get install g++");
+}
+
+class Build {
+ public:
+  Build(const BuildRequest& request, std::vector<SourceUnit> units, Path folder, Progress& progress)
+      : request_(request), units_(std::move(units)), folder_(std::move(folder)), progress_(progress) {}
+
+  Status compile_all() {
+    progress_.report({.done = 0, .total = units_.size() + 1, .unit = "sources", .bytes = {}});
+    std::vector<std::thread> threads;
+    const unsigned count =
+        std::min<unsigned>(std::max(1u, request_.jobs), static_cast<unsigned>(units_.size()));
+    for (unsigned i = 0; i < count; ++i) threads.emplace_back([this] { compile_some(); });
+    for (std::thread& thread : threads) thread.join();
+    if (progress_.stop_requested()) return cancelled("build-trainer: stopped; nothing was written");
+    return failure_;
+  }
+
+  Status link(const Path& target) const {
+    std::vector<std::string> words = {request_.compiler, "-o", target.string()};
+    for (std::size_t i = 0; i < units_.size(); ++i) words.push_back(object(i).string());
+    const std::string libraries = (request_.torch.folder / "lib").string();
+    words.push_back((request_.kit / "lib/libstoker.a").string());
+    words.push_back("-L" + libraries);
+    for (std::string_view option :
+         {"-pthread", "-s", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--build-id=none",
+          // Also because GNU ld 2.40 leaves an empty entry among the relocations that are resolved lazily.
+          "-Wl,-z,now",
+          // What torch's libraries need in turn is found when they are loaded.
+          "-Wl,--allow-shlib-undefined", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10"})
+      words.emplace_back(option);
+    for (std::string_view library : {"torch_cuda", "c10_cuda"}) {
+      if (path_exists(request_.torch.folder / format("lib/lib{}.so", library)) && !request_.is_relocatable)
+        words.push_back(format("-l{}", library));
+    }
+    words.emplace_back("-Wl,--as-needed");
+    words.emplace_back("-ldl");
+    if (!request_.is_relocatable) words.push_back("-Wl,-rpath," + libraries);
+    return run(words, "link");
+  }
+
+  Status archive(const Path& target) const {
+    std::vector<std::string> words = {"ar", "rcsD", target.string()};
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      if (units_[i].source != kMainSource) words.push_back(object(i).string());
+    }
+    return run(words, "archive");
+  }
+
+ private:
+  Path object(std::size_t i) const { return folder_ / format("{}.o", i); }
+
+  void compile_some() {
+    for (;;) {
+      const std::size_t i = next_.fetch_add(1);
+      if (i >= units_.size() || progress_.stop_requested()) return;
+      {
+        const std::lock_guard held(mutex_);
+        if (!failure_.ok()) return;
+      }
+      Status done = run(compile_words(i), units_[i].source);
+      const std::lock_guard held(mutex_);
+      if (!done.ok() && failure_.ok()) failure_ = std::move(done);
+      finished_ += 1;
+      progress_.report({.done = finished_, .total = units_.size() + 1, .unit = "sources", .bytes = {}});
+    }
+  }
+
+  std::vector<std::string> compile_words(std::size_t i) const {
+    const Path torch = request_.torch.folder / "include";
+    std::vector<std::string> words = {request_.compiler,
+                                      "-std=c++20",
+                                      "-O3",
+                                      "-DNDEBUG",
+                                      "-fPIC",
+                                      "-g0",
+                                      "-ffunction-sections",
+                                      "-fdata-sections",
+                                      "-w",
+                                      format("-ffile-prefix-map={}=.", request_.kit),
+                                      format("-ffile-prefix-map={}=torch", request_.torch.folder)};
+    for (std::string_view definition :
+         {"FMT_HEADER_ONLY", "USE_DISTRIBUTED", "USE_C10D_GLOO", "_GLIBCXX_USE_CXX11_ABI=1"})
+      words.push_back(format("-D{}", definition));
+    for (const std::string& folder : units_[i].includes)
+      words.push_back("-I" + (request_.kit / folder).string());
+    for (const Path& folder : {request_.kit / "include", request_.kit / "src"})
+      words.push_back("-I" + folder.string());
+    for (const Path& folder : {request_.kit / "libraries", torch, torch / "torch/csrc/api/include"})
+      words.insert(words.end(), {"-isystem", folder.string()});
+    words.insert(words.end(), {"-c", (request_.kit / units_[i].source).string(), "-o", object(i).string()});
+    return words;
+  }
+
+  // The compiler's first error is in the message, all of its output in a file beside the target.
+  Status run(const std::vector<std::string>& words, const std::string& what) const {
+    const auto done = run_program({.argv = words}, Deadline::after(kCompileTimeout), 4_MiB);
+    if (!done.ok()) return done.error();
+    if (done->exit.ok()) return {};
+    const Path log = request_.target.parent_path() / "build.log";
+    STOKER_RETURN_IF_ERROR(write_file(log, join(words, " ") + "\n" + done->err));
+    std::string first = to_text(done->exit);
+    for (std::string_view line : split(done->err, '\n')) {
+      if (line.find("error: ") == std::string_view::npos &&
+          line.find("undefined reference") == std::string_view::npos)
+        continue;
+      first = printable(trim(line).substr(0, 300));
+      break;
+    }
+    return invalid("build-trainer: {}: {}", what, first).cure("less {}", shell_quote(log.string()));
+  }
+
+  const BuildRequest& request_;
+  const std::vector<SourceUnit> units_;
+  const Path folder_;
+  Progress& progress_;
+  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;
+  Status failure_;  // guarded by mutex_, as is finished_
+  std::uint64_t finished_ = 0;
+};
+
+// Started once: a library that is missing or does not fit shows now.
+Status try_program(const BuildRequest& request, const Path& program) {
+  Environment environment = current_environment();
+  std::erase_if(environment, [](const auto& entry) { return entry.first == "LD_LIBRARY_PATH"; });
+  if (request.is_relocatable)
+    environment.emplace_back("LD_LIBRARY_PATH", (request.torch.folder / "lib").string());
+  const auto started = run_program({.argv = {program.string(), "--version"}, .environment = environment},
+                                   Deadline::after(2min), 1_MiB);
+  if (!started.ok()) return started.error();
+  if (started->exit.ok()) return {};
+  return invalid("build-trainer: the program does not start: {}",
+                 started->err.empty() ? to_text(started->exit)
+                                      : printable(trim(split(started->err, '\n')[0]).substr(0, 300)));
+}
+
+}  // namespace
+
+Path trainer_kit(const Path& program_folder) { return program_folder / "../share/stoker/trainer"; }
+
+unsigned default_jobs() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  const bool knows = ::sched_getaffinity(0, sizeof mask, &mask) == 0;
+  std::uint64_t jobs = knows ? static_cast<std::uint64_t>(CPU_COUNT(&mask)) : 1;
+  const auto memory = read_pseudo_file("/proc/meminfo");
+  const std::size_t at = memory.ok() ? memory->find("MemAvailable:") : std::string::npos;
+  if (at != std::string::npos) {
+    std::uint64_t kib = 0;
+    const std::string_view line =
+        trim(std::string_view(*memory).substr(at + 13, memory->find('\n', at) - at - 13));
+    if (parse_number(line.substr(0, line.find(' ')), &kib)) jobs = std::min(jobs, kib * 1024 / kMemoryPerJob);
+  }
+  return static_cast<unsigned>(std::max<std::uint64_t>(1, jobs));
+}
+
+Status build_trainer(const BuildRequest& request, Progress& progress) {
+  STOKER_RETURN_IF_ERROR(check_dependencies(request));
+  STOKER_ASSIGN_OR_RETURN(units, read_units(request.kit));
+  STOKER_RETURN_IF_ERROR(make_directories(request.target.parent_path()));
+  const TempDirectory scratch(request.target.parent_path());
+  Build build(request, std::move(units), scratch.path(), progress);
+  STOKER_RETURN_IF_ERROR(build.compile_all());
+  const Path program = scratch / "stoker-train";
+  STOKER_RETURN_IF_ERROR(build.link(program));
+  STOKER_RETURN_IF_ERROR(try_program(request, program));
+  if (!request.is_relocatable) {
+    STOKER_RETURN_IF_ERROR(build.archive(scratch / kLibrary));
+    STOKER_RETURN_IF_ERROR(rename_path(scratch / kLibrary, request.target.parent_path() / kLibrary));
+  }
+  return rename_path(program, request.target);
+}
+
+}  // namespace stoker::trainers
