@@ -207,7 +207,8 @@ def re2(place: Place, source: Path) -> None:
     for name, program in {"perl_groups": "pl", "unicode_casefold": "py", "unicode_groups": "py"}.items():
         words = ["perl" if program == "pl" else "/usr/bin/python3", f"re2/make_{name}.{program}"]
         (source / f"re2/{name}.cc").write_text(run(place, source, words))
-    cmake(place, source, "-DRE2_BUILD_TESTING=OFF")
+    # Its messages name the source file.
+    cmake(place, source, "-DRE2_BUILD_TESTING=OFF", f"-DCMAKE_CXX_FLAGS={FLAGS} -ffile-prefix-map={source}=re2")
 
 
 @dataclass(frozen=True)
