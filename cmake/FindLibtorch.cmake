@@ -47,6 +47,10 @@ if(Libtorch_FOUND AND NOT TARGET libtorch::libtorch)
     ${Libtorch_INCLUDE_DIR} ${Libtorch_INCLUDE_DIR}/torch/csrc/api/include)
   # How the wheels are built; without them the distributed headers declare nothing.
   target_compile_definitions(libtorch::libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO _GLIBCXX_USE_CXX11_ABI=1)
+  # First, because libtorch.so of 2.11 exports parts of std::filesystem that crash when called from outside.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_link_libraries(libtorch::libtorch INTERFACE -Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state)
+  endif()
   foreach(library torch torch_cpu torch_cuda c10_cuda c10)
     if(Libtorch_${library}_LIBRARY)
       add_library(libtorch::${library} SHARED IMPORTED GLOBAL)

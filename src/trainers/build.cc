@@ -97,8 +97,11 @@ class Build {
          {"-pthread", "-s", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--build-id=none",
           // Also because GNU ld 2.40 leaves an empty entry among the relocations that are resolved lazily.
           "-Wl,-z,now",
+          // Before torch: libtorch.so of 2.11 exports parts of std::filesystem that crash when called from
+          // outside.
+          "-Wl,--no-as-needed", "-lstdc++",
           // What torch's libraries need in turn is found when they are loaded.
-          "-Wl,--allow-shlib-undefined", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10"})
+          "-Wl,--allow-shlib-undefined", "-ltorch", "-ltorch_cpu", "-lc10"})
       words.emplace_back(option);
     for (std::string_view library : {"torch_cuda", "c10_cuda"}) {
       if (path_exists(request_.torch.folder / format("lib/lib{}.so", library)) && !request_.is_relocatable)
