@@ -173,6 +173,11 @@ def crypto(place: Place, source: Path) -> None:
     options = ["--prefix=/usr", "--openssldir=/etc/ssl", *(f"no-{name}" for name in without.split())]
     run(place, source, ["perl", "Configure", f"linux-{place.arch}", *options])
     run(place, source, ["make", f"-j{place.jobs}", "build_generated"])
+    # What the generated one has instead: the time, and the compiler's command line with this machine's folders.
+    (source / "crypto/buildinf.h").write_text(
+        f'#define PLATFORM "platform: linux-{place.arch}"\n#define DATE "built on: unknown"\n'
+        'static const char compiler_flags[] = "compiler: clang";\n'
+    )
     run(place, source, ["make", f"-j{place.jobs}", "libcrypto.a"])
     install(place, [source / "libcrypto.a"], "lib")
     install(place, sorted((source / "include/openssl").glob("*.h")), "include/openssl")

@@ -68,6 +68,8 @@ def write_units(kit: Path) -> None:
 def merge_archives(target: Path, archives: Sequence[Path]) -> None:
     script = "".join(f"ADDLIB {archive}\n" for archive in archives)
     run(["ar", "-M"], input=f"CREATE {target}\n{script}SAVE\nEND\n", text=True)
+    # Without local symbols, among them nasm's names of source files.
+    run(["strip", "--strip-unneeded", "--enable-deterministic-archives", target])
     run(["ranlib", "-D", target])
 
 
