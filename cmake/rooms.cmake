@@ -184,9 +184,9 @@ function(stoker_add_rooms)
   stoker_room(checkpoint PUBLIC checkpoint state_values ROOMS archive LIBRARIES stoker::json Threads::Threads)
   stoker_room(observe COLD ROOMS slurm record LIBRARIES stoker::re2 stoker::json)
 
-  stoker_room(trainers COLD ROOMS LIBRARIES stoker::json Threads::Threads)
   stoker_room(rank COLD ROOMS net slurm dataset record job observe LIBRARIES stoker::json stoker::hwloc)
-  stoker_room(launch COLD ROOMS slurm record stage job checkpoint observe trainers rank LIBRARIES stoker::json)
+  stoker_room(trainers COLD ROOMS rank LIBRARIES stoker::json Threads::Threads)
+  stoker_room(launch COLD ROOMS slurm record stage job checkpoint observe rank trainers LIBRARIES stoker::json)
   stoker_room(netcheck COLD ROOMS net job rank LIBRARIES stoker::json)
   stoker_room(lab COLD ROOMS net slurm LIBRARIES stoker::json)
 
@@ -211,7 +211,7 @@ function(stoker_add_rooms)
                                 INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/train/gloo_stub)
   endif()
 
-  stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe trainers rank launch
+  stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank trainers launch
               netcheck lab script_lint draft preflight diagnose report manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from building import REPOSITORY, Build, PackageError, compile_targets, run
+from libraries import IN_CPP, LIBRARIES
 
 UNIT_BYTES = 44 * 1024  # of sources compiled together, as in cmake/rooms.cmake
 
@@ -87,25 +88,9 @@ def make_kit(build: Build) -> Path:
     for name in ("fmt", "nlohmann"):
         shutil.copytree(build.portable / "include" / name, kit / "libraries" / name)
     write_units(kit)
-    names = [
-        "z",
-        "zstd",
-        "lz4",
-        "deflate",
-        "blosc",
-        "isal",
-        "sodium",
-        "crypto",
-        "jpeg",
-        "png",
-        "webp",
-        "sharpyuv",
-        "yaml",
-    ]
-    found = [build.portable / f"lib/lib{name}.a" for name in names]
-    found += [build.portable / f"gnu/lib/lib{name}.a" for name in ("snappy", "re2")]
+    found = [build.portable / ("gnu" if name in IN_CPP else "") / "lib" / LIBRARIES[name].file for name in LIBRARIES]
     own = folder / "lib/public/libstoker.a"
-    merge_archives(kit / "lib/libstoker.a", [own, *(archive for archive in found if archive.is_file())])
+    merge_archives(kit / "lib/libstoker.a", [own, *found])
     return kit
 
 

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
-#include <sched.h>
 #include <thread>
 
 #include "base/file.h"
 #include "base/json/json.h"
+#include "rank/environment.h"
 
 namespace stoker::trainers {
 namespace {
@@ -20,11 +20,10 @@ constexpr std::uint64_t kOldestCompiler = 11;  // C++20
 constexpr std::string_view kLibrary = "libstoker_train.a";
 constexpr std::string_view kMainSource = "units/train_main.cc";  // not in the library
 constexpr Duration kCompileTimeout = 30min;
-constexpr std::uint64_t kMemoryPerJob = 1536ull << 20;
 
 struct SourceUnit {
-  std::string source;                 ///< in the kit
-  std::vector<std::string> includes;  ///< folders of the kit that come before all others
+  std::string source;   ///< in the kit
+  std::string include;  ///< a folder of the kit that comes before all others, or empty
 };
 
 Result<std::vector<SourceUnit>> read_units(const Path& kit) {
@@ -35,10 +34,9 @@ Result<std::vector<SourceUnit>> read_units(const Path& kit) {
   std::vector<SourceUnit> units;
   for (const auto& entry : parsed["units"]) {
     if (!entry.is_object() || !entry.contains("source") || !entry["source"].is_string()) return bad();
-    SourceUnit unit{entry["source"].get<std::string>(), {}};
-    if (entry.contains("include") && entry["include"].is_string())
-      unit.includes.push_back(entry["include"].get<std::string>());
-    units.push_back(std::move(unit));
+    const bool has_include = entry.contains("include") && entry["include"].is_string();
+    units.push_back({entry["source"].get<std::string>(),
+                     has_include ? entry["include"].get<std::string>() : std::string()});
   }
   if (units.empty()) return bad();
   return units;
@@ -63,12 +61,17 @@ Status check_dependencies(const BuildRequest& request) {
   std::vector<std::string> missing;
   if (!path_exists(request.kit / "kit.json") || !path_exists(request.kit / "lib/libstoker.a"))
     missing.push_back(format("{}: no sources of the trainer there", request.kit.lexically_normal()));
-  if (const auto problem = compiler_problem(request.compiler)) missing.push_back(*problem);
+  const auto problem = compiler_problem(request.compiler);
+  const bool lacks_compiler = problem.has_value();
+  if (problem) missing.push_back(*problem);
   if (!path_exists(request.torch.folder / "include/ATen/core/Tensor.h"))
     missing.push_back(format("{}: has no headers of torch (include/ATen)", request.torch.folder));
   if (missing.empty()) return {};
-  return not_found("build-trainer: missing: {}", join(missing, "; "))
-      .cure("module load gcc, or conda install -c conda-forge gxx, or apt-get install g++");
+  Status status = not_found("build-trainer: missing: {}", join(missing, "; "));
+  if (lacks_compiler)
+    return std::move(status).cure(
+        "module load gcc, or conda install -c conda-forge gxx, or apt-get install g++");
+  return std::move(status).cure("use a stoker from a package, whose torch was installed by pip");
 }
 
 class Build {
@@ -156,8 +159,7 @@ class Build {
     for (std::string_view definition :
          {"FMT_HEADER_ONLY", "USE_DISTRIBUTED", "USE_C10D_GLOO", "_GLIBCXX_USE_CXX11_ABI=1"})
       words.push_back(format("-D{}", definition));
-    for (const std::string& folder : units_[i].includes)
-      words.push_back("-I" + (request_.kit / folder).string());
+    if (!units_[i].include.empty()) words.push_back("-I" + (request_.kit / units_[i].include).string());
     for (const Path& folder : {request_.kit / "include", request_.kit / "src"})
       words.push_back("-I" + folder.string());
     for (const Path& folder : {request_.kit / "libraries", torch, torch / "torch/csrc/api/include"})
@@ -197,9 +199,11 @@ class Build {
 // Started once: a library that is missing or does not fit shows now.
 Status try_program(const BuildRequest& request, const Path& program) {
   Environment environment = current_environment();
-  std::erase_if(environment, [](const auto& entry) { return entry.first == "LD_LIBRARY_PATH"; });
-  if (request.is_relocatable)
-    environment.emplace_back("LD_LIBRARY_PATH", (request.torch.folder / "lib").string());
+  if (request.is_relocatable) {
+    const std::string path = rank::variable(environment, "LD_LIBRARY_PATH");
+    rank::set_variable(environment, "LD_LIBRARY_PATH",
+                       (request.torch.folder / "lib").string() + (path.empty() ? "" : ":" + path));
+  }
   const auto started = run_program({.argv = {program.string(), "--version"}, .environment = environment},
                                    Deadline::after(2min), 1_MiB);
   if (!started.ok()) return started.error();
@@ -212,22 +216,6 @@ Status try_program(const BuildRequest& request, const Path& program) {
 }  // namespace
 
 Path trainer_kit(const Path& program_folder) { return program_folder / "../share/stoker/trainer"; }
-
-unsigned default_jobs() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  const bool knows = ::sched_getaffinity(0, sizeof mask, &mask) == 0;
-  std::uint64_t jobs = knows ? static_cast<std::uint64_t>(CPU_COUNT(&mask)) : 1;
-  const auto memory = read_pseudo_file("/proc/meminfo");
-  const std::size_t at = memory.ok() ? memory->find("MemAvailable:") : std::string::npos;
-  if (at != std::string::npos) {
-    std::uint64_t kib = 0;
-    const std::string_view line =
-        trim(std::string_view(*memory).substr(at + 13, memory->find('\n', at) - at - 13));
-    if (parse_number(line.substr(0, line.find(' ')), &kib)) jobs = std::min(jobs, kib * 1024 / kMemoryPerJob);
-  }
-  return static_cast<unsigned>(std::max<std::uint64_t>(1, jobs));
-}
 
 Status build_trainer(const BuildRequest& request, Progress& progress) {
   STOKER_RETURN_IF_ERROR(check_dependencies(request));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stoker/bytes.h"
 #include "stoker/progress.h"
 #include "trainers/torch.h"
 
@@ -25,8 +26,8 @@ struct BuildRequest {
 /// The kit beside a `stoker` in this folder.
 Path trainer_kit(const Path& program_folder);
 
-/// Compilers at once that cores and memory allow: each needs up to 1.5 GiB.
-unsigned default_jobs();
+/// Allowed for each compiler that runs at once: an estimate.
+constexpr ByteCount kMemoryPerJob = 1536_MiB;
 
 /// NotFound lists everything that is missing: kit, compiler, headers of torch. Invalid with the compiler's
 /// first error, and all of them in build.log beside the target, when the sources do not compile; Cancelled.

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/version.h"
+#include "rank/environment.h"
 
 namespace stoker::trainers {
 namespace {
@@ -13,12 +14,6 @@ constexpr std::string_view kProgram = "stoker-train";
 constexpr std::string_view kPrefix = "torch-";
 
 bool is_program(const Path& path) { return ::access(path.c_str(), X_OK) == 0 && !folder_exists(path); }
-
-std::string value_of(const Environment& environment, std::string_view name) {
-  const auto found =
-      std::ranges::find_if(environment, [&](const auto& entry) { return entry.first == name; });
-  return found == environment.end() ? "" : found->second;
-}
 
 // Of an installed prefix.
 Path packaged(const Path& program_folder) { return program_folder / "../libexec/stoker"; }
@@ -35,7 +30,7 @@ std::vector<std::string> pythons_of(const TrainerSearch& search) {
   if (search.venv && folder_exists(*search.venv)) return {(*search.venv / "bin/python").string()};
   std::vector<std::string> programs;
   for (std::string_view name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const Path python = Path(value_of(search.environment, name)) / "bin/python";
+    const Path python = Path(rank::variable(search.environment, name)) / "bin/python";
     if (python.is_absolute() && is_program(python)) programs.push_back(python.string());
   }
   if (is_program(search.program_folder / "python3"))
@@ -55,8 +50,9 @@ Result<FoundTorch> find_torch(const TrainerSearch& search, Deadline deadline) {
 }
 
 Path own_trainers(const Environment& environment) {
-  const std::string data = value_of(environment, "XDG_DATA_HOME");
-  const Path base = data.starts_with('/') ? Path(data) : Path(value_of(environment, "HOME")) / ".local/share";
+  const std::string data = rank::variable(environment, "XDG_DATA_HOME");
+  const Path base =
+      data.starts_with('/') ? Path(data) : Path(rank::variable(environment, "HOME")) / ".local/share";
   return base / "stoker/trainers" / version();
 }
 

@@ -1,8 +1,11 @@
 // `stoker build-trainer`: docs/commands/build-trainer.md
+#include <algorithm>
+
 #include "base/json/json.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/run_request.h"
+#include "loader/advice.h"
 #include "trainers/build.h"
 #include "trainers/find.h"
 
@@ -15,9 +18,16 @@ struct BuildOptions {
   std::string kit;
   std::string out;
   std::string compiler = environment_value("CXX").value_or("g++");
-  std::int64_t jobs = trainers::default_jobs();
+  std::optional<std::int64_t> jobs;
   bool is_relocatable = false;
 };
+
+// As many as cores and memory of this process allow.
+std::int64_t default_jobs() {
+  const loader::Machine machine = loader::detect_machine("/", current_environment());
+  const auto fitting = static_cast<std::int64_t>(machine.memory.value / trainers::kMemoryPerJob.value);
+  return std::max<std::int64_t>(1, std::min<std::int64_t>(machine.cores, fitting));
+}
 
 Result<trainers::Torch> chosen_torch(const BuildOptions& o, const Path& program_folder) {
   if (!o.torch.empty()) return trainers::inspect_torch(std::filesystem::absolute(o.torch).lexically_normal());
@@ -38,14 +48,16 @@ int build_trainer(std::span<const std::string> words, Output& out) {
                    "Build for the torch of this Python (default: as for a run)");
   arguments.option("--torch", &o.torch, "DIR", "Build for the torch in this directory");
   arguments.option("--compiler", &o.compiler, "PROGRAM", "C++ compiler: g++ 11 or later");
-  arguments.option("-j,--jobs", &o.jobs, "N", "Run this many compilers at once");
+  arguments.option("-j,--jobs", &o.jobs, "N",
+                   "Run this many compilers at once (default: as cores and memory allow)");
   arguments.option("--out", &o.out, "FILE", "Write this program instead of the one that stoker finds");
   arguments.flag("--relocatable", &o.is_relocatable, "Do not store the directory of torch in the program");
   arguments.option("--kit", &o.kit, "DIR", "Directory of the trainer's sources (default: beside stoker)");
   arguments.example("stoker build-trainer --python .venv/bin/python");
   if (const auto code = arguments.parse(words, out)) return *code;
-  if (o.jobs < 1 || o.jobs > 1024)
-    return out.fail(invalid("build-trainer: -j,--jobs: {} is not between 1 and 1024", o.jobs));
+  const std::int64_t jobs = o.jobs.value_or(default_jobs());
+  if (jobs < 1 || jobs > 1024)
+    return out.fail(invalid("build-trainer: -j,--jobs: {} is not between 1 and 1024", jobs));
   if (!o.python.empty() && !o.torch.empty())
     return out.fail(invalid("build-trainer: --python and --torch: give one of them"));
   const auto program = own_program();
@@ -63,7 +75,7 @@ int build_trainer(std::span<const std::string> words, Output& out) {
                                                 .torch = *torch,
                                                 .compiler = o.compiler,
                                                 .target = target,
-                                                .jobs = static_cast<unsigned>(o.jobs),
+                                                .jobs = static_cast<unsigned>(jobs),
                                                 .is_relocatable = o.is_relocatable},
                                                *progress);
   if (!built.ok()) return out.fail(built);
