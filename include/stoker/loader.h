@@ -4,6 +4,7 @@
 // be called from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -65,6 +66,17 @@ struct TokenOptions {
   bool operator==(const TokenOptions&) const = default;
 };
 
+/// Where the content of batches is kept: in page-locked memory, for copies to a GPU. Thread-safe: the threads
+/// of loaders allocate, and any thread that destroys a batch releases.
+class BatchAllocator {
+ public:
+  virtual ~BatchAllocator() = default;
+  /// At least `size` bytes, aligned to 64 bytes; null when memory is short. Does not throw.
+  virtual std::byte* allocate(std::size_t size) = 0;
+  /// Releases the memory of allocate(size).
+  virtual void release(std::byte* memory, std::size_t size) = 0;
+};
+
 struct LoaderOptions {
   std::uint64_t seed = 0;  ///< of the order and of the random part of the transform
   Shuffle shuffle = Shuffle::every_epoch;
@@ -95,6 +107,8 @@ struct LoaderOptions {
   /// Shards up to this total size are kept in memory in stored form, and read in blocks on first use. Small
   /// samples then need no system call each. Larger datasets are read sample by sample.
   ByteCount resident{0};
+  /// Keeps the content of batches (not labels and fields); shared with the batches. Null: the heap.
+  std::shared_ptr<BatchAllocator> allocator = {};
   /// Decoded pixels are cached up to this size, so that later epochs of a small dataset decode nothing. For
   /// Content::images.
   ByteCount cache{0};

@@ -1,6 +1,7 @@
 #include "loader/batch.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace stoker::loader {
@@ -11,11 +12,24 @@ constexpr std::size_t kAlignment = 64;
 }  // namespace
 
 bool Batch::Memory::reserve(std::size_t size) {
-  if (size <= capacity && data) return true;
+  if (size <= capacity && data != nullptr) return true;
+  release();
   const std::size_t bytes = std::max<std::size_t>(1, (size + kAlignment - 1) / kAlignment) * kAlignment;
-  data.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
-  capacity = data ? bytes : 0;
+  data = allocator_ ? allocator_->allocate(bytes)
+                    : static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes));
+  capacity = data != nullptr ? bytes : 0;
   return data != nullptr;
+}
+
+void Batch::Memory::release() {
+  if (data == nullptr) return;
+  if (allocator_) {
+    allocator_->release(data, capacity);
+  } else {
+    std::free(data);
+  }
+  data = nullptr;
+  capacity = 0;
 }
 
 void Batch::Memory::drop_damaged(const std::vector<std::uint8_t>& is_damaged) {
@@ -24,11 +38,11 @@ void Batch::Memory::drop_damaged(const std::vector<std::uint8_t>& is_damaged) {
   for (std::size_t i = 0; i < is_damaged.size(); ++i) {
     if (is_damaged[i]) continue;
     if (row_bytes > 0 && kept != i) {
-      std::memcpy(data.get() + kept * row_bytes, data.get() + i * row_bytes, row_bytes);
+      std::memcpy(data + kept * row_bytes, data + i * row_bytes, row_bytes);
     } else if (row_bytes == 0) {
       const std::int64_t begin = offsets[i];
       const std::int64_t length = offsets[i + 1] - begin;
-      if (begin != end) std::memmove(data.get() + end, data.get() + begin, static_cast<std::size_t>(length));
+      if (begin != end) std::memmove(data + end, data + begin, static_cast<std::size_t>(length));
       offsets[kept] = end;
       end += length;
     }
@@ -85,14 +99,14 @@ std::uint32_t Batch::count() const { return static_cast<std::uint32_t>(memory_->
 MutableTensorView Batch::image() {
   Shape shape{static_cast<std::int64_t>(count())};
   shape.insert(shape.end(), memory_->shape.begin(), memory_->shape.end());
-  return {"image", memory_->element, std::move(shape), {memory_->data.get(), memory_->row_bytes * count()}};
+  return {"image", memory_->element, std::move(shape), {memory_->data, memory_->row_bytes * count()}};
 }
 std::span<float> Batch::images() {
-  return {reinterpret_cast<float*>(memory_->data.get()), memory_->row_bytes / sizeof(float) * count()};
+  return {reinterpret_cast<float*>(memory_->data), memory_->row_bytes / sizeof(float) * count()};
 }
 std::span<std::byte> Batch::bytes() {
   const bool has_files = !memory_->offsets.empty();
-  return {memory_->data.get(), has_files ? static_cast<std::size_t>(memory_->offsets.back()) : 0};
+  return {memory_->data, has_files ? static_cast<std::size_t>(memory_->offsets.back()) : 0};
 }
 std::span<std::int64_t> Batch::offsets() { return memory_->offsets; }
 std::span<std::int64_t> Batch::labels() { return memory_->labels; }

@@ -1,9 +1,10 @@
 // The memory of batches, and the pool of free memory. Only the loader includes it.
 #pragma once
 
-#include <cstdlib>
+#include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/thread.h"
@@ -14,9 +15,11 @@ namespace stoker::loader {
 
 /// The memory of one batch. Belongs to one thread at a time.
 struct Batch::Memory {
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
+  /// `allocator` keeps the content; null: the heap.
+  explicit Memory(std::shared_ptr<BatchAllocator> allocator) : allocator_(std::move(allocator)) {}
+  ~Memory() { release(); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
 
   /// Allocates at least `size` bytes, uninitialised. False when memory is short.
   bool reserve(std::size_t size);
@@ -35,7 +38,7 @@ struct Batch::Memory {
     void set(std::size_t i, FieldValue&& value);
   };
 
-  std::unique_ptr<std::byte[], Free> data;  // rows, or files one after the other; aligned to 64 bytes
+  std::byte* data = nullptr;  // rows, or files one after the other; aligned to 64 bytes
   std::size_t capacity = 0;
   std::size_t row_bytes = 0;            // of one unit; 0 when `data` holds files
   DType element = DType::f32;           // of a row
@@ -49,6 +52,11 @@ struct Batch::Memory {
   std::vector<std::uint64_t> samples;
   Epoch epoch;
   OrderState after;
+
+ private:
+  void release();
+
+  std::shared_ptr<BatchAllocator> allocator_;
 };
 
 /// Memory of destroyed batches. Thread-safe; shared by the loader and its batches.

@@ -49,7 +49,7 @@ void BatchMixer::mix(const image::SampleKey& sample_key, Batch::Memory& memory) 
   shape.samples = memory.samples.size();
   const image::MixOptions& kind = choose_mix(kinds_, sample_key);
   const image::Mix mix = draw_mix(kind, sample_key, shape).value();
-  STOKER_CHECK(apply_mix(kind.kind, mix, shape, {memory.data.get(), shape.samples * memory.row_bytes}).ok());
+  STOKER_CHECK(apply_mix(kind.kind, mix, shape, {memory.data, shape.samples * memory.row_bytes}).ok());
   memory.classes = classes_;
   memory.soft_labels.assign(shape.samples * classes_, 0.0f);
   for (std::size_t i = 0; i < shape.samples; ++i) {

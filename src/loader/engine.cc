@@ -155,7 +155,7 @@ Status Loader::Engine::plan_next() {
 
 Status Loader::Engine::prepare(Item& item) const {
   item.memory = pool_->acquire();
-  if (!item.memory) item.memory = std::make_unique<Batch::Memory>();
+  if (!item.memory) item.memory = std::make_unique<Batch::Memory>(options_.allocator);
   Batch::Memory& memory = *item.memory;
   item.plan.samples = std::move(memory.samples);  // reuses its memory
   item.plan.list_samples();

@@ -1,8 +1,13 @@
 #include "stoker/loader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -210,6 +215,50 @@ TEST(Loader, decodes_a_small_dataset_once) {
   EXPECT_GT(stats.work_s, 0.0);
   EXPECT_GE(stats.cache_used.value, 40u * 3 * kSide * kSide);
   EXPECT_LE(stats.cache_used.value, ByteCount{4_MiB}.value);
+}
+
+// Counts what it has given out.
+class CountingAllocator final : public BatchAllocator {
+ public:
+  explicit CountingAllocator(bool is_short = false) : is_short_(is_short) {}
+  std::byte* allocate(std::size_t size) override {
+    if (is_short_) return nullptr;
+    held_ += static_cast<std::int64_t>(size);
+    ++allocations_;
+    return static_cast<std::byte*>(std::aligned_alloc(64, size));
+  }
+  void release(std::byte* memory, std::size_t size) override {
+    held_ -= static_cast<std::int64_t>(size);
+    std::free(memory);
+  }
+  std::int64_t held() const { return held_; }
+  int allocations() const { return allocations_; }
+
+ private:
+  const bool is_short_;
+  std::atomic<std::int64_t> held_{0};
+  std::atomic<int> allocations_{0};
+};
+
+TEST(LoaderOptions, an_allocator_keeps_the_content_of_all_batches_and_gets_it_back) {
+  const PictureDataset dataset(40);
+  const auto allocator = std::make_shared<CountingAllocator>();
+  LoaderOptions options = options_of(8);
+  options.allocator = allocator;
+  {
+    std::optional<Batch> last;  // outlives the loader
+    auto loader = Loader::open(dataset.source(), options).value();
+    for (int epoch = 0; epoch < 10; ++epoch) {
+      while (auto batch = loader->next(soon()).value()) last = std::move(batch);
+    }
+    loader.reset();
+    EXPECT_GT(allocator->held(), 0);
+    EXPECT_LE(allocator->allocations(), static_cast<int>(options.prefetch) + 3);
+  }
+  EXPECT_EQ(allocator->held(), 0);
+  options.allocator = std::make_shared<CountingAllocator>(true);
+  auto loader = Loader::open(dataset.source(), options).value();
+  EXPECT_EQ(loader->next(soon()).status().to_string(), "loader: no memory for a batch of 8 samples (3456B)");
 }
 
 TEST(LoaderOptions, invalid_options_are_rejected) {

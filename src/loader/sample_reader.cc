@@ -12,7 +12,7 @@ namespace {
 
 std::span<std::byte> row_of(const PieceJob& job, std::size_t place) {
   const std::size_t size = job.memory.row_bytes;
-  return {job.memory.data.get() + place * size, size};
+  return {job.memory.data + place * size, size};
 }
 
 // Whether the unit has a fault already. There are few faults.
@@ -93,7 +93,7 @@ Status SampleReader::copy_file(const PieceJob& job, std::size_t place) {
     is_file_read_ = true;  // a missing file is known without reading
     return context_.contents.locate_file(sample).status();
   }
-  const std::span<std::byte> out(job.memory.data.get() + job.memory.offsets[place], file.length);
+  const std::span<std::byte> out(job.memory.data + job.memory.offsets[place], file.length);
   const std::byte* bytes = context_.memory->find(file);
   if (!bytes) {
     const Result<std::span<const std::byte>> read = context_.memory->view(file, file_buffer_);
@@ -157,7 +157,7 @@ Status SampleReader::check(const Part& part, std::span<const std::byte> bytes) c
 Status SampleReader::load_part(const Part& part, std::size_t place, const PieceJob& job) {
   if (part.purpose == Part::Purpose::bytes)
     return load_bytes(part, place,
-                      {job.memory.data.get() + job.memory.offsets[part.place], part.file.length});
+                      {job.memory.data + job.memory.offsets[part.place], part.file.length});
   const Result<std::span<const std::byte>> file = fetcher_.view(place);
   if (!file.ok()) return with_sample_name(part, file.status());
   is_file_read_ = true;
