@@ -156,6 +156,8 @@ class Batch {
   /// Samples in the batch: fewer than requested at the end of an epoch, or when damaged samples were
   /// dropped.
   std::uint32_t count() const;
+  /// LoaderOptions::content.
+  Content content() const;
   /// count x 3 x height x width, or count x height x width x 3, C order, of the transform's element type; the
   /// memory is aligned to 64 bytes. With Content::arrays count x the arrays' shape, with Content::tokens
   /// count x (length + ahead). Without data with Content::bytes.

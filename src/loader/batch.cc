@@ -96,6 +96,7 @@ Batch::~Batch() {
 }
 
 std::uint32_t Batch::count() const { return static_cast<std::uint32_t>(memory_->samples.size()); }
+Content Batch::content() const { return memory_->content; }
 MutableTensorView Batch::image() {
   Shape shape{static_cast<std::int64_t>(count())};
   shape.insert(shape.end(), memory_->shape.begin(), memory_->shape.end());

@@ -40,7 +40,8 @@ struct Batch::Memory {
 
   std::byte* data = nullptr;  // rows, or files one after the other; aligned to 64 bytes
   std::size_t capacity = 0;
-  std::size_t row_bytes = 0;            // of one unit; 0 when `data` holds files
+  std::size_t row_bytes = 0;  // of one unit; 0 when `data` holds files
+  Content content = Content::images;
   DType element = DType::f32;           // of a row
   Shape shape;                          // of a row
   std::vector<std::int64_t> offsets;    // of the files in `data`, and their end; empty when it holds rows

@@ -161,6 +161,7 @@ Status Loader::Engine::prepare(Item& item) const {
   item.plan.list_samples();
   const std::size_t count = item.plan.count;
   memory.row_bytes = contents_.row_bytes();
+  memory.content = options_.content;
   memory.element = contents_.element();
   memory.shape = contents_.shape();
   std::size_t size = memory.row_bytes * options_.batch;

@@ -156,8 +156,7 @@ Status SampleReader::check(const Part& part, std::span<const std::byte> bytes) c
 
 Status SampleReader::load_part(const Part& part, std::size_t place, const PieceJob& job) {
   if (part.purpose == Part::Purpose::bytes)
-    return load_bytes(part, place,
-                      {job.memory.data + job.memory.offsets[part.place], part.file.length});
+    return load_bytes(part, place, {job.memory.data + job.memory.offsets[part.place], part.file.length});
   const Result<std::span<const std::byte>> file = fetcher_.view(place);
   if (!file.ok()) return with_sample_name(part, file.status());
   is_file_read_ = true;

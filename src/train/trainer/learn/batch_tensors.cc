@@ -48,6 +48,8 @@ at::Tensor tensor_of(const MutableTensorView& view) {
 
 at::Tensor images_of(loader::Batch& batch) {
   const at::Tensor images = tensor_of(batch.image());
+  // Arrays are the caller's.
+  if (batch.content() != loader::Content::images) return images;
   const bool has_colours_last = images.size(3) == 3 && images.size(1) != 3;
   return has_colours_last ? images.permute({0, 3, 1, 2}) : images;
 }
