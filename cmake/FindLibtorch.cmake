@@ -3,6 +3,8 @@
 #   STOKER_TORCH_PREFIX   the wheel's folder (the one with include/ and lib/); default: torch of .venv
 #   Libtorch_VERSION      of the wheel, without the part after '+'
 #   Libtorch_CUDA         whether it is a CUDA wheel
+#   STOKER_CUDA_INCLUDE   folder of CUDA's and NCCL's headers; empty: the wheels beside torch, or build/cuda-headers
+#   Libtorch_CUDA_INCLUDES  the folders with these headers; empty if some are missing
 #
 # The wheel's own TorchConfig.cmake insists on a CUDA toolkit for a CUDA wheel; it is not needed here, because
 # no source is compiled by nvcc and the wheel contains the CUDA libraries.
@@ -33,6 +35,28 @@ endif()
 set(Libtorch_CUDA OFF)
 if(Libtorch_torch_cuda_LIBRARY)
   set(Libtorch_CUDA ON)
+endif()
+
+# What ATen/cuda, c10/cuda and ProcessGroupNCCL.hpp include. torch's wheel depends on wheels with most of it, but not on those
+# with crt/ and nv/: script/bootstrap adds them.
+set(STOKER_CUDA_INCLUDE "" CACHE PATH "Folder of CUDA's and NCCL's headers; empty: beside torch, or build/cuda-headers")
+set(Libtorch_CUDA_INCLUDES "")
+set(Libtorch_missing_header "")
+file(GLOB folders ${STOKER_CUDA_INCLUDE} ${prefix}/../nvidia/*/include ${CMAKE_SOURCE_DIR}/build/cuda-headers/include)
+foreach(header cuda_runtime_api.h crt/host_config.h nv/target nccl.h cublas_v2.h cusparse.h cusolverDn.h)
+  find_path(Libtorch_header_folder ${header} PATHS ${folders} NO_DEFAULT_PATH NO_CACHE)
+  if(NOT Libtorch_header_folder)
+    set(Libtorch_missing_header ${header})
+  endif()
+  list(APPEND Libtorch_CUDA_INCLUDES ${Libtorch_header_folder})
+  unset(Libtorch_header_folder)
+endforeach()
+list(REMOVE_DUPLICATES Libtorch_CUDA_INCLUDES)
+if(Libtorch_missing_header)
+  set(Libtorch_CUDA_INCLUDES "")
+  if(Libtorch_CUDA)
+    message(WARNING "stoker-train is built without GPU support: no ${Libtorch_missing_header} beside torch. Try: script/lib/cuda_headers.py build/cuda-headers")
+  endif()
 endif()
 
 find_package_handle_standard_args(Libtorch

@@ -2,7 +2,8 @@
 # from it, and script/check refuses an #include that it does not allow.
 #
 #   stoker_room(NAME [COLD] [LIBTORCH] [PUBLIC <its headers in include/stoker>] ROOMS <rooms it may include>
-#               [TESTS <rooms that only its tests include>] LIBRARIES <external libraries>)
+#               [TESTS <rooms that only its tests include>] [WITHOUT <regular expression of sources>]
+#               LIBRARIES <external libraries>)
 # A COLD room parses, waits and talks to other programs, but computes nothing that takes time: -O1 compiles it in two thirds of
 # the time. LIBTORCH: its sources include libtorch. A room without sources is skipped.
 
@@ -23,11 +24,14 @@ set(STOKER_PRECOMPILED -fpch-preprocess)
 set_property(GLOBAL PROPERTY STOKER_ROOMS "")
 
 function(stoker_room name)
-  cmake_parse_arguments(room "COLD;LIBTORCH" "" "PUBLIC;ROOMS;TESTS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(room "COLD;LIBTORCH" "WITHOUT" "PUBLIC;ROOMS;TESTS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|_main)\\.cc$")
+  if(room_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "^${room_WITHOUT}$")
+  endif()
   if(NOT sources)
     return()
   endif()
@@ -73,6 +77,21 @@ function(stoker_room name)
     endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
   endif()
+endfunction()
+
+# src/train/cuda. Against a torch for CPUs it is compiled, where CUDA's headers are there, but not linked.
+function(stoker_compile_cuda_part)
+  if(NOT Libtorch_CUDA_INCLUDES)
+    return()
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/train/cuda/*.cc)
+  if(NOT Libtorch_CUDA)
+    add_library(stoker_train_cuda_only_compiled OBJECT ${sources})
+    target_link_libraries(stoker_train_cuda_only_compiled PRIVATE stoker_flags libtorch::libtorch)
+    target_compile_definitions(stoker_train_cuda_only_compiled PRIVATE C10_CUDA_NO_CMAKE_CONFIGURE_FILE)
+  endif()
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS USE_C10D_NCCL
+                              INCLUDE_DIRECTORIES "${Libtorch_CUDA_INCLUDES}")
 endfunction()
 
 # CMake's unity groups, one or more for each folder: headers are read once for a group, which halves the time of a first build.
@@ -203,12 +222,18 @@ function(stoker_add_rooms)
 
   if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
     find_package(Libtorch 2.11 REQUIRED)
-    stoker_room(train LIBTORCH PUBLIC adaptive data_parallel ema exceptions gradients metrics model model_state optimizer
+    set(without_cuda WITHOUT "${CMAKE_SOURCE_DIR}/src/train/cuda/.*")
+    if(Libtorch_CUDA AND Libtorch_CUDA_INCLUDES)
+      set(without_cuda "")
+      set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/device/cuda_part.cc PROPERTIES COMPILE_DEFINITIONS STOKER_CUDA)
+    endif()
+    stoker_room(train LIBTORCH ${without_cuda} PUBLIC adaptive data_parallel ema exceptions gradients metrics model model_state optimizer
                 process_group rendezvous_options schedule session sgd sync_batch_norm
                 ROOMS net dataset record image loader job checkpoint LIBRARIES libtorch::libtorch stoker::json)
     # The wheel has gloo but not its headers: only this source sees our declarations in their place.
     set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/comm/gloo_backend.cc PROPERTIES
                                 INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/train/gloo_stub)
+    stoker_compile_cuda_part()
   endif()
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank trainers launch
@@ -262,6 +287,10 @@ function(stoker_add_programs)
   if(TARGET stoker_train)
     add_executable(stoker-train ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
     target_link_libraries(stoker-train PRIVATE stoker_train libtorch::libtorch)
+    if(STOKER_BENCH)
+      add_executable(gpu-steps ${CMAKE_SOURCE_DIR}/bench/gpu_steps.cc)
+      target_link_libraries(gpu-steps PRIVATE stoker_train libtorch::libtorch)
+    endif()
     if(STOKER_TESTS)
       # What tests/training/test_exactness.py compares with Python.
       add_executable(torch-steps ${CMAKE_SOURCE_DIR}/tests/programs/torch_steps.cc)

@@ -16,10 +16,11 @@ UNIT_BYTES = 44 * 1024  # of sources compiled together, as in cmake/rooms.cmake
 
 
 def sources_of(room: str) -> list[Path]:
-    """Of a room, without its tests, relative to src/."""
+    """Of a room, without its tests, relative to src/. Without train/cuda: the trainers of packages use CPUs."""
     folder = REPOSITORY / "src"
     found = sorted((folder / room).rglob("*.cc"))
-    return [path.relative_to(folder) for path in found if not path.name.endswith(("_test.cc", "_main.cc"))]
+    sources = [path.relative_to(folder) for path in found if not path.name.endswith(("_test.cc", "_main.cc"))]
+    return [path for path in sources if path.parts[:2] != ("train", "cuda")]
 
 
 def library_rooms() -> list[str]:

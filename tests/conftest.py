@@ -18,7 +18,7 @@ import packing
 import pytest
 from running import PATIENCE, Process
 
-pytest_plugins = ["labs", "lab_stories", "places", "submitted", "links"]
+pytest_plugins = ["labs", "lab_stories", "places", "submitted", "links", "gpu_training"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")

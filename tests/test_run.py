@@ -394,7 +394,7 @@ def test_starting_and_ending_costs_next_to_nothing(stoker, tmp_path):
         stoker("run", "job.yaml", code=0)
         times.append(time.monotonic() - start)
     # About 0.05 s on an idle machine; the bound leaves room for tests that run beside this one.
-    assert min(times) < 0.5
+    assert min(times) < 2
 
 
 @pytest.mark.parametrize("verb", ["run", "resume", "rank"])

@@ -3,6 +3,7 @@
 // one thread.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "stoker/optimizer.h"
@@ -14,6 +15,7 @@ struct AdaptiveOptions {
   double epsilon = 1e-8;
   double weight_decay = 0;
   BiasAndNorm bias_and_norm = BiasAndNorm::included;
+  OptimizerKernels kernels = OptimizerKernels::automatic;  ///< AdamW: foreach runs per tensor
 };
 
 /// The common state of AdamW and LAMB: for each parameter the moments of its gradient and a step count.
@@ -22,7 +24,8 @@ class AdamBase : public Optimizer {
   /// Shares the parameters with the model.
   AdamBase(const NamedTensors& parameters, const AdaptiveOptions& options);
 
-  void step(const Rates& rates) final;
+  using Optimizer::step;
+  void step(const Rates& rates) override;
   /// No effect: the state exists from the start.
   void make_state(const Rates&) final {}
   /// "state.<parameter>.step", ".exp_avg" and ".exp_avg_sq" for each parameter.
@@ -42,8 +45,7 @@ class AdamBase : public Optimizer {
   virtual void update(Slot& slot, const at::Tensor& gradient, const Scale& scale) = 0;
 
   const AdaptiveOptions options_;
-
- private:
+  const OptimizerKernels kernels_;  ///< not automatic
   std::vector<Slot> slots_;
 };
 
@@ -51,7 +53,13 @@ class AdamW final : public AdamBase {
  public:
   using AdamBase::AdamBase;
 
+  void step(const Rates& rates) override;
+  /// False unless the kernels are fused and the momentum (beta1) is fixed.
+  bool step(const DeviceRates& rates) override;
+
  private:
+  template <typename Rate>
+  void step_fused(const Rate& lr, double beta1, const std::optional<at::Tensor>& overflowed);
   void update(Slot& slot, const at::Tensor& gradient, const Scale& scale) override;
 };
 
@@ -77,6 +85,7 @@ class Lars final : public Optimizer {
   /// Shares the parameters with the model.
   Lars(NamedTensors parameters, const LarsOptions& options);
 
+  using Optimizer::step;
   void step(const Rates& rates) override;
   /// No effect: the state exists from the start.
   void make_state(const Rates&) override {}

@@ -40,7 +40,10 @@ enum class Transport {
   shared_memory,  ///< fails if ranks are on several hosts
   two_level,      ///< shared memory within each host, gloo between hosts; chosen by `automatic` only
   gloo,           ///< TCP, also within one host
+  nccl,           ///< NCCL for tensors on GPUs, and `automatic` for all others
 };
-constexpr std::array<std::string_view, 4> names_of(Transport) { return {"auto", "shm", "two-level", "gloo"}; }
+constexpr std::array<std::string_view, 5> names_of(Transport) {
+  return {"auto", "shm", "two-level", "gloo", "nccl"};
+}
 
 }  // namespace stoker

@@ -67,8 +67,9 @@ struct DataParallelOptions {
 class DataParallel {
  public:
   /// Checks that all ranks have parameters and buffers of the same names, types and shapes, and broadcasts
-  /// rank 0's values. Collective; all ranks fail with the same first difference. Buffers must be contiguous
-  /// CPU tensors. Tensors are shared with the caller's model. `group` must outlive the result.
+  /// rank 0's values. Collective; all ranks fail with the same first difference. Buffers on
+  /// the host must be contiguous. Parameters on a GPU need ProcessGroup::use_device(). Tensors are shared
+  /// with the caller's model. `group` must outlive the result.
   static Result<std::unique_ptr<DataParallel>> wrap(ProcessGroup& group, NamedTensors parameters,
                                                     NamedTensors buffers, const DataParallelOptions& options);
   ~DataParallel();
@@ -116,6 +117,8 @@ class DataParallel {
   /// Resets all gradients. libtorch's Optimizer::zero_grad() cannot detach bucketed gradients.
   void zero_grad();
 
+  /// Whether gradients are averaged with other ranks.
+  bool has_peers() const;
   /// Total time waited for peers: before forward passes (buffers) and after the last gradient was ready
   /// (averages). Communication that overlaps computation does not count.
   double waited_s() const;

@@ -8,10 +8,10 @@
 
 namespace stoker::train {
 
-/// Returns the 2-norm of all gradients. If it exceeds `max_norm`, scales them down to it in place. Ignores
-/// parameters without a gradient. After the all-reduce all ranks compute the same norm. Throws libtorch's
-/// exceptions.
-double clip_grad_norm(const NamedTensors& parameters, double max_norm);
+/// Returns the 2-norm of all gradients, without dimensions, on their device. If it exceeds `max_norm`, scales
+/// them down to it in place, without waiting for the device. Ignores parameters without a gradient. After the
+/// all-reduce all ranks compute the same norm. Throws libtorch's exceptions.
+at::Tensor clip_grad_norm(const NamedTensors& parameters, double max_norm);
 
 /// Scales the loss so that small gradients do not vanish in float16, and unscales the gradients. Skip a step
 /// whose gradients overflowed. The scale halves after an overflow and doubles after `growth_steps` good
@@ -20,16 +20,23 @@ class GradScaler {
  public:
   static constexpr std::int64_t kGrowthSteps = 2000;
 
-  explicit GradScaler(double scale = 65536, std::int64_t growth_steps = kGrowthSteps);
+  explicit GradScaler(double scale = 65536, std::int64_t growth_steps = kGrowthSteps,
+                      at::Device device = at::kCPU);
 
   /// The scaled loss for the backward pass.
   at::Tensor scaled(const at::Tensor& loss) const;
-  /// Unscales the gradients. Returns whether all are finite; otherwise skip the step.
-  bool unscale(const NamedTensors& parameters);
+  /// Unscales the gradients, without waiting for the device.
+  void unscale(const NamedTensors& parameters);
+  /// After unscale(): 1 if a gradient is not finite, else 0; one float32 on the device. Such a step must have
+  /// no effect.
+  const at::Tensor& overflowed() const { return overflowed_; }
   /// Call it after each step, skipped ones included: sets the scale of the next step.
   void update();
 
+  /// Waits for the device.
   double scale() const;
+  /// The same on the device: one float32.
+  const at::Tensor& scale_tensor() const { return scale_; }
   /// "scaler.scale" and "scaler.good_steps" for checkpoints, shared with this object.
   NamedTensors state() const;
 

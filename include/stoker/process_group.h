@@ -33,6 +33,11 @@ class ProcessGroup {
   Rank rank() const;
   WorldSize world_size() const;
 
+  /// Collectives of tensors on this GPU, the rank's own, from now on: over NCCL if no two ranks share a GPU,
+  /// else through host memory and transport(). Sets the current device of this thread. Does nothing for a
+  /// CPU. Invalid for Transport::nccl with shared GPUs. Call it once.
+  Status use_device(at::Device device);
+
   /// Replaces every element by its sum over all ranks. Fails if a peer leaves or times out, and names it if
   /// it is known.
   Status all_reduce_sum(std::span<double> values);
@@ -58,6 +63,8 @@ class ProcessGroup {
 
   /// The transport in use; automatic for a world size of one. Not collective.
   Transport transport() const;
+  /// How tensors on GPUs travel: nccl or transport(); automatic without use_device(). Not collective.
+  Transport device_transport() const;
   /// Not collective, any thread.
   Traffic traffic() const;
   /// Converts the exception of a collective to a Status that names the responsible rank, if known. Not

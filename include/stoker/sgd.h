@@ -1,4 +1,5 @@
-// SGD with the same bits as torch.optim.SGD. Used by the trainer. One object belongs to one thread.
+// SGD with the same bits as torch.optim.SGD, given the same kernels. Used by the trainer. One object belongs
+// to one thread.
 #pragma once
 
 #include <vector>
@@ -14,6 +15,7 @@ struct SgdOptions {
   double weight_decay = 0;
   double dampening = 0;
   BiasAndNorm bias_and_norm = BiasAndNorm::included;
+  OptimizerKernels kernels = OptimizerKernels::automatic;
 };
 
 class Sgd final : public Optimizer {
@@ -22,6 +24,8 @@ class Sgd final : public Optimizer {
   Sgd(NamedTensors parameters, const SgdOptions& options);
 
   void step(const Rates& rates) override;
+  /// False with OptimizerKernels::per_tensor, and with an `overflowed` unless they are fused.
+  bool step(const DeviceRates& rates) override;
   /// Unless dampening is 0, a zero buffer differs from a missing one: the first step uses the undamped
   /// gradient.
   void make_state(const Rates& rates) override;
@@ -29,8 +33,16 @@ class Sgd final : public Optimizer {
   NamedTensors state() const override;
 
  private:
+  struct Group;
+  bool decays(const at::Tensor& parameter) const;
+  void step_per_tensor(const Rates& rates);
+  std::vector<Group> groups(bool has_momentum);
+  void step_foreach(Group& group, const Rates& rates) const;
+  void step_foreach(Group& group, const DeviceRates& rates) const;
+
   const NamedTensors parameters_;
   const SgdOptions options_;
+  const OptimizerKernels kernels_;   ///< not automatic
   std::vector<at::Tensor> buffers_;  // undefined until the parameter's first step with momentum
 };
 

@@ -38,6 +38,15 @@ enum class LrScaling { none, linear, square_root };
 enum class ScheduleKind { one_cycle, cosine, step, constant };
 enum class Precision { fp32, bf16, fp16 };
 enum class Crop { none, pad, resize };
+enum class DeviceChoice {
+  automatic,  ///< a GPU if there is one
+  cpu,
+  cuda,
+};
+enum class CudaGraphs {
+  automatic,  ///< steps are captured and replayed where that is possible
+  never,
+};
 
 // The spellings in the job file, in the enumerators' order. to_text() writes one, enum_named() reads it.
 constexpr std::array<std::string_view, 14> names_of(ModelKind) {
@@ -63,6 +72,8 @@ constexpr std::array<std::string_view, 4> names_of(ScheduleKind) {
 }
 constexpr std::array<std::string_view, 3> names_of(Precision) { return {"fp32", "bf16", "fp16"}; }
 constexpr std::array<std::string_view, 3> names_of(Crop) { return {"none", "pad", "resize"}; }
+constexpr std::array<std::string_view, 3> names_of(DeviceChoice) { return {"auto", "cpu", "cuda"}; }
+constexpr std::array<std::string_view, 2> names_of(CudaGraphs) { return {"auto", "never"}; }
 using stoker::to_text;  // found by argument-dependent lookup
 
 /// `train.optimizer`: SGD and AdamW as in torch.optim. Values of other kinds are ignored.
@@ -161,6 +172,8 @@ struct TrainOptions {
   double label_smoothing = 0;
   double mixup = 0;   ///< Beta(mixup, mixup); 0 never
   double cutmix = 0;  ///< same as mixup
+  DeviceChoice device = DeviceChoice::automatic;
+  CudaGraphs cuda_graph = CudaGraphs::automatic;
   Precision precision = Precision::fp32;
   bool channels_last = false;
   bool deterministic = false;

@@ -117,6 +117,17 @@ constexpr std::array kTask = {
 };
 
 constexpr std::array kComputing = {
+    train<&TrainOptions::device>(
+        {.key = "train.device",
+         .fallback = "auto",
+         .help =
+             "Where the model is trained: cuda needs a GPU and a torch built for CUDA, auto uses a GPU if "
+             "both are there, else the CPU."}),
+    train<&TrainOptions::cuda_graph>(
+        {.key = "train.cuda_graph",
+         .fallback = "auto",
+         .help = "On GPUs, auto captures a step after its first repetitions and replays it, which saves most "
+                 "of the launch time; a step that cannot be captured runs as with never."}),
     train<&TrainOptions::precision>(
         {.key = "train.precision",
          .fallback = "fp32",
@@ -129,7 +140,8 @@ constexpr std::array kComputing = {
     train<&TrainOptions::deterministic>(
         {.key = "train.deterministic",
          .fallback = "false",
-         .help = "Refuse operations that have no deterministic implementation."}),
+         .help = "Refuse operations that have no deterministic implementation; on GPUs also no fused "
+                 "optimizer and no choice of the fastest convolution."}),
     train<&TrainOptions::tf32>(
         {.key = "train.tf32",
          .fallback = "false",
@@ -221,9 +233,10 @@ constexpr std::array kComputing = {
     train<&TrainOptions::backend>(
         {.key = "train.backend",
          .fallback = "auto",
-         .choices = "auto|shm|gloo",
-         .help = "Communication backend for gradients: shm uses shared memory within one host, gloo uses "
-                 "TCP, auto uses shm within hosts and gloo between them."}),
+         .choices = "auto|nccl|shm|gloo",
+         .help = "Communication backend for gradients: nccl connects GPUs, shm uses shared memory within one "
+                 "host, gloo uses TCP. auto uses nccl where each rank has another GPU, else shm within "
+                 "hosts and gloo between them."}),
     train<&TrainOptions::sync_batch_norm>(
         {.key = "train.sync_batch_norm",
          .fallback = "false",

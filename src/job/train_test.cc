@@ -45,7 +45,7 @@ TEST(TrainOptions, all_of_them_load_back_from_the_effective_file) {
   JobSandbox box;
   const auto job = box.load_train(R"({model: resnet34, heads: 3, stochastic_depth: 0.2, accumulate: 4,
     find_unused_parameters: true, drop_last: true, clip_norm: 1, ema: 0.999, label_smoothing: 0.1, mixup: 0.2, cutmix: 1,
-    precision: bf16, channels_last: true, deterministic: true, tf32: true,
+    device: cpu, cuda_graph: never, precision: bf16, channels_last: true, deterministic: true, tf32: true,
     optimizer: {kind: lars, lr: 2, lr_scaling: square-root, trust_coefficient: 0.02, exclude_bias_and_norm: true, beta1: 0.8, beta2: 0.9,
                 epsilon: 1e-6},
     schedule: {kind: step, drop_at: [30, 60.5], factor: 0.5, warmup: 0.05},

@@ -229,7 +229,7 @@ Status recipe_step(train::DataParallel& parallel, train::Model& model, Batches& 
     const std::int64_t own = 1000 * step + 10 * i + recipe.rank.value;
     model.reseed({static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(own)});
     STOKER_ASSIGN_OR_RETURN(logits, parallel.forward([&] {
-      const train::Autocast autocast(recipe.precision);
+      const train::Autocast autocast(recipe.precision, at::kCPU);
       return model.forward(batches.images(2 * step + i));
     }));
     const MixedTargets targets{.labels = batches.labels(2 * step + i)};
@@ -254,7 +254,7 @@ Status train_recipe(train::Model& model, Batches batches, std::ofstream& out, Re
   for (std::int64_t step = 0; step < batches.steps / 2; ++step) {
     parallel->zero_grad();
     STOKER_RETURN_IF_ERROR(recipe_step(*parallel, model, batches, step, recipe));
-    const double norm = clip_grad_norm(state.parameters, 1);
+    const double norm = clip_grad_norm(state.parameters, 1).item<double>();
     if (norm <= 1) return internal("nothing was clipped: the norm is {}", norm);
     write(out, std::to_string(step).c_str(), defined(gradients(state.parameters)));
     optimizer.step({.lr = 0.01, .momentum = 0.9});

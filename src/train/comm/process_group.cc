@@ -1,6 +1,7 @@
 #include "stoker/process_group.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "net/port.h"
 #include "net/shm/exchange.h"
@@ -16,11 +18,13 @@
 #include "stoker/time.h"
 #include "train/comm/c10d_internal.h"
 #include "train/comm/gloo_backend.h"
+#include "train/comm/host_staged_backend.h"
 #include "train/comm/network.h"
 #include "train/comm/peer_failure.h"
 #include "train/comm/recording_backend.h"
 #include "train/comm/rendezvous.h"
 #include "train/comm/shm_backend.h"
+#include "train/device/cuda_part.h"
 
 namespace stoker::train {
 
@@ -60,6 +64,7 @@ Result<c10::intrusive_ptr<c10d::TCPStore>> open_store(const RendezvousOptions& r
 }
 
 using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
+using BackendType = c10d::ProcessGroup::BackendType;
 
 net::shm::ExchangeOptions exchange_options(const ProcessGroup::Objects& objects) {
   return {.stopped_timeout = objects.rendezvous.stopped_timeout,
@@ -206,12 +211,11 @@ Status join(ProcessGroup::Objects& objects) {
 
   STOKER_ASSIGN_OR_RETURN(inner, open_backend(objects, deadline));
   inner->setTimeout(rendezvous.call_timeout);
-  using Type = c10d::ProcessGroup::BackendType;
-  const Type type = objects.transport == Transport::gloo ? Type::GLOO : Type::CUSTOM;
+  const auto type = objects.transport == Transport::gloo ? BackendType::GLOO : BackendType::CUSTOM;
   objects.group = c10::make_intrusive<c10d::ProcessGroup>(objects.store, rendezvous.rank.value,
                                                           rendezvous.world_size.value);
-  objects.group->setBackend(c10::DeviceType::CPU, type,
-                            make_recording_backend(inner, objects.collective_recorder));
+  objects.host_backend = make_recording_backend(inner, objects.collective_recorder, CompletionCheck::future);
+  objects.group->setBackend(c10::DeviceType::CPU, type, objects.host_backend);
   objects.group->setDefaultBackend(type);
   objects.group->setGroupName("stoker");
   return {};
@@ -224,12 +228,45 @@ ProcessGroup::~ProcessGroup() = default;
 
 Result<std::unique_ptr<ProcessGroup>> ProcessGroup::connect(const RendezvousOptions& rendezvous) {
   auto objects = std::make_unique<Objects>(rendezvous);
-  if (rendezvous.world_size.value > 1) {
+  if (rendezvous.world_size.value > 1 || rendezvous.transport == Transport::nccl) {
     const std::string subject = format("rendezvous at {}:{}", rendezvous.address, rendezvous.port);
     Status joined = catch_exceptions(Code::unavailable, subject, [&] { return join(*objects); });
     STOKER_RETURN_IF_ERROR(std::move(joined).with_context(format("rank {}", rendezvous.rank)));
   }
   return std::unique_ptr<ProcessGroup>(new ProcessGroup(std::move(objects)));
+}
+
+// NCCL refuses two ranks of one GPU.
+Status ProcessGroup::use_device(at::Device device) {
+  if (device.is_cpu() || !objects_->group) return {};
+  STOKER_ASSIGN_OR_RETURN(gpus, all_gather(cuda_part()->identity(device)));
+  std::map<std::string, std::size_t> rank_of;
+  std::string shared;
+  for (std::size_t rank = 0; rank < gpus.size() && shared.empty(); ++rank) {
+    const auto [first, is_new] = rank_of.emplace(gpus[rank], rank);
+    if (!is_new) shared = format("ranks {} and {} use the same GPU", first->second, rank);
+  }
+  const bool is_nccl_wanted = objects_->rendezvous.transport == Transport::nccl;
+  if (!shared.empty() && is_nccl_wanted)
+    return invalid("train.backend: nccl: {}, which NCCL refuses", shared)
+        .cure("train.backend: auto, or as many GPUs as ranks (resources.gpus_per_rank: 1)");
+  const bool is_nccl =
+      is_nccl_wanted || (shared.empty() && objects_->rendezvous.transport == Transport::automatic);
+  return catch_exceptions(Code::unavailable, "connecting GPUs", [&] {
+    BackendPointer backend;
+    if (is_nccl) {
+      const auto store = c10::make_intrusive<c10d::PrefixStore>("nccl", objects_->store);
+      backend = make_recording_backend(
+          cuda_part()->make_nccl_backend(
+              store, {rank().value, world_size().value, objects_->rendezvous.call_timeout}),
+          objects_->collective_recorder, CompletionCheck::polled);
+    } else {
+      backend = make_host_staged_backend(objects_->host_backend);
+    }
+    objects_->device_transport = is_nccl ? Transport::nccl : objects_->transport;
+    // One backend for each type: UCC is a name that the backend for the host never has.
+    objects_->group->setBackend(device.type(), is_nccl ? BackendType::NCCL : BackendType::UCC, backend);
+  });
 }
 
 Rank ProcessGroup::rank() const { return objects_->rendezvous.rank; }
@@ -319,6 +356,7 @@ void ProcessGroup::record_step_time(double seconds) {
 }
 
 Transport ProcessGroup::transport() const { return objects_->transport; }
+Transport ProcessGroup::device_transport() const { return objects_->device_transport; }
 
 Traffic ProcessGroup::traffic() const { return objects_->collective_recorder->traffic(); }
 

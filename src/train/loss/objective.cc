@@ -23,6 +23,19 @@ image::BatchShape shape_of(const at::Tensor& images) {
 
 }  // namespace
 
+void mix_on_device(const at::Tensor& images, image::MixKind kind, const image::Mix& drawn) {
+  const at::Tensor partners = at::roll(images, 1, 0);
+  if (kind == image::MixKind::mixup) {
+    images.mul_(drawn.share).add_(partners, 1 - drawn.share);
+    return;
+  }
+  const auto box_of = [&](const at::Tensor& all) {
+    return all.slice(2, drawn.box.y, drawn.box.y + drawn.box.height)
+        .slice(3, drawn.box.x, drawn.box.x + drawn.box.width);
+  };
+  box_of(images).copy_(box_of(partners));
+}
+
 Status mix(const at::Tensor& images, MixedTargets& targets, const MixupOptions& options,
            std::uint64_t random) {
   std::vector<image::MixOptions> kinds;
@@ -33,8 +46,12 @@ Status mix(const at::Tensor& images, MixedTargets& targets, const MixupOptions& 
   const image::BatchShape shape = shape_of(images);
   const image::MixOptions& kind = image::choose_mix(kinds, sample_key);
   STOKER_ASSIGN_OR_RETURN(drawn, image::draw_mix(kind, sample_key, shape));
-  const std::span<float> values(images.mutable_data_ptr<float>(), static_cast<std::size_t>(images.numel()));
-  STOKER_RETURN_IF_ERROR(image::apply_mix(kind.kind, drawn, shape, std::as_writable_bytes(values)));
+  if (images.is_cpu()) {
+    const std::span<float> values(images.mutable_data_ptr<float>(), static_cast<std::size_t>(images.numel()));
+    STOKER_RETURN_IF_ERROR(image::apply_mix(kind.kind, drawn, shape, std::as_writable_bytes(values)));
+  } else {
+    mix_on_device(images, kind.kind, drawn);
+  }
   targets.second_labels = at::roll(targets.labels, 1, 0);
   targets.share = drawn.share;
   if (targets.share < 0.5) {

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "image/transform/mix.h"
 #include "stoker/status.h"
 
 namespace stoker::train {
@@ -29,6 +30,10 @@ struct MixupOptions {
 /// exceptions.
 Status mix(const at::Tensor& images, MixedTargets& targets, const MixupOptions& options,
            std::uint64_t random);
+
+/// The mixing itself, with tensor operations: on a GPU. Differs from the loader's in rounding only. Throws
+/// libtorch's exceptions.
+void mix_on_device(const at::Tensor& images, image::MixKind kind, const image::Mix& drawn);
 
 /// Mean cross entropy of the batch with label smoothing. Throws libtorch's exceptions.
 at::Tensor training_loss(const at::Tensor& logits, const MixedTargets& targets, double smoothing);

@@ -127,6 +127,22 @@ TEST(Objective, cutmix_pastes_a_box_of_the_label_share_in_both_layouts) {
   EXPECT_GT(cut, 40);
 }
 
+TEST(Objective, tensor_operations_mix_as_the_loader_does) {
+  for (const MixupOptions& options : {MixupOptions{.mixup = 0.4}, MixupOptions{.cutmix = 1}}) {
+    for (std::uint64_t random = 0; random < 20; ++random) {
+      MixedTargets targets{.labels = at::arange(kImages)};
+      const at::Tensor expected = numbered_images(), found = numbered_images();
+      ASSERT_TRUE(mix(expected, targets, options, random).ok());
+      const image::MixKind kind = options.mixup > 0 ? image::MixKind::mixup : image::MixKind::cutmix;
+      const image::MixOptions drawn_from{kind, options.mixup > 0 ? options.mixup : options.cutmix};
+      const auto drawn = image::draw_mix(drawn_from, {.seed = random}, {kImages, kSize, kSize});
+      ASSERT_TRUE(drawn.ok());
+      mix_on_device(found, kind, *drawn);
+      EXPECT_LT((found.sub(expected).abs().max().item<double>()), 1e-6) << random;
+    }
+  }
+}
+
 TEST(Objective, mixing_depends_only_on_the_random_number) {
   const MixupOptions both{.mixup = 0.2, .cutmix = 1};
   MixedTargets a{.labels = at::arange(kImages)}, b = a, c = a;

@@ -41,10 +41,11 @@ struct Residual {
 
   // Drops the residual of some samples and scales the remaining ones to the same mean.
   at::Tensor masked(const at::Tensor& residual, const at::Generator& random) const {
-    at::Tensor mask = at::empty({residual.size(0), 1, 1, 1}, residual.options());
+    // Drawn on the CPU: the same samples on every device.
+    at::Tensor mask = at::empty({residual.size(0), 1, 1, 1}, residual.options().device(at::kCPU));
     mask.bernoulli_(1 - drop, random);
     if (drop < 1) mask.div_(1 - drop);
-    return residual.mul(mask);
+    return residual.mul(mask.to(residual.device()));
   }
 
   void add_to(ModelState& state, const std::string& prefix) {

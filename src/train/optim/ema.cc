@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <ATen/ops/_foreach_lerp.h>
 #include <c10/core/GradMode.h>
 
 namespace stoker::train {
@@ -12,6 +13,12 @@ Ema::Ema(NamedTensors parameters, double decay) : parameters_(std::move(paramete
 
 void Ema::update(std::int64_t step) {
   const at::NoGradGuard no_grad;
+  if (step > 1 && !means_.empty() && !means_.front().is_cpu()) {
+    std::vector<at::Tensor> weights;
+    for (const NamedTensor& item : parameters_) weights.push_back(item.tensor.detach());
+    at::_foreach_lerp_(means_, weights, 1 - decay_);
+    return;
+  }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (step <= 1) {
       means_[i].copy_(parameters_[i].tensor);

@@ -4,6 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <gtest/gtest.h>
 
@@ -132,6 +133,89 @@ TEST(Optimizer, excludes_vectors_on_request) {
       LarsOptions{.trust_coefficient = 0.02, .weight_decay = 0.1, .bias_and_norm = BiasAndNorm::excluded});
 }
 
+// Twenty steps on a small problem with these kernels; `step` makes one.
+template <typename Any, typename Options, typename Step>
+std::vector<float> trained_with(Options options, OptimizerKernels kernels, const Step& step) {
+  const at::Tensor matrix = tensor_of({{1.0F, 2.0F}, {3.0F, 4.0F}}).set_requires_grad(true);
+  const at::Tensor vector = tensor_of({1.0F, -2.0F}).set_requires_grad(true);
+  options.kernels = kernels;
+  Any optimizer({{"matrix", matrix}, {"vector", vector}}, options);
+  for (int i = 0; i < 20; ++i) {
+    matrix.mutable_grad().reset();
+    vector.mutable_grad().reset();
+    const at::Tensor loss = at::matmul(matrix, vector).pow(2).mean() + vector.pow(2).sum();
+    loss.backward();
+    step(optimizer, Rates{.lr = 0.01, .momentum = 0.9 - 0.01 * (i % 3)});
+  }
+  std::vector<float> values;
+  for (const at::Tensor& tensor : {matrix.flatten(), vector})
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) values.push_back(tensor[i].item<float>());
+  return values;
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << i;
+}
+
+template <typename Any, typename Options>
+void expect_same_kernels(const Options& options) {
+  const auto on_host = [](Optimizer& optimizer, const Rates& rates) { optimizer.step(rates); };
+  const std::vector<float> expected = trained_with<Any>(options, OptimizerKernels::per_tensor, on_host);
+  for (const OptimizerKernels kernels : {OptimizerKernels::foreach, OptimizerKernels::fused})
+    expect_near(trained_with<Any>(options, kernels, on_host), expected);
+}
+
+TEST(Optimizer, all_kernels_compute_the_same_up_to_rounding) {
+  expect_same_kernels<Sgd>(SgdOptions{.weight_decay = 0.1});
+  expect_same_kernels<Sgd>(
+      SgdOptions{.kind = Momentum::nesterov, .weight_decay = 0.1, .bias_and_norm = BiasAndNorm::excluded});
+  expect_same_kernels<AdamW>(AdaptiveOptions{.weight_decay = 0.1, .bias_and_norm = BiasAndNorm::excluded});
+}
+
+// The rates of a captured step are read on the device.
+TEST(Optimizer, rates_on_the_device_give_the_same_steps) {
+  const auto on_host = [](Optimizer& optimizer, const Rates& rates) { optimizer.step(rates); };
+  const auto on_device = [](Optimizer& optimizer, const Rates& rates) {
+    EXPECT_TRUE(optimizer.step(DeviceRates{.lr = at::full({}, rates.lr, at::kFloat),
+                                           .momentum = at::full({}, rates.momentum, at::kFloat)}));
+  };
+  for (const Momentum kind : {Momentum::classic, Momentum::nesterov}) {
+    const SgdOptions options{.kind = kind, .weight_decay = 0.1};
+    expect_near(trained_with<Sgd>(options, OptimizerKernels::fused, on_device),
+                trained_with<Sgd>(options, OptimizerKernels::per_tensor, on_host));
+  }
+}
+
+TEST(Optimizer, an_overflowed_step_on_the_device_changes_nothing) {
+  const at::Tensor w = tensor_of({1.0F, 2.0F}).set_requires_grad(true);
+  w.mutable_grad() = tensor_of({1.0F, 1.0F});
+  Sgd sgd({{"w", w}}, {.kernels = OptimizerKernels::fused});
+  AdamW adamw({{"w", w}}, {.kernels = OptimizerKernels::fused});
+  sgd.make_state({.lr = 1, .momentum = 0.9});
+  const DeviceRates rates{.lr = at::full({}, 1.0, at::kFloat),
+                          .momentum = {},
+                          .fixed_momentum = 0.9,
+                          .overflowed = at::full({1}, 1.0, at::kFloat)};
+  EXPECT_TRUE(sgd.step(rates));
+  EXPECT_TRUE(adamw.step(rates));
+  EXPECT_EQ(w[0].item<float>(), 1.0F);
+  EXPECT_EQ(sgd.state()[0].tensor[0].item<float>(), 0.0F);
+  EXPECT_EQ(adamw.state()[0].tensor.item<float>(), 0.0F) << "counted steps";
+}
+
+TEST(Optimizer, what_cannot_read_its_rates_on_the_device_refuses_and_changes_nothing) {
+  const at::Tensor w = tensor_of({1.0F, 2.0F}).set_requires_grad(true);
+  w.mutable_grad() = tensor_of({1.0F, 1.0F});
+  const at::Tensor one = at::full({}, 1.0, at::kFloat);
+  EXPECT_FALSE(Sgd({{"w", w}}, {}).step(DeviceRates{.lr = one}));
+  EXPECT_FALSE(Lamb({{"w", w}}, {}).step(DeviceRates{.lr = one}));
+  EXPECT_FALSE(Lars({{"w", w}}, {}).step(DeviceRates{.lr = one}));
+  EXPECT_FALSE(
+      AdamW({{"w", w}}, {.kernels = OptimizerKernels::fused}).step(DeviceRates{.lr = one, .momentum = one}));
+  EXPECT_EQ(w[0].item<float>(), 1.0F);
+}
+
 TEST(Optimizer, adaptive_state_has_pytorchs_flat_names) {
   const at::Tensor w = tensor_of({1.0F, 2.0F}).set_requires_grad(true);
   const AdamW adamw({{"fc.bias", w}}, {});
@@ -155,7 +239,8 @@ TEST(Clip, matches_pytorch) {
     const at::Tensor unused = tensor_of({1.0F}).set_requires_grad(true);
     p.mutable_grad() = tensor_of(reference.at("w0"));
     q.mutable_grad() = tensor_of(reference.at("m0"));
-    const double norm = clip_grad_norm({{"p", p}, {"unused", unused}, {"q", q}}, row.at("max_norm"));
+    const double norm =
+        clip_grad_norm({{"p", p}, {"unused", unused}, {"q", q}}, row.at("max_norm")).item<double>();
     EXPECT_EQ(static_cast<float>(norm), row.at("total_norm").get<float>());
     const std::vector<float> expected = flat(row.at("p_grad"));
     for (int k = 0; k < 5; ++k)
@@ -168,7 +253,8 @@ TEST(Clip, matches_pytorch) {
 // One training step with `gradient` before scaling. Returns the new scale.
 double scaled_step(GradScaler& scaler, const at::Tensor& w, float gradient, bool* is_finite) {
   w.mutable_grad() = tensor_of({gradient * static_cast<float>(scaler.scale()), 0.0F});
-  *is_finite = scaler.unscale({{"w", w}});
+  scaler.unscale({{"w", w}});
+  *is_finite = scaler.overflowed().item<float>() == 0;
   scaler.update();
   return scaler.scale();
 }

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <utility>
 
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/distributed/c10d/logger.hpp>
@@ -14,6 +19,7 @@
 
 #include "base/stopwatch.h"
 #include "train/comm/c10d_internal.h"
+#include "train/device/cuda_part.h"
 #include "train/parallel/model_check.h"
 
 namespace stoker::train {
@@ -22,6 +28,8 @@ namespace {
 
 // As PyTorch: bucket size for the initial broadcast.
 constexpr std::size_t kCopyBytes = std::size_t{250} << 20;
+
+bool is_capturing() { return cuda_part() != nullptr && cuda_part()->is_capturing(); }
 
 std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   std::vector<at::Tensor> tensors;
@@ -71,11 +79,12 @@ struct DataParallel::Engine {
   const DataParallelOptions options;
   const NamedTensors named;
   const std::vector<at::Tensor> parameters;
-  const std::vector<at::Tensor> buffers;
+  const std::vector<at::Tensor> buffers;         ///< on the host
+  const std::vector<at::Tensor> device_buffers;  ///< on GPUs
   // c10d shares it with its hooks.
   std::shared_ptr<c10d::Reducer> reducer;  ///< null for a world size of one
   std::shared_ptr<c10d::Logger> logger;    ///< required: the reducer dereferences its weak pointer unchecked
-  at::Tensor packed;                       ///< bytes of all buffers, concatenated
+  at::Tensor packed;                       ///< bytes of all buffers on the host, concatenated
   bool sync = true;
   bool is_first_pass = true;
   int last_source_rank = 0;   ///< source of the buffers in the latest step
@@ -85,8 +94,19 @@ struct DataParallel::Engine {
   void broadcast_model(int source_rank) {
     std::vector<at::Tensor> all = parameters;
     all.insert(all.end(), buffers.begin(), buffers.end());
+    all.insert(all.end(), device_buffers.begin(), device_buffers.end());
     for (at::Tensor& tensor : all) tensor = tensor.detach();
-    if (!all.empty()) c10d::broadcast_coalesced(group.objects()->group, all, kCopyBytes, source_rank);
+    broadcast(all, source_rank);
+  }
+
+  // Tensors of one device at a time.
+  void broadcast(const std::vector<at::Tensor>& tensors, int source_rank) const {
+    for (const bool is_on_cpu : {true, false}) {
+      std::vector<at::Tensor> some;
+      std::ranges::copy_if(tensors, std::back_inserter(some),
+                           [&](const at::Tensor& tensor) { return tensor.is_cpu() == is_on_cpu; });
+      if (!some.empty()) c10d::broadcast_coalesced(group.objects()->group, some, kCopyBytes, source_rank);
+    }
   }
 
   // Announces whether this rank makes another step. Returns the lowest active rank, -1 if none is active.
@@ -114,10 +134,39 @@ struct DataParallel::Engine {
     reducer->push_rebuilt_params_for_all_indices();
   }
 
+  void sync_buffers(int source_rank = 0) {
+    sync_device_buffers(source_rank);
+    sync_host_buffers(source_rank);
+  }
+
+  // One broadcast for each type. The source, which c10d::broadcast_coalesced() would let copy each buffer to
+  // itself, only packs them.
+  void sync_device_buffers(int source_rank) {
+    const at::NoGradGuard no_grad;
+    std::map<at::ScalarType, std::vector<at::Tensor>> of_type;
+    for (const at::Tensor& buffer : device_buffers) of_type[buffer.scalar_type()].push_back(buffer.detach());
+    for (const auto& [type, some] : of_type) {
+      std::vector<at::Tensor> flat, packed_together(1);
+      std::vector<std::int64_t> sizes;
+      for (const at::Tensor& buffer : some) {
+        flat.push_back(buffer.flatten());
+        sizes.push_back(buffer.numel());
+      }
+      packed_together[0] = at::cat(flat);
+      c10d::BroadcastOptions from;
+      from.rootRank = source_rank;
+      group.objects()->group->broadcast(packed_together, from)->wait();
+      if (group.rank().value == source_rank) continue;
+      const std::vector<at::Tensor> parts = packed_together[0].split_with_sizes(sizes);
+      for (std::size_t i = 0; i < some.size(); ++i) flat[i] = parts[i].view_as(some[i]);
+      at::_foreach_copy_(some, flat);
+    }
+  }
+
   // Broadcasts the source rank's buffers in one collective for all types. PyTorch needs one per type and a
   // dozen tensor operations for the same result. The copy bypasses autograd, as in PyTorch, because the graph
   // of an earlier pass may still hold the buffers.
-  void sync_buffers(int source_rank = 0) {
+  void sync_host_buffers(int source_rank) {
     if (buffers.empty()) return;
     auto* bytes = static_cast<std::byte*>(packed.data_ptr());
     const bool is_source = group.rank().value == source_rank;
@@ -158,7 +207,7 @@ struct DataParallel::Engine {
     const auto& process_group = group.objects()->group;
     std::int64_t packed_bytes = 0;
     for (const at::Tensor& buffer : buffers) {
-      TORCH_CHECK(buffer.is_cpu() && buffer.is_contiguous(), "buffers must be contiguous CPU tensors");
+      TORCH_CHECK(buffer.is_contiguous(), "buffers on the host must be contiguous");
       packed_bytes += static_cast<std::int64_t>(buffer.nbytes());
     }
     packed = at::empty({packed_bytes}, at::kByte);
@@ -206,9 +255,13 @@ DataParallel::~DataParallel() = default;
 Result<std::unique_ptr<DataParallel>> DataParallel::wrap(ProcessGroup& group, NamedTensors parameters,
                                                          NamedTensors buffers,
                                                          const DataParallelOptions& options) {
-  auto engine = std::unique_ptr<Engine>(
-      new Engine{group, options, parameters, tensors_of(parameters), tensors_of(buffers), nullptr, nullptr});
-  if (group.world_size().value > 1) {
+  std::vector<at::Tensor> host_buffers, device_buffers;
+  for (const at::Tensor& buffer : tensors_of(buffers))
+    (buffer.is_cpu() ? host_buffers : device_buffers).push_back(buffer);
+  auto engine = std::unique_ptr<Engine>(new Engine{group, options, parameters, tensors_of(parameters),
+                                                   std::move(host_buffers), std::move(device_buffers),
+                                                   nullptr, nullptr});
+  if (group.objects()->group) {
     constexpr std::string_view kSubject = "comparing the model between ranks";
     const Status same = compare_models(group, parameters, buffers);
     if (same.code() == Code::invalid) {
@@ -238,7 +291,8 @@ Status DataParallel::before_forward() {
   }
   try {
     if (engine.sync) {
-      engine.logger->set_runtime_stats_and_log();
+      // It asks how long earlier passes took, which cannot be captured.
+      if (!is_capturing()) engine.logger->set_runtime_stats_and_log();
       engine.reducer->prepare_for_forward();
     }
     const Stopwatch watch;
@@ -309,7 +363,8 @@ Status DataParallel::backward(const at::Tensor& loss) {
   } catch (const std::exception& error) {
     return engine.explain_backward(error);
   }
-  if (engine.reducer && engine.sync) {
+  const bool runs_on_cpu = engine.parameters.empty() || engine.parameters.front().is_cpu();
+  if (engine.reducer && engine.sync && runs_on_cpu) {
     // The last bucket is sent when the last gradient is ready. Time after that is spent waiting.
     const double last_issued_s = engine.group.traffic().last_issued_s;
     if (last_issued_s > started_s) engine.waited_s += monotonic_s() - last_issued_s;
@@ -327,6 +382,8 @@ void DataParallel::zero_grad() {
     if (parameter.mutable_grad().defined()) parameter.mutable_grad().reset();
   }
 }
+
+bool DataParallel::has_peers() const { return engine_->reducer != nullptr; }
 
 double DataParallel::waited_s() const { return engine_->waited_s; }
 

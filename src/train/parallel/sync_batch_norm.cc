@@ -44,7 +44,7 @@ void sum_over_ranks(ProcessGroup& group, const at::Tensor& values) {
 
 struct Moments {
   at::Tensor mean, variance;  ///< of the whole batch, float64
-  double count = 0;           ///< values per channel in it
+  at::Tensor count;           ///< values per channel in it, without dimensions
 };
 
 // One all-reduce of count, sum and sum of squares. In float64 the subtraction of the squared mean loses
@@ -52,7 +52,7 @@ struct Moments {
 Moments global_moments(ProcessGroup& group, const at::Tensor& input) {
   const std::int64_t channels = input.size(1);
   const double own = channels == 0 ? 0 : static_cast<double>(input.numel() / channels);
-  at::Tensor sums = at::zeros({2 * channels + 1}, at::kDouble);
+  at::Tensor sums = at::zeros({2 * channels + 1}, input.options().dtype(at::kDouble));
   if (own > 0) {
     const auto [variance, mean] =
         at::var_mean(input.to(at::kFloat), all_but_channels(input), std::optional<at::Scalar>(0));
@@ -62,10 +62,11 @@ Moments global_moments(ProcessGroup& group, const at::Tensor& input) {
     sums.slice(0, 2 * channels).fill_(own);
   }
   sum_over_ranks(group, sums);
-  const double count = sums[2 * channels].item<double>();
-  TORCH_CHECK(count > 1,
+  const at::Tensor count = sums[2 * channels];
+  // Only then does the sum have to be known on the host.
+  TORCH_CHECK(own > 1 || count.item<double>() > 1,
               "synchronized batch norm: expected more than one value per channel over all ranks, found ",
-              count);
+              count.item<double>());
   const at::Tensor mean = sums.slice(0, 0, channels) / count;
   const at::Tensor variance = (sums.slice(0, channels, 2 * channels) / count - mean * mean).clamp_min_(0);
   return {mean, variance, count};
@@ -94,10 +95,9 @@ struct Normalize : ::torch::autograd::Function<Normalize> {
     update_running_stats(layer.norm, found);
     const at::Tensor mean = found.mean.to(weight.scalar_type());
     const at::Tensor variance = found.variance.to(weight.scalar_type());
-    context->save_for_backward({input, weight, mean, variance});
+    context->save_for_backward({input, weight, mean, variance, found.count});
     context->saved_data["group"] = reinterpret_cast<std::int64_t>(&layer.group);
     context->saved_data["epsilon"] = layer.norm.epsilon;
-    context->saved_data["count"] = found.count;
     // With given statistics: the evaluation kernel.
     return at::batch_norm(input, weight, bias, mean, variance, /*training=*/false, 0, layer.norm.epsilon,
                           false);
@@ -121,10 +121,9 @@ struct Normalize : ::torch::autograd::Function<Normalize> {
     }
     at::Tensor for_input;
     if (context->needs_input_grad(0)) {
-      const double count = context->saved_data["count"].toDouble();
       at::Tensor sums = at::cat({for_weight, for_bias}).to(at::kDouble);
       sum_over_ranks(*group, sums);
-      sums.div_(count);
+      sums.div_(saved[4]);
       const std::int64_t channels = weight.numel();
       const at::Tensor inverse = (variance.to(at::kDouble) + epsilon).rsqrt();
       const at::Tensor scale = weight.to(at::kDouble) * inverse;

@@ -12,6 +12,7 @@
 #include "record/run_folder.h"
 #include "stoker/dataset.h"
 #include "stoker/time.h"
+#include "train/trainer/report/progress_line.h"
 
 namespace stoker::train {
 
@@ -139,15 +140,18 @@ Result<BatchTrial> try_batch(const BatchSearch& search, std::uint32_t batch, con
   rusage usage{};
   ::getrusage(RUSAGE_CHILDREN, &usage);
   trial.memory = {static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
+  if (search.gpu_memory && ended.ok()) trial.memory = {gpu_memory_in(ended->out)};
   return trial;
 }
 
-Result<BatchLimits> limits_of(const job::Job& job) {
+Result<BatchLimits> limits_of(const job::Job& job, std::optional<ByteCount> gpu_memory) {
   BatchLimits limits;
-  limits.ranks = job.resources.ranks_per_node;
+  limits.ranks = gpu_memory ? std::max(1u, job.resources.ranks_per_gpu) : job.resources.ranks_per_node;
   double memory =
-      kUsable * static_cast<double>(loader::detect_machine("/", current_environment()).memory.value);
-  if (job.resources.memory_per_node)
+      gpu_memory
+          ? kUsable * static_cast<double>(gpu_memory->value)
+          : kUsable * static_cast<double>(loader::detect_machine("/", current_environment()).memory.value);
+  if (job.resources.memory_per_node && !gpu_memory)
     memory = std::min(memory, kUsable * static_cast<double>(job.resources.memory_per_node->value));
   limits.memory = {static_cast<std::uint64_t>(memory / limits.ranks)};
   const auto& source = job.data.at(job.train->training_data);
@@ -191,7 +195,7 @@ BatchRecommendation recommend_batch(std::span<const BatchTrial> trials, const Ba
 }
 
 Status search_batch(const BatchSearch& search, const job::Job& job, TrainerLog& log) {
-  STOKER_ASSIGN_OR_RETURN(limits, limits_of(job));
+  STOKER_ASSIGN_OR_RETURN(limits, limits_of(job, search.gpu_memory));
   const TempDirectory attempts;
   std::vector<BatchTrial> trials;
   BatchRecommendation recommendation = recommend_batch(trials, limits);

@@ -19,7 +19,7 @@ namespace stoker::train {
 
 /// Resources of one rank.
 struct BatchLimits {
-  ByteCount memory{0};             ///< share of the node's memory
+  ByteCount memory{0};             ///< share of the node's memory, or of the GPU's
   std::uint32_t ranks = 1;         ///< ranks that share it
   std::uint64_t samples = 0;       ///< training samples per rank
   std::uint32_t largest = 65'536;  ///< maximum of train.batch
@@ -30,7 +30,7 @@ struct BatchTrial {
   std::uint32_t batch = 0;
   double step_s = 0;  ///< mean, without the first steps
   double samples_per_s = 0;
-  ByteCount memory{0};  ///< peak memory of the process
+  ByteCount memory{0};  ///< peak memory of the process, or on its GPU
   std::string failed;   ///< error; empty: successful
 };
 
@@ -46,7 +46,8 @@ BatchRecommendation recommend_batch(std::span<const BatchTrial> trials, const Ba
 /// How to start a trial.
 struct BatchSearch {
   Path job;
-  std::vector<std::string> set;  ///< overrides, as for --set
+  std::vector<std::string> set;              ///< overrides, as for --set
+  std::optional<ByteCount> gpu_memory = {};  ///< free on the GPU of one rank; none: the model is on the CPU
 };
 /// Runs trials until recommend_batch() has finished, and logs a line per trial and the result. Invalid if
 /// even the smallest batch fails. Blocks for seconds to minutes.

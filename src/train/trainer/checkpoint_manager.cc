@@ -7,8 +7,10 @@
 #include <variant>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <c10/core/GradMode.h>
 
+#include "base/stopwatch.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/local/recovery.h"
 
@@ -64,18 +66,27 @@ Result<std::vector<View>> views_of(const NamedTensors& tensors) {
   return views;
 }
 
-// Only models with dropout use the generator, but a resumed training may be one.
-checkpoint::StateValues random_state() {
-  const at::Tensor state = at::detail::getDefaultCPUGenerator().get_state();
+constexpr std::string_view kRandom = "random";
+constexpr std::string_view kDeviceRandom = "random_cuda";
+
+checkpoint::StateValues::Bytes state_of(const at::Generator& generator) {
+  const at::Tensor state = generator.get_state();
   const auto* bytes = static_cast<const std::byte*>(state.const_data_ptr());
+  return {bytes, bytes + state.nbytes()};
+}
+
+// Only models with dropout use the generators, but a resumed training may be one.
+checkpoint::StateValues random_state(at::Device device) {
   checkpoint::StateValues own;
-  own.set("random", checkpoint::StateValues::Bytes(bytes, bytes + state.nbytes()));
+  own.set(std::string(kRandom), state_of(at::detail::getDefaultCPUGenerator()));
+  if (!device.is_cpu())
+    own.set(std::string(kDeviceRandom), state_of(at::globalContext().defaultGenerator(device)));
   return own;
 }
 
-Status restore_random(const checkpoint::StateValues& own) {
-  STOKER_ASSIGN_OR_RETURN(bytes, own.bytes("random"));
-  const at::Generator generator = at::detail::getDefaultCPUGenerator();
+Status restore_generator(const checkpoint::StateValues& own, std::string_view name,
+                         const at::Generator& generator) {
+  STOKER_ASSIGN_OR_RETURN(bytes, own.bytes(name));
   const at::Tensor state = generator.get_state().clone();
   if (state.nbytes() != bytes.size()) {
     return invalid("state of the random generator: {} bytes (this libtorch's has {})", bytes.size(),
@@ -84,6 +95,13 @@ Status restore_random(const checkpoint::StateValues& own) {
   std::memcpy(state.data_ptr(), bytes.data(), bytes.size());
   at::Generator(generator).set_state(state);
   return {};
+}
+
+// A checkpoint of a training on the CPU has no state of a GPU: its generator then begins with the seed.
+Status restore_random(const checkpoint::StateValues& own, at::Device device) {
+  STOKER_RETURN_IF_ERROR(restore_generator(own, kRandom, at::detail::getDefaultCPUGenerator()));
+  if (device.is_cpu() || !own.values().contains(std::string(kDeviceRandom))) return {};
+  return restore_generator(own, kDeviceRandom, at::globalContext().defaultGenerator(device));
 }
 
 checkpoint::StateValues to_state(const ResumePosition& position) {
@@ -113,7 +131,7 @@ Result<ResumePosition> to_position(const checkpoint::Loaded& loaded) {
 }
 
 Result<checkpoint::StepContents> contents_of(const ModelState& model, const NamedTensors& optimizer,
-                                             const ResumePosition& position) {
+                                             const ResumePosition& position, at::Device device) {
   checkpoint::StepContents contents;
   contents.step = position.step;
   STOKER_ASSIGN_OR_RETURN(parameters, views_of<TensorView>(model.parameters));
@@ -123,7 +141,7 @@ Result<checkpoint::StepContents> contents_of(const ModelState& model, const Name
   contents.buffers = std::move(buffers);
   contents.optimizer = std::move(beside);
   contents.state = to_state(position);
-  contents.rank_state = random_state();
+  contents.rank_state = random_state(device);
   return contents;
 }
 
@@ -276,9 +294,23 @@ Result<CheckpointManager> CheckpointManager::open(const CheckpointManagerOptions
   return checkpoint_manager;
 }
 
+// Of a CPU the tensors themselves.
+CheckpointManager::HostState CheckpointManager::host_state(const ModelState& model,
+                                                           const NamedTensors& optimizer) {
+  const bool is_on_gpu = !model.all.empty() && !model.all.front().tensor.is_cpu();
+  if (is_on_gpu && !device_save_)
+    device_save_ = std::make_unique<DeviceSave>(model.all.front().tensor.device());
+  HostState host;
+  host.model.parameters = is_on_gpu ? device_save_->host_memory(model.parameters) : model.parameters;
+  host.model.buffers = is_on_gpu ? device_save_->host_memory(model.buffers) : model.buffers;
+  host.optimizer = is_on_gpu ? device_save_->host_memory(optimizer) : optimizer;
+  return host;
+}
+
 Status CheckpointManager::reserve(const ModelState& model, const NamedTensors& optimizer) {
   if (!saver_) return {};
-  STOKER_ASSIGN_OR_RETURN(contents, contents_of(model, optimizer, {}));
+  const HostState host = host_state(model, optimizer);
+  STOKER_ASSIGN_OR_RETURN(contents, contents_of(host.model, host.optimizer, {}, at::kCPU));
   if (!costs_.is_measured) costs_ = checkpoint::estimate_costs(bytes_of(contents));
   return saver_->reserve(contents);
 }
@@ -286,7 +318,10 @@ Status CheckpointManager::reserve(const ModelState& model, const NamedTensors& o
 Status CheckpointManager::save(const ModelState& model, const NamedTensors& optimizer,
                                const ResumePosition& position) {
   if (!saver_ || position.step == saved_) return {};
-  STOKER_ASSIGN_OR_RETURN(contents, contents_of(model, optimizer, position));
+  const Stopwatch stall;
+  const HostState host = host_state(model, optimizer);
+  const at::Device device = model.all.empty() ? at::Device(at::kCPU) : model.all.front().tensor.device();
+  STOKER_ASSIGN_OR_RETURN(contents, contents_of(host.model, host.optimizer, position, device));
   contents.hyper_parameters = hyper_parameters_;
   if (validated_step_ == position.step) {
     contents.state.set("val_loss", validated_.loss);
@@ -294,17 +329,52 @@ Status CheckpointManager::save(const ModelState& model, const NamedTensors& opti
     contents.state.set("val_top5", validated_.top5);
   }
   saved_ = position.step;
-  return saver_->save(contents);
+  if (!device_save_) return saver_->save(contents);
+  Status earlier = device_save_->wait();  // it uses the same memory
+  const auto joined = [](const NamedTensors& a, const NamedTensors& b, const NamedTensors& c) {
+    NamedTensors all = a;
+    all.insert(all.end(), b.begin(), b.end());
+    all.insert(all.end(), c.begin(), c.end());
+    return all;
+  };
+  device_save_->begin(joined(model.parameters, model.buffers, optimizer),
+                      joined(host.model.parameters, host.model.buffers, host.optimizer),
+                      [this, contents = std::move(contents)] { return saver_->save(contents); });
+  device_stall_s_ = stall.seconds();
+  return earlier;
 }
 
-Status CheckpointManager::wait() { return saver_ ? saver_->wait(Deadline::after(limit_)) : Status(); }
-Status CheckpointManager::finish() { return saver_ ? saver_->finish(Deadline::after(limit_)) : Status(); }
+Status CheckpointManager::wait() {
+  if (!saver_) return {};
+  const Status begun = device_save_ ? device_save_->wait() : Status();
+  const Status written = saver_->wait(Deadline::after(limit_));
+  return begun.ok() ? written : begun;
+}
+
+Status CheckpointManager::finish() {
+  if (!saver_) return {};
+  const Status begun = device_save_ ? device_save_->wait() : Status();
+  const Status written = saver_->finish(Deadline::after(limit_));
+  return begun.ok() ? written : begun;
+}
+
+// The saver belongs to the thread of a running device save.
+bool CheckpointManager::is_saver_in_use() const { return device_save_ && device_save_->is_running(); }
+
+std::optional<Step> CheckpointManager::step_in_flight() const {
+  if (!saver_) return std::nullopt;
+  return is_saver_in_use() || saver_->is_busy() ? std::optional(saved_) : std::nullopt;
+}
 
 std::optional<checkpoint::SaveTimes> CheckpointManager::published() {
-  if (!saver_) return std::nullopt;
+  if (!saver_ || is_saver_in_use()) return std::nullopt;
   std::optional<checkpoint::SaveTimes> times = saver_->last_times();
   if (!times || times->step == published_) return std::nullopt;
   published_ = times->step;
+  if (device_save_) {  // the training did not wait for the copy to the saver's memory
+    times->write_s += times->stall_s;
+    times->stall_s = device_stall_s_;
+  }
   // The slowest save of this attempt: a fast outlier must not change the interval.
   costs_.stall_s = costs_.is_measured ? std::max(costs_.stall_s, times->stall_s) : times->stall_s;
   const double write_s = times->write_s + times->commit_s;
@@ -345,7 +415,7 @@ std::optional<std::string> CheckpointManager::notice() {
 }
 
 std::optional<std::string> CheckpointManager::local_error() {
-  if (!saver_) return std::nullopt;
+  if (!saver_ || is_saver_in_use()) return std::nullopt;
   const std::optional<checkpoint::SaveTimes> times = saver_->last_times();
   const std::string now = times ? times->local_error.to_string() : "";
   const bool is_new = !times || times->local_error.ok() ? false : now != local_error_;
@@ -356,14 +426,19 @@ std::optional<std::string> CheckpointManager::local_error() {
 Result<Restored> restore(const Path& folder, const RankEnvironment& environment, const ModelState& model,
                          const NamedTensors& optimizer, const checkpoint::StateValues& hyper_parameters) {
   checkpoint::Targets targets;
-  STOKER_ASSIGN_OR_RETURN(state, views_of<MutableTensorView>(model.all));
-  STOKER_ASSIGN_OR_RETURN(beside, views_of<MutableTensorView>(optimizer));
+  const NamedTensors host_model = host_copies(model.all);
+  const NamedTensors host_optimizer = host_copies(optimizer);
+  STOKER_ASSIGN_OR_RETURN(state, views_of<MutableTensorView>(host_model));
+  STOKER_ASSIGN_OR_RETURN(beside, views_of<MutableTensorView>(host_optimizer));
   targets.model = std::move(state);
   targets.optimizer = std::move(beside);
   targets.optional_prefixes = {std::string(kOptimizer), std::string(kMean), std::string(kScaler)};
   STOKER_ASSIGN_OR_RETURN(loaded,
                           checkpoint::load(folder, {environment.rank, environment.world_size}, targets));
-  if (loaded.rank_state) STOKER_RETURN_IF_ERROR(restore_random(*loaded.rank_state));
+  copy_values(host_model, model.all);
+  copy_values(host_optimizer, optimizer);
+  const at::Device device = model.all.empty() ? at::Device(at::kCPU) : model.all.front().tensor.device();
+  if (loaded.rank_state) STOKER_RETURN_IF_ERROR(restore_random(*loaded.rank_state, device));
   STOKER_ASSIGN_OR_RETURN(position, to_position(loaded));
   if (position.data.position > 0)
     STOKER_RETURN_IF_ERROR(check_order(loaded.hyper_parameters, hyper_parameters));
@@ -394,7 +469,7 @@ Result<ResumeStep> find_resume_step(const CheckpointManagerOptions& options,
                                                            .local = local,
                                                            .rank = environment.rank,
                                                            .world_size = environment.world_size,
-                                                           .is_local_rank0 = environment.is_local_rank0,
+                                                           .is_local_rank0 = environment.local_rank == 0,
                                                            .writer = environment.attempt_name(),
                                                            .limit = options.limit,
                                                            .observe = {}}));

@@ -15,6 +15,7 @@
 #include "stoker/model_state.h"
 #include "stoker/status.h"
 #include "stoker/strong.h"
+#include "train/device/device_save.h"
 #include "train/models/layers.h"
 #include "train/trainer/environment.h"
 
@@ -85,9 +86,7 @@ class CheckpointManager {
   /// The training resumed from this step, which is saved already.
   void resumed_from(Step step) { saved_ = step; }
   /// The last saved step, while it or its predecessor is being written.
-  std::optional<Step> step_in_flight() const {
-    return saver_ && saver_->is_busy() ? std::optional(saved_) : std::nullopt;
-  }
+  std::optional<Step> step_in_flight() const;
   /// Blocks until all steps are written, at most CheckpointManagerOptions::limit.
   Status finish();
   /// Like finish(), but keeps the writer thread: for a process that is about to end.
@@ -100,10 +99,20 @@ class CheckpointManager {
   const Path& folder() const { return folder_; }
 
  private:
+  /// The state in host memory.
+  struct HostState {
+    ModelState model;  ///< without `all`
+    NamedTensors optimizer;
+  };
+  HostState host_state(const ModelState& model, const NamedTensors& optimizer);
+  bool is_saver_in_use() const;
+
   Path folder_;
   Duration limit_{0};
   checkpoint::StateValues hyper_parameters_;
   std::unique_ptr<checkpoint::Saver> saver_;
+  std::unique_ptr<DeviceSave> device_save_;  ///< of a model on a GPU; uses the saver
+  double device_stall_s_ = 0;                ///< of the last save from a GPU
   Step saved_{-1};
   Step published_{-1};
   // For `checkpoint.every: auto`.

@@ -7,6 +7,8 @@
 #include "base/exit_code.h"
 #include "base/version.h"
 #include "job/job.h"
+#include "train/device/cuda_part.h"
+#include "train/device/device.h"
 #include "train/trainer/batch_search.h"
 #include "train/trainer/switches.h"
 
@@ -101,7 +103,10 @@ Status find_batch(const TrainArguments& arguments, TrainerLog& log) {
   STOKER_ASSIGN_OR_RETURN(environment, read_environment(variables));
   STOKER_ASSIGN_OR_RETURN(job, load_job(arguments, environment, variables));
   const Path& file = arguments.job.empty() ? environment.job : arguments.job;
-  return search_batch({.job = file, .set = arguments.settings.set}, job, log);
+  BatchSearch search{.job = file, .set = arguments.settings.set};
+  STOKER_ASSIGN_OR_RETURN(chosen, choose_device(job.train->device, 0, visible_gpus()));
+  if (!chosen.device.is_cpu()) search.gpu_memory.emplace(ByteCount{cuda_part()->free_memory(chosen.device)});
+  return search_batch(search, job, log);
 }
 
 int code_of(const Status& error) {

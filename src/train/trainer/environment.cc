@@ -53,7 +53,7 @@ Result<RankEnvironment> read_environment(const Variables& variables) {
   if (rank >= world) return invalid("RANK: {} is not below WORLD_SIZE {}", rank, world);
   STOKER_ASSIGN_OR_RETURN(port, read_integer(variables, {.name = "MASTER_PORT", .least = 1, .most = 65535}));
   STOKER_ASSIGN_OR_RETURN(local_rank, read_integer(variables, {.name = "LOCAL_RANK"}));
-  environment.is_local_rank0 = local_rank == 0;
+  environment.local_rank = static_cast<int>(local_rank);
   environment.rank = Rank(static_cast<int>(rank));
   environment.world_size = WorldSize(static_cast<int>(world));
   environment.port = static_cast<std::uint16_t>(port);

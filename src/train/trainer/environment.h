@@ -21,7 +21,7 @@ Variables process_environment();
 struct RankEnvironment {
   Rank rank{0};
   WorldSize world_size{1};
-  bool is_local_rank0 = true;         ///< LOCAL_RANK is 0
+  int local_rank = 0;                 ///< LOCAL_RANK: among the ranks of this host
   std::string address = "127.0.0.1";  ///< MASTER_ADDR; 127.0.0.1 if all ranks share a host
   std::uint16_t port = 0;             ///< MASTER_PORT; required with more than one rank
   std::string run_id;                 ///< empty outside a run

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/stopwatch.h"
 #include "stoker/exceptions.h"
 #include "train/comm/advice.h"
+#include "train/device/cuda_part.h"
 #include "train/trainer/learn/numerics.h"
 #include "train/trainer/report/progress.h"
 #include "train/trainer/setup/datasets.h"
@@ -25,6 +27,9 @@ namespace {
 // Flags from rank 0 for the current step. Each forward pass broadcasts them with the batch-norm buffers, so
 // all ranks agree without an extra collective.
 enum ControlFlag : std::int64_t { kSave = 1, kStop = 2 };
+
+// Steps that a GPU may be behind. More would only delay metrics and errors.
+constexpr std::size_t kStepsAhead = 2;
 
 // Name of a sample.
 std::string_view unit_of(Input input) {
@@ -63,7 +68,11 @@ class Training::Loop {
   bool is_rank0() const { return environment_.rank.value == 0; }
   Result<TrainingOutcome> run_epochs();
   Result<EpochEnd> run_epoch();
-  Status run_step(loader::Batch& first, const Rates& rates, StepRow& row);
+  Status run_step(loader::Batch first, const Rates& rates, StepRow& row);
+  Status run_passes(loader::Batch first, const Rates& rates, StepRow& row);
+  Status explain_gpu(Status status, const StepRow& row) const;
+  Status settle(std::size_t pending);
+  Status account(StepRow& row, PendingMetrics& metrics);
   Result<EpochEnd> end_epoch();
   Result<EpochEnd> validate_and_record();
   bool is_validated(std::int64_t epoch) const;
@@ -96,6 +105,16 @@ class Training::Loop {
   Stopwatch epoch_watch_;
   Stopwatch since_save_;
   bool recording_failed_ = false;
+
+  // Steps whose metrics may still be on a GPU, or that have not ended. On a CPU at most the current one.
+  struct PendingStep {
+    StepRow row;
+    PendingMetrics metrics;
+    std::int64_t in_epoch = 0;
+    bool is_accounted = false;
+    bool has_ended = false;
+  };
+  std::deque<PendingStep> pending_;
 };
 
 Result<TrainingOutcome> Training::Loop::run() {
@@ -130,9 +149,10 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     STOKER_ASSIGN_OR_RETURN(batch, next_batch(*parts_->loader, job_.timeouts.data));
     if (!batch) return end_epoch();
     row.data_s = whole.seconds();
-    STOKER_RETURN_IF_ERROR(run_step(*batch, parts_->rates->at(behind), row));
+    STOKER_RETURN_IF_ERROR(run_step(std::move(*batch), parts_->rates->at(behind), row));
     const std::int64_t control_flags = parts_->control_flags.const_data_ptr<std::int64_t>()[0];
     if ((control_flags & kStop) != 0 || ((control_flags & kSave) != 0 && !is_save_deferred())) {
+      STOKER_RETURN_IF_ERROR(settle(0));
       const Stopwatch stall;
       STOKER_RETURN_IF_ERROR(save());
       row.checkpoint_s = stall.seconds();
@@ -141,8 +161,11 @@ Result<Training::Loop::EpochEnd> Training::Loop::run_epoch() {
     row.step_s = whole.seconds();
     stop_.record_step_time(row.step_s);
     parts_->group->record_step_time(row.step_s);
-    warn_about_recording(parts_->recorder.step(row));
-    progress_.step(row, steps_of_epoch(), steps_per_epoch());
+    PendingStep& last = pending_.back();
+    last.row.checkpoint_s = row.checkpoint_s;
+    last.row.step_s = row.step_s;
+    last.has_ended = true;
+    STOKER_RETURN_IF_ERROR(settle(parts_->device.is_cpu() ? 0 : kStepsAhead));
     if ((control_flags & kStop) != 0) return EpochEnd::stopped;
     // With no batches left, end the epoch first.
     if (has_reached_step_limit() && parts_->loader->batches_left() > 0) return EpochEnd::enough;
@@ -161,36 +184,98 @@ std::int64_t Training::Loop::steps_done() const {
          static_cast<std::int64_t>(batches / train_.accumulate);
 }
 
-Status Training::Loop::run_step(loader::Batch& first, const Rates& rates, StepRow& row) {
+Status Training::Loop::run_step(loader::Batch first, const Rates& rates, StepRow& row) {
   if (is_rank0()) parts_->control_flags.mutable_data_ptr<std::int64_t>()[0] = next_control_flags();
+  // With buffers on a GPU they have a separate broadcast, on the host.
+  if (!parts_->device.is_cpu())
+    STOKER_RETURN_IF_ERROR(parts_->group->broadcast_from_rank0(parts_->control_flags));
+  STOKER_RETURN_IF_ERROR(explain_gpu(run_passes(std::move(first), rates, row), row));
+  if (const auto notice = parts_->learner->notice(); notice && is_rank0()) log_.info(*notice);
+  position_.step = Step(row.step);
+  pending_.push_back({.row = row, .metrics = parts_->learner->take_metrics(), .in_epoch = steps_of_epoch()});
+  return settle(parts_->device.is_cpu() ? 0 : kStepsAhead);
+}
+
+// libtorch's text about a GPU names no setting, and no step.
+Status Training::Loop::explain_gpu(Status status, const StepRow& row) const {
+  if (status.ok() || parts_->device.is_cpu()) return status;
+  if (status.message().find("CUDA error") != std::string::npos) {
+    return unavailable("epoch {}, step {} or one of the {} before it: {}", row.epoch + 1, row.step,
+                       kStepsAhead, status.message())
+        .cure("CUDA_LAUNCH_BLOCKING=1 and train.cuda_graph: never name the operation");
+  }
+  if (status.message().find("out of memory") == std::string::npos) return status;
+  // The rest is advice for Python.
+  const std::string fact(status.message().substr(0, status.message().find(" Including non-PyTorch")));
+  return unavailable("a step of {} samples on {}: {}", train_.batch, parts_->device.str(), fact)
+      .cure("train.batch: {} with train.accumulate: {}, or the largest that fits: stoker-train --find-batch",
+            std::max(1u, train_.batch / 2), train_.accumulate * 2);
+}
+
+// Metrics of the oldest steps, until `pending` steps are left without.
+Status Training::Loop::settle(std::size_t pending) {
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    PendingStep& step = pending_[i];
+    if (step.is_accounted) continue;
+    if (pending_.size() - i <= pending && !step.metrics.is_ready()) break;
+    step.is_accounted = true;
+    STOKER_RETURN_IF_ERROR(account(step.row, step.metrics));
+  }
+  while (!pending_.empty() && pending_.front().is_accounted && pending_.front().has_ended) {
+    const PendingStep& step = pending_.front();
+    warn_about_recording(parts_->recorder.step(step.row));
+    progress_.step(step.row, step.in_epoch, steps_per_epoch());
+    pending_.pop_front();
+  }
+  return {};
+}
+
+Status Training::Loop::account(StepRow& row, PendingMetrics& metrics) {
+  const auto subject = format("epoch {}, step {}", row.epoch + 1, row.step);
+  std::optional<ScaleOutcome> outcome;
+  STOKER_RETURN_IF_ERROR(
+      explain_gpu(catch_exceptions(Code::internal, subject, [&] { outcome = metrics.finish(row); }), row));
+  STOKER_RETURN_IF_ERROR(parts_->learner->check_loss(row));
+  if (outcome) STOKER_RETURN_IF_ERROR(parts_->learner->check_scale(row, *outcome));
+  const auto count = static_cast<double>(row.samples);
+  own_sums_.loss += row.loss * count;
+  own_sums_.top1 += row.top1 * count;
+  own_sums_.samples += count;
+  return {};
+}
+
+Status Training::Loop::run_passes(loader::Batch first, const Rates& rates, StepRow& row) {
   const std::uint64_t left = parts_->loader->batches_left() + 1;
   const auto passes = static_cast<std::int64_t>(std::min<std::uint64_t>(train_.accumulate, left));
   std::vector<std::uint64_t> samples;
-  std::optional<loader::Batch> later;
+  bool ran_in_graph = false;
   for (std::int64_t i = 0; i < passes; ++i) {
     if (i > 0) {
       const Stopwatch wait;
       parts_->recorder.enter(Phase::data);
       STOKER_ASSIGN_OR_RETURN(next, next_batch(*parts_->loader, job_.timeouts.data));
       if (!next) return internal("the epoch ended in the middle of a step");
-      later = std::move(next);
+      first = std::move(*next);
       row.data_s += wait.seconds();
     }
-    loader::Batch& batch = later ? *later : first;
+    samples.insert(samples.end(), first.samples().begin(), first.samples().end());
+    position_.data = first.after();
+    STOKER_ASSIGN_OR_RETURN(batch, catch_exceptions(Code::internal, "loss", [&] {
+                              return parts_->uploader->upload(std::move(first));
+                            }));
+    if (passes == 1) {
+      STOKER_ASSIGN_OR_RETURN(ran, parts_->learner->run_in_graph(*parts_->parallel, batch, rates, row));
+      ran_in_graph = ran;
+    }
+    if (ran_in_graph) break;
     STOKER_RETURN_IF_ERROR(
         parts_->learner->forward_backward(*parts_->parallel, parts_->recorder, batch, {i, passes}, row));
-    samples.insert(samples.end(), batch.samples().begin(), batch.samples().end());
-    position_.data = batch.after();
   }
-  STOKER_RETURN_IF_ERROR(parts_->learner->check_loss(row));
-  parts_->recorder.enter(Phase::optimizer);
-  STOKER_RETURN_IF_ERROR(parts_->learner->update(*parts_->parallel, rates, row));
-  if (const auto notice = parts_->learner->notice(); notice && is_rank0()) log_.info(*notice);
-  position_.step = Step(row.step);
-  const auto count = static_cast<double>(row.samples);
-  own_sums_.loss += row.loss * count;
-  own_sums_.top1 += row.top1 * count;
-  own_sums_.samples += count;
+  if (!ran_in_graph) {
+    if (parts_->device.is_cpu()) STOKER_RETURN_IF_ERROR(parts_->learner->check_loss(row));
+    parts_->recorder.enter(Phase::optimizer);
+    STOKER_RETURN_IF_ERROR(parts_->learner->update(*parts_->parallel, rates, row));
+  }
   warn_about_recording(parts_->recorder.receipt(row, samples));
   return {};
 }
@@ -257,6 +342,7 @@ void Training::Loop::report_published() {
 }
 
 Result<Training::Loop::EpochEnd> Training::Loop::end_epoch() {
+  STOKER_RETURN_IF_ERROR(settle(0));
   STOKER_ASSIGN_OR_RETURN(end, validate_and_record());
   if (end == EpochEnd::stopped) {
     STOKER_RETURN_IF_ERROR(save());
@@ -326,9 +412,10 @@ Result<Scores> Training::Loop::validate_model(EpochRow& row) {
   STOKER_RETURN_IF_ERROR(parts_->parallel->sync_buffers());
   const auto ema_scope = parts_->learner->use_ema_weights();
   STOKER_ASSIGN_OR_RETURN(
-      scores, validate(*parts_->group, *parts_->model, *parts_->validation_data,
-                       {validation_loader(train_, environment_), parts_->form, train_.precision,
-                        job_.timeouts.data, [this] { return stop_.is_due(RealClock().wall()); }}));
+      scores,
+      validate(*parts_->group, *parts_->model, *parts_->validation_data,
+               {validation_loader(train_, environment_, parts_->place), parts_->form, parts_->device,
+                train_.precision, job_.timeouts.data, [this] { return stop_.is_due(RealClock().wall()); }}));
   if (scores.interrupted) return scores;
   row.validation_s = watch.seconds();
   row.seconds += row.validation_s;
@@ -353,6 +440,7 @@ void Training::Loop::log_communication_advice() {
 }
 
 Result<TrainingOutcome> Training::Loop::finish(EpochEnd end) {
+  STOKER_RETURN_IF_ERROR(settle(0));
   if (end != EpochEnd::stopped) STOKER_RETURN_IF_ERROR(save());
   parts_->recorder.enter(Phase::checkpoint);
   STOKER_RETURN_IF_ERROR(parts_->checkpoint_manager.finish());
@@ -360,6 +448,8 @@ Result<TrainingOutcome> Training::Loop::finish(EpochEnd end) {
   if (end != EpochEnd::stopped) log_communication_advice();
   if (const Status traced = parts_->recorder.finish_trace(); !traced.ok())
     log_.warn(format("rank {}: record.trace: {}", environment_.rank, traced.to_string()));
+  if (is_rank0() && !parts_->device.is_cpu())
+    log_.info(gpu_memory_line(cuda_part()->peak_memory(parts_->device)));
   parts_->recorder.enter(Phase::done);
   if (end != EpochEnd::stopped) return TrainingOutcome::finished;
   if (is_rank0()) {

@@ -7,7 +7,7 @@
 
 namespace stoker::train {
 
-/// Applies process-wide settings: threads, train.deterministic, train.tf32.
+/// Applies process-wide settings: threads, train.deterministic, train.tf32. Call it before a GPU is used.
 void configure_numerics(const job::TrainOptions& train);
 
 /// Invalid with the name of the first tensor that contains NaN or infinity.
@@ -17,13 +17,14 @@ Status check_finite(const NamedTensors& tensors);
 /// torch.autocast. No effect with fp32.
 class Autocast {
  public:
-  explicit Autocast(job::Precision precision);
+  Autocast(job::Precision precision, at::Device device);
   ~Autocast();
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
  private:
   const bool is_on_;
+  const at::DeviceType device_;
 };
 
 }  // namespace stoker::train

@@ -61,4 +61,20 @@ std::string epoch_line(const EpochStats& facts) {
   return line;
 }
 
+constexpr std::string_view kGpuMemory = "GPU memory: ";
+constexpr double kGiB = 1 << 30;
+
+std::string gpu_memory_line(std::uint64_t bytes) {
+  return format("{}{:.3f} GiB at most", kGpuMemory, static_cast<double>(bytes) / kGiB);
+}
+
+std::uint64_t gpu_memory_in(std::string_view output) {
+  const std::size_t at = output.rfind(kGpuMemory);
+  if (at == std::string_view::npos) return 0;
+  const std::string_view rest = output.substr(at + kGpuMemory.size());
+  double gib = 0;
+  const bool is_number = parse_number(rest.substr(0, rest.find(' ')), &gib) && gib > 0 && gib < 1e6;
+  return is_number ? static_cast<std::uint64_t>(gib * kGiB) : 0;
+}
+
 }  // namespace stoker::train

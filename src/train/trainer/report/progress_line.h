@@ -38,6 +38,10 @@ struct ProgressStats {
 /// min"
 std::string progress_line(const ProgressStats& facts);
 
+/// "GPU memory: 12.250 GiB at most", and its number of bytes from a training's output; 0 without such a line.
+std::string gpu_memory_line(std::uint64_t bytes);
+std::uint64_t gpu_memory_in(std::string_view output);
+
 struct EpochStats {
   std::int64_t epoch = 0, epochs = 0;
   double seconds = 0;

@@ -56,5 +56,14 @@ TEST(ProgressLine, names_the_unit_of_a_sample) {
             std::string::npos);
 }
 
+TEST(GpuMemoryLine, is_read_back_from_a_trainings_output) {
+  EXPECT_EQ(gpu_memory_line(std::uint64_t{49} << 28), "GPU memory: 12.250 GiB at most");
+  EXPECT_EQ(gpu_memory_in("epoch 1/1\n" + gpu_memory_line(std::uint64_t{49} << 28) + "\n"),
+            std::uint64_t{49} << 28);
+  EXPECT_EQ(gpu_memory_in("epoch 1/1\n"), 0u);
+  EXPECT_EQ(gpu_memory_in("GPU memory: much"), 0u);
+  EXPECT_EQ(gpu_memory_in("GPU memory: -3 GiB"), 0u);
+}
+
 }  // namespace
 }  // namespace stoker::train

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,11 +21,19 @@ namespace stoker::train {
 Result<dataset::Dataset> open_dataset(const job::Job& job, const RankEnvironment& environment,
                                       const std::string& name);
 
+/// Where batches are wanted.
+struct BatchPlace {
+  bool is_gpu = false;                                ///< images may then have the type of train.precision
+  std::shared_ptr<loader::BatchAllocator> allocator;  ///< null: the heap
+};
+
 /// All ranks have the same number of samples, in the order of train.shuffle: the first samples repeat if the
 /// number is not a multiple.
-loader::LoaderOptions training_loader(const job::TrainOptions& train, const RankEnvironment& environment);
+loader::LoaderOptions training_loader(const job::TrainOptions& train, const RankEnvironment& environment,
+                                      const BatchPlace& place);
 /// Every sample once over all ranks, in stored order, center-cropped.
-loader::LoaderOptions validation_loader(const job::TrainOptions& train, const RankEnvironment& environment);
+loader::LoaderOptions validation_loader(const job::TrainOptions& train, const RankEnvironment& environment,
+                                        const BatchPlace& place);
 
 /// The loader's next batch, empty at the end of the epoch. Waits for `limit`; a Timeout names timeouts.data.
 Result<std::optional<loader::Batch>> next_batch(loader::Loader& loader, Duration limit);

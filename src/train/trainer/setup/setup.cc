@@ -10,6 +10,9 @@
 #include "base/language/counted.h"
 #include "loader/advice.h"
 #include "stoker/exceptions.h"
+#include "train/device/cuda_part.h"
+#include "train/device/device.h"
+#include "train/device/pinned_memory.h"
 #include "train/trainer/learn/numerics.h"
 #include "train/trainer/setup/datasets.h"
 #include "train/trainer/setup/rendezvous_setup.h"
@@ -58,14 +61,15 @@ DataParallelOptions parallel_options(const job::TrainOptions& train, const Model
 }
 
 // Options of `train` without effect here, one line each.
-std::vector<std::string> ineffective_settings(const job::TrainOptions& train, WorldSize world_size) {
+std::vector<std::string> ineffective_settings(const job::TrainOptions& train, WorldSize world_size,
+                                              at::Device device) {
   std::vector<std::string> lines;
   const bool compresses = train.compress_gradients != Compression::none;
   if (world_size.value == 1 && compresses)
     lines.emplace_back("train.compress_gradients: no effect with one rank");
   if (world_size.value == 1 && train.sync_batch_norm)
     lines.emplace_back("train.sync_batch_norm: no effect with one rank");
-  if (train.tf32) lines.emplace_back("train.tf32: no effect without a GPU");
+  if (train.tf32 && device.is_cpu()) lines.emplace_back("train.tf32: no effect without a GPU");
   return lines;
 }
 
@@ -78,6 +82,7 @@ class Setup {
 
  private:
   bool is_rank0() const { return environment_.rank.value == 0; }
+  Status open_device();
   Status open_data();
   Status build_model();
   Status restore_from_checkpoint();
@@ -98,6 +103,7 @@ Result<std::unique_ptr<Parts>> Setup::run() {
   STOKER_ASSIGN_OR_RETURN(recorder, Recorder::open(environment_, job_.record));
   parts_->recorder = std::move(recorder);
   STOKER_RETURN_IF_ERROR(open_data());
+  STOKER_RETURN_IF_ERROR(catch_exceptions(Code::unavailable, "train.device", [&] { return open_device(); }));
   STOKER_ASSIGN_OR_RETURN(checkpoint_manager,
                           CheckpointManager::open(checkpoint_manager_options(job_), environment_));
   parts_->checkpoint_manager = std::move(checkpoint_manager);
@@ -130,6 +136,20 @@ Status Setup::open_data() {
   return {};
 }
 
+// Before the model is built: its tensors then need not move between streams.
+Status Setup::open_device() {
+  if (train_.device == job::DeviceChoice::cpu) return {};
+  STOKER_ASSIGN_OR_RETURN(chosen, choose_device(train_.device, environment_.local_rank, visible_gpus()));
+  if (is_rank0() && !chosen.notice.empty()) log_.info(chosen.notice);
+  parts_->device = chosen.device;
+  if (chosen.device.is_cpu()) return {};
+  if (is_rank0())
+    log_.info(format("training on {} ({})", chosen.device.str(), cuda_part()->description(chosen.device)));
+  parts_->stream.emplace(new_stream(chosen.device));
+  parts_->place = {true, pinned_batches(chosen.device)};
+  return {};
+}
+
 Status Setup::build_model() {
   std::vector<NamedDataset> datasets{{train_.training_data, &*parts_->training_data}};
   if (parts_->validation_data) datasets.push_back({*train_.validation_data, &*parts_->validation_data});
@@ -147,9 +167,12 @@ Status Setup::build_model() {
         .cure("train.batch: {}", train_.batch > 2 ? train_.batch - 1 : train_.batch + 1);
   }
   parts_->model = std::move(model);
+  // Every device starts with the random weights of the CPU.
+  if (!parts_->device.is_cpu()) move_to(parts_->model->state(), parts_->device, train_.channels_last);
   parts_->form = {
       .input = parts_->model->input(), .columns = train_.mlp.columns.size(), .vocabulary = classes};
-  parts_->learner.emplace(train_, environment_.rank, *parts_->model, parts_->form);
+  parts_->learner.emplace(train_, environment_.rank, *parts_->model, parts_->device);
+  parts_->uploader = std::make_unique<BatchUploader>(parts_->device, parts_->form);
   // Parameters that a step may skip have no state before their first use. Creating all state now gives every
   // checkpoint the same tensors.
   const bool may_skip = train_.precision == job::Precision::fp16;  // whole steps, the first one too
@@ -181,8 +204,9 @@ Status Setup::restore_from_checkpoint() {
 Status Setup::open_loader() {
   std::optional<loader::OrderState> resume;
   if (parts_->position.step.value > 0) resume = parts_->position.data;
-  STOKER_ASSIGN_OR_RETURN(loader, loader::Loader::open(parts_->training_data->source(),
-                                                       training_loader(train_, environment_), resume));
+  STOKER_ASSIGN_OR_RETURN(loader,
+                          loader::Loader::open(parts_->training_data->source(),
+                                               training_loader(train_, environment_, parts_->place), resume));
   parts_->loader = std::move(loader);
   if (!resume) parts_->position.data = parts_->loader->state();
   const std::uint64_t batches = parts_->loader->batches_per_epoch();
@@ -200,7 +224,8 @@ void Setup::log_settings() {
                      world * train_.accumulate * train_.batch, train_.accumulate, train_.batch,
                      counted(world, "rank")));
   }
-  for (const std::string& line : ineffective_settings(train_, environment_.world_size)) log_.info(line);
+  for (const std::string& line : ineffective_settings(train_, environment_.world_size, parts_->device))
+    log_.info(line);
 }
 
 Status Setup::connect() {
@@ -209,12 +234,21 @@ Status Setup::connect() {
   rendezvous.on_straggler = [&log = log_](std::string_view text) { log.warn(text); };
   STOKER_ASSIGN_OR_RETURN(group, ProcessGroup::connect(rendezvous));
   parts_->group = std::move(group);
+  STOKER_RETURN_IF_ERROR(parts_->group->use_device(parts_->device));
   const ModelState& state = parts_->model->state();
   NamedTensors buffers = state.buffers;
-  buffers.push_back({"orders", parts_->control_flags});
+  if (parts_->device.is_cpu()) buffers.push_back({"orders", parts_->control_flags});
   STOKER_ASSIGN_OR_RETURN(parallel, DataParallel::wrap(*parts_->group, state.parameters, std::move(buffers),
                                                        parallel_options(train_, *parts_->model)));
   parts_->parallel = std::move(parallel);
+  const GraphSituation situation{
+      .device = parts_->device,
+      .has_peers = parts_->parallel->has_peers(),
+      .are_gradients_staged =
+          parts_->parallel->has_peers() && parts_->group->device_transport() != Transport::nccl};
+  parts_->learner->allow_graphs(situation);
+  if (is_rank0() && situation.are_gradients_staged && !parts_->device.is_cpu())
+    log_.info("ranks share a GPU: gradients travel through host memory (train.backend)");
   return {};
 }
 

@@ -16,12 +16,15 @@
 #include "stoker/model.h"
 #include "stoker/process_group.h"
 #include "stoker/status.h"
+#include "train/device/stream.h"
 #include "train/trainer/checkpoint_manager.h"
 #include "train/trainer/environment.h"
 #include "train/trainer/learn/batch_tensors.h"
+#include "train/trainer/learn/batch_upload.h"
 #include "train/trainer/learn/learner.h"
 #include "train/trainer/learn/rate_plan.h"
 #include "train/trainer/report/recorder.h"
+#include "train/trainer/setup/datasets.h"
 #include "train/trainer/trainer_log.h"
 
 namespace stoker::train {
@@ -29,7 +32,9 @@ namespace stoker::train {
 /// The parts of a training. After set_up() all of them but `validation_data` are set. Destroyed from last to
 /// first: later members use earlier ones.
 struct Parts {
-  const Stopwatch begun;  ///< start of the setup
+  const Stopwatch begun;              ///< start of the setup
+  at::Device device{at::kCPU};        ///< of the model
+  std::optional<StreamScope> stream;  ///< on a GPU: the stream of all steps, which is not the default one
   Recorder recorder;
   CheckpointManager checkpoint_manager;
   std::optional<dataset::Dataset> training_data;
@@ -37,7 +42,9 @@ struct Parts {
   std::unique_ptr<ProcessGroup> group;
   std::unique_ptr<Model> model;
   BatchForm form;
+  BatchPlace place;
   std::optional<Learner> learner;
+  std::unique_ptr<BatchUploader> uploader;
   std::unique_ptr<DataParallel> parallel;
   std::unique_ptr<loader::Loader> loader;
   std::optional<RatePlan> rates;

@@ -24,6 +24,7 @@ struct Scores {
 struct ValidationOptions {
   loader::LoaderOptions loader;
   BatchForm form;
+  at::Device device{at::kCPU};  ///< of the model
   job::Precision precision = job::Precision::fp32;
   Duration batch_timeout{0};               ///< timeout for a batch
   std::function<bool()> should_interrupt;  ///< checked between batches
