@@ -1,4 +1,4 @@
-// Trains a custom network data parallel: train DATASET EPOCHS
+// Trains a custom network data parallel, on GPUs if there are any, and validates it: train DATASET EPOCHS
 #include <cstdio>
 #include <cstdlib>
 #include <stoker/session.h>
@@ -19,12 +19,31 @@ struct Net : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) { return linear(at::relu(conv(x)).flatten(1)); }
 };
 
+// Top-1 over all ranks.
+stoker::Result<double> validate(Session& session, Net& net, const stoker::dataset::Dataset& dataset) {
+  STOKER_ASSIGN_OR_RETURN(recipe, stoker::image::recipe("cifar-eval"));
+  STOKER_ASSIGN_OR_RETURN(loader,
+                          session.validation(dataset, {.batch = 100, .transform = {.operations = recipe}}));
+  const torch::NoGradGuard no_grad;
+  double sums[2] = {};  // correct, samples
+  for (;;) {
+    STOKER_ASSIGN_OR_RETURN(batch, loader->next(stoker::Deadline::after(std::chrono::minutes(5))));
+    if (!batch) break;
+    const at::Tensor scores = net.forward(image_tensor(*batch).to(session.device()));
+    sums[0] += scores.argmax(1).cpu().eq(label_tensor(*batch)).sum().item<double>();
+    sums[1] += batch->count();
+  }
+  STOKER_RETURN_IF_ERROR(session.group().all_reduce_sum(sums));
+  return sums[0] / sums[1];
+}
+
 stoker::Result<int> train(const char* folder, std::uint64_t epochs) {
   STOKER_ASSIGN_OR_RETURN(session,
                           Session::open({.name = "net", .checkpoints = "checkpoints", .save_every = 20}));
   STOKER_ASSIGN_OR_RETURN(dataset, stoker::dataset::Dataset::open(folder, "train"));
   at::manual_seed(1);
   Net net;
+  net.to(session->device());
   const Rates rates{.lr = 0.02, .momentum = 0.9};
   const ModelState model = model_state(net);
   Sgd sgd(model.parameters, {.kind = Momentum::nesterov});
@@ -36,8 +55,9 @@ stoker::Result<int> train(const char* folder, std::uint64_t epochs) {
     STOKER_ASSIGN_OR_RETURN(batch, loader->next(stoker::Deadline::after(std::chrono::minutes(5))));
     if (!batch) continue;  // the epoch is over
     parallel->zero_grad();
-    STOKER_ASSIGN_OR_RETURN(logits, parallel->forward([&] { return net.forward(image_tensor(*batch)); }));
-    const at::Tensor loss = at::cross_entropy_loss(logits, label_tensor(*batch));
+    const at::Tensor images = image_tensor(*batch).to(session->device());
+    STOKER_ASSIGN_OR_RETURN(logits, parallel->forward([&] { return net.forward(images); }));
+    const at::Tensor loss = at::cross_entropy_loss(logits, label_tensor(*batch).to(session->device()));
     STOKER_RETURN_IF_ERROR(parallel->backward(loss));
     sgd.step(rates);
     STOKER_ASSIGN_OR_RETURN(should_continue,
@@ -45,6 +65,11 @@ stoker::Result<int> train(const char* folder, std::uint64_t epochs) {
     if (session->rank().value == 0)
       std::printf("step %ld loss %.3f\n", session->steps(), loss.item<double>());
     if (!should_continue) break;
+  }
+  if (session->exit_code() == 0) {
+    STOKER_ASSIGN_OR_RETURN(test, stoker::dataset::Dataset::open(folder, "test"));
+    STOKER_ASSIGN_OR_RETURN(top1, validate(*session, net, test));
+    if (session->rank().value == 0) std::printf("top-1 %.1f %%\n", top1 * 100);
   }
   STOKER_RETURN_IF_ERROR(session->finish());
   return session->exit_code();

@@ -28,6 +28,7 @@
 #include "stoker/process_group.h"
 #include "stoker/status.h"
 #include "stoker/strong.h"
+#include "stoker/time.h"
 
 namespace stoker::train {
 
@@ -36,6 +37,9 @@ struct TrainingSessionOptions {
   Path checkpoints;               ///< checkpoint folder, unless a launcher sets it; empty: no checkpoints
   std::uint64_t save_every = 0;   ///< steps between checkpoints; 0: only on save() and when stopped
   std::uint32_t keep_last = 3;    ///< number of most recent checkpoints to keep
+  /// Until all ranks have joined, else the missing one is named.
+  Duration start_timeout = std::chrono::minutes(2);
+  Duration communication_timeout = std::chrono::minutes(10);  ///< of a collective
 };
 
 /// Metrics of one step, for metrics-<rank>.csv. NaN: unknown.
@@ -67,17 +71,27 @@ class Session {
   Rank rank() const;
   WorldSize world_size() const;
   ProcessGroup& group();
+  /// Where this rank's model belongs: GPU number LOCAL_RANK (modulo the visible ones), or the CPU without a
+  /// GPU or a torch for CUDA. The caller moves the model there before begin().
+  at::Device device() const;
 
   /// Restores the model and optimizer from a checkpoint, or broadcasts rank 0's model. The checkpoint is
   /// STOKER_RESUME, or without a launcher the newest one in `checkpoints` that all ranks can restore. Rank 0
   /// reports skipped steps on standard error. All ranks return the same error: not_found if `checkpoints` has
   /// steps, but none is valid. `optimizer` may be null and must outlive the session; `first` are the rates
-  /// of its first step. Collective.
+  /// of its first step. A model on a GPU uses it from now on (ProcessGroup::use_device). Collective.
   Result<std::unique_ptr<DataParallel>> begin(ModelState model, Optimizer* optimizer, const Rates& first = {},
                                               const DataParallelOptions& options = {});
   /// This rank's loader, at the position of the checkpoint. `dataset` must outlive the loader.
   Result<std::unique_ptr<loader::Loader>> make_loader(const dataset::Dataset& dataset,
                                                       loader::LoaderOptions options);
+
+  /// A loader for one pass over all samples, each once over all ranks, in stored order: for an evaluation
+  /// whose sums all ranks then add (ProcessGroup::all_reduce_sum). The last batch may have fewer samples, and
+  /// a rank none at all. Order, ranks and the last batch in `options` are overwritten. `dataset` must outlive
+  /// the loader.
+  Result<std::unique_ptr<loader::Loader>> validation(const dataset::Dataset& dataset,
+                                                     loader::LoaderOptions options) const;
 
   /// Total steps of all attempts.
   std::int64_t steps() const;
@@ -99,7 +113,8 @@ class Session {
   std::unique_ptr<Parts> parts_;
 };
 
-/// A batch of images or arrays as a tensor, and its labels. Views of the batch, which must outlive them.
+/// A batch as a tensor, and its labels: images have shape N x 3 x H x W in either layout, arrays the shape in
+/// which they are stored. Views of the batch on the host, which must outlive them.
 at::Tensor image_tensor(loader::Batch& batch);
 at::Tensor label_tensor(loader::Batch& batch);
 

@@ -65,6 +65,7 @@ def test_a_custom_network_trains_with_and_without_stoker_run(stoker, example_ima
     # Without a run: from the start, and resumed from its end.
     first = train(stoker, program, dataset, 2)
     assert len(losses(first)) == 24
+    assert re.search(r"^top-1 \d+\.0 %$", first, re.M)  # of ten images
     later = train(stoker, program, dataset, 3)
     assert re.findall(r"^step (\d+) ", later, re.M) == [str(step) for step in range(25, 37)]
     assert (stoker.folder / "checkpoints/step-36").is_dir()

@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/exit_code.h"
 #include "base/stopwatch.h"
 #include "checkpoint/read/step_reader.h"
 #include "stoker/exceptions.h"
+#include "train/device/device.h"
 #include "train/session/agreed_restore.h"
 #include "train/trainer/checkpoint_manager.h"
 #include "train/trainer/environment.h"
@@ -81,9 +83,13 @@ Result<std::unique_ptr<Session>> Session::open(const TrainingSessionOptions& opt
   STOKER_ASSIGN_OR_RETURN(recorder, Recorder::open(environment, {.metrics = true}));
   parts->recorder = std::move(recorder);
   job::Timeouts timeouts;
-  timeouts.start = std::chrono::minutes(2);
-  timeouts.communication = std::chrono::minutes(10);
-  STOKER_ASSIGN_OR_RETURN(group, ProcessGroup::connect(rendezvous_options(environment, timeouts)));
+  timeouts.start = options.start_timeout;
+  timeouts.communication = options.communication_timeout;
+  RendezvousOptions rendezvous = rendezvous_options(environment, timeouts);
+  rendezvous.on_straggler = [](std::string_view text) {
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+  };
+  STOKER_ASSIGN_OR_RETURN(group, ProcessGroup::connect(rendezvous));
   parts->group = std::move(group);
   return std::unique_ptr<Session>(new Session(std::move(parts)));
 }
@@ -91,6 +97,11 @@ Result<std::unique_ptr<Session>> Session::open(const TrainingSessionOptions& opt
 Rank Session::rank() const { return parts_->environment.rank; }
 WorldSize Session::world_size() const { return parts_->environment.world_size; }
 ProcessGroup& Session::group() { return *parts_->group; }
+at::Device Session::device() const {
+  const auto chosen =
+      choose_device(job::DeviceChoice::automatic, parts_->environment.local_rank, visible_gpus());
+  return chosen.ok() ? chosen->device : at::Device(at::kCPU);
+}
 std::int64_t Session::steps() const { return parts_->position.step.value; }
 int Session::exit_code() const {
   return parts_->was_stopped ? exit_code::kStoppedAfterCheckpoint : exit_code::kOk;
@@ -114,6 +125,8 @@ Result<std::unique_ptr<DataParallel>> Session::begin(ModelState model, Optimizer
     STOKER_RETURN_IF_ERROR(parts.recorder.resumed(
         {position.step.value, static_cast<std::int64_t>(position.data.epoch), resume}));
   }
+  if (!parts.model.parameters.empty())
+    STOKER_RETURN_IF_ERROR(parts.group->use_device(parts.model.parameters.front().tensor.device()));
   return DataParallel::wrap(*parts.group, parts.model.parameters, parts.model.buffers, options);
 }
 
@@ -128,6 +141,16 @@ Result<std::unique_ptr<loader::Loader>> Session::make_loader(const dataset::Data
   parts.position.data = loader->state();
   parts.since_step = {};
   return std::move(loader);
+}
+
+Result<std::unique_ptr<loader::Loader>> Session::validation(const dataset::Dataset& dataset,
+                                                            loader::LoaderOptions options) const {
+  options.rank = {.rank = parts_->environment.rank,
+                  .world = parts_->environment.world_size,
+                  .remainder = loader::Remainder::exact};
+  options.shuffle = Shuffle::none;
+  options.last_batch = loader::LastBatch::keep;
+  return loader::Loader::open(dataset.source(), options);
 }
 
 Result<bool> Session::record_step(const loader::Batch& batch, const StepMetrics& metrics) {
