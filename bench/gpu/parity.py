@@ -1,8 +1,8 @@
 """Trains the same models on the same images with stoker-train and with PyTorch, and compares the loss of every step and
 the final weights: float32 without TF32, deterministic algorithms.
 
-    python bench/gpu/parity.py data FOLDER [--stoker PROGRAM]       write random images (PNG) and pack them
-    python bench/gpu/parity.py run FOLDER [--trainer PROGRAM] [--device cuda] [--models MODEL,...] [--set KEY=VALUE]...
+    python bench/gpu/parity.py data FOLDER    write random images (PNG) and pack them
+    python bench/gpu/parity.py run FOLDER [--device cuda] [--models MODEL,...] [--set KEY=VALUE]...
 
 `run` prints one JSON line per model, writes PyTorch's losses and sums of weights to FOLDER/MODEL.reference.json, and
 exits with 1 if a limit is missed. It needs no module of Stoker: the images are lossless, and the order of the samples is
@@ -22,13 +22,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPOSITORY / "tests"))
-sys.path.insert(0, str(REPOSITORY / "tests/training"))
-from safetensors_files import tensors_of
-from torch_ranks import rows
+from trainer import BIN, on, tensors_of, train
 
-BIN = Path(os.environ.get("STOKER_BIN") or REPOSITORY / "build/release/bin")
 CLASSES, SEED, STEPS, EPOCHS = 10, 1, 20, 2
 LR, MOMENTUM, WEIGHT_DECAY = 0.01, 0.9, 5e-4
 # Roundings of the first step, and what 20 steps make of them; equal operations give 0 for both.
@@ -89,14 +84,14 @@ def image(case: Case, index: int) -> bytes:
     return png(pixels)
 
 
-def write_data(folder: Path, stoker: Path) -> None:
+def write_data(folder: Path) -> None:
     for case in CASES.values():
         with tempfile.TemporaryDirectory() as images:
             for index in range(case.images):
                 path = Path(images) / f"class{index % CLASSES}" / f"{index // CLASSES:04}.png"
                 path.parent.mkdir(exist_ok=True)
                 path.write_bytes(image(case, index))
-            command = [stoker, "data", "pack", images, folder / case.model, "--format", "tar"]
+            command = [BIN / "stoker", "data", "pack", images, folder / case.model, "--format", "tar"]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -155,29 +150,19 @@ def train_reference(case: Case, folder: Path, device: str) -> tuple[list[float],
     return losses, {name: tensor.cpu() for name, tensor in model.state_dict().items()}
 
 
-def train_stoker(case: Case, folder: Path, options: argparse.Namespace, work: Path) -> list[float]:
-    """Loss of each step of stoker-train; its checkpoint is work/step-20."""
-    job, attempt = work / "job.yaml", work / "attempt/1"
-    attempt.mkdir(parents=True)
-    job.write_text(
-        JOB.format(
-            case=case,
-            epochs=EPOCHS,
-            seed=SEED,
-            lr=LR,
-            momentum=MOMENTUM,
-            weight_decay=WEIGHT_DECAY,
-            mean=list(MEAN[case.size]),
-            deviation=list(DEVIATION[case.size]),
-            dataset=(folder / case.model).resolve(),
-            steps=STEPS,
-        )
+def job_of(case: Case, folder: Path) -> str:
+    return JOB.format(
+        case=case,
+        epochs=EPOCHS,
+        seed=SEED,
+        lr=LR,
+        momentum=MOMENTUM,
+        weight_decay=WEIGHT_DECAY,
+        mean=list(MEAN[case.size]),
+        deviation=list(DEVIATION[case.size]),
+        dataset=(folder / case.model).resolve(),
+        steps=STEPS,
     )
-    settings = options.set or ([f"train.device={options.device}"] if options.device != "cpu" else [])
-    words = [word for setting in settings for word in ("--set", setting)]
-    environment = os.environ | {"STOKER_ATTEMPT_DIR": str(attempt), "STOKER_CHECKPOINT_DIR": str(work)}
-    subprocess.run([options.trainer, "--job", job, *words], check=True, stdout=sys.stderr, env=environment)
-    return [row["loss"] for row in rows(attempt / "metrics-0000.csv")]
 
 
 def relative(first: float, second: float) -> float:
@@ -203,7 +188,8 @@ def compare(case: Case, folder: Path, options: argparse.Namespace) -> bool:
     sums = {name: float(tensor.double().sum()) for name, tensor in state.items()}
     (folder / f"{case.model}.reference.json").write_text(json.dumps({"losses": losses, "sums": sums}, indent=1) + "\n")
     with tempfile.TemporaryDirectory() as work:
-        found = train_stoker(case, folder, options, Path(work))
+        steps = train(job_of(case, folder), Path(work), on(options.device) + options.set)
+        found = [row["loss"] for row in steps]
         weights = weight_difference(state, Path(work) / f"step-{STEPS}")
     if len(found) != len(losses):
         sys.exit(f"{case.model}: {len(found)} steps of stoker-train, {len(losses)} of PyTorch")
@@ -229,23 +215,22 @@ def parse_arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     data = commands.add_parser("data")
     data.add_argument("folder", type=Path)
-    data.add_argument("--stoker", type=Path, default=BIN / "stoker")
     run = commands.add_parser("run")
     run.add_argument("folder", type=Path)
     run.add_argument("--models", type=lambda text: text.split(","), default=list(CASES))
-    run.add_argument("--trainer", type=Path, default=BIN / "stoker-train")
     run.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    run.add_argument("--set", action="append", metavar="KEY=VALUE", help="settings of stoker-train")
+    run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="settings of stoker-train")
     return parser.parse_args()
 
 
 def main() -> None:
     options = parse_arguments()
     if options.command == "data":
-        write_data(options.folder, options.stoker)
+        write_data(options.folder)
         return
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before CUDA starts; stoker-train inherits it
-    sys.exit(0 if all([compare(CASES[model], options.folder, options) for model in options.models]) else 1)
+    met = [compare(CASES[model], options.folder, options) for model in options.models]
+    sys.exit(0 if all(met) else 1)
 
 
 if __name__ == "__main__":
