@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-WORKLOAD = "cifar-resnet20-b128-fp32"
+WORKLOAD = "cifar-resnet20-128-fp32"
 
 JOB = """\
 name: start

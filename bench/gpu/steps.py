@@ -1,4 +1,4 @@
-"""Training steps in Python on synthetic data that is already on the GPU: the peers of build/release/bin/gpu_steps.
+"""Training steps in Python on synthetic data that is already on the GPU: the peers of bench/gpu_steps.cc.
 
     python bench/gpu/steps.py [WORKLOAD...] [--modes eager,foreach,graph,compile] [--windows 3] [--seconds 1]
 
@@ -7,8 +7,7 @@
     graph    the whole step of `eager`, captured as a CUDA graph
     compile  torch.compile(mode="reduce-overhead") of model and loss, with fused SGD
 
-The modes of a workload alternate in one process. Prints one JSON line per workload and mode. TF32 is allowed.
-`--warm` only compiles, to fill Inductor's cache for a later run."""
+The modes of a workload alternate in one process. Prints one JSON line per workload and mode. TF32 is off. `--warm` only compiles, to fill Inductor's cache for a later run."""
 
 import argparse
 import time
@@ -138,7 +137,7 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     options = parse_arguments()
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     print_machine(options.device)
     for name in options.workloads or WORKLOADS:
         measure(WORKLOADS[name], options)

@@ -28,11 +28,11 @@ class Workload:
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("resnet50-b256-bf16", "resnet50", 256),
-        Workload("resnet50-b32-bf16", "resnet50", 32),
-        Workload("resnet18-b64-bf16", "resnet18", 64),
-        Workload("cifar-resnet20-b128-bf16", "cifar-resnet20", 128, 32, 10),
-        Workload("cifar-resnet20-b128-fp32", "cifar-resnet20", 128, 32, 10, bf16=False),
+        Workload("resnet50-256", "resnet50", 256),
+        Workload("resnet50-32", "resnet50", 32),
+        Workload("resnet18-64", "resnet18", 64),
+        Workload("cifar-resnet20-128", "cifar-resnet20", 128, 32, 10),
+        Workload("cifar-resnet20-128-fp32", "cifar-resnet20", 128, 32, 10, bf16=False),
     )
 }
 
@@ -44,8 +44,10 @@ def model_of(workload: Workload, device: str) -> nn.Module:
 
 
 def batch_of(workload: Workload, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random images in float32, as loaders deliver them, and labels."""
+    """Random images in the type that the convolutions compute in, and labels."""
     images = torch.randn(workload.batch, 3, workload.size, workload.size, device=device)
+    if workload.bf16:
+        images = images.to(torch.bfloat16)
     if workload.channels_last:
         images = images.contiguous(memory_format=torch.channels_last)
     return images, torch.randint(workload.classes, (workload.batch,), device=device)
