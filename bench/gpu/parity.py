@@ -86,6 +86,8 @@ def image(case: Case, index: int) -> bytes:
 
 def write_data(folder: Path) -> None:
     for case in CASES.values():
+        if (folder / case.model / "manifest.json").exists():
+            continue
         with tempfile.TemporaryDirectory() as images:
             for index in range(case.images):
                 path = Path(images) / f"class{index % CLASSES}" / f"{index // CLASSES:04}.png"

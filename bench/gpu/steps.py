@@ -7,7 +7,8 @@
     graph    the whole step of `eager`, captured as a CUDA graph
     compile  torch.compile(mode="reduce-overhead") of model and loss, with fused SGD
 
-The modes of a workload alternate in one process. Prints one JSON line per workload and mode. TF32 is off. `--warm` only compiles, to fill Inductor's cache for a later run."""
+The modes of a workload alternate in one process. Prints one JSON line per workload and mode. TF32 is off.
+`--warm` only compiles, to fill Inductor's cache for a later run."""
 
 import argparse
 import time

@@ -10,13 +10,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/training"))
 from safetensors_files import tensors_of
 from torch_ranks import rows
 
-__all__ = ["BIN", "tensors_of", "train"]
+__all__ = ["BIN", "on", "rows", "tensors_of", "train"]
 
 BIN = Path(os.environ.get("STOKER_BIN") or Path(__file__).resolve().parents[2] / "build/release/bin")
 
 
 def train(job: str, work: Path, settings: list[str]) -> list[dict[str, float]]:
-    """Trains this job in an empty folder, and returns the metrics of its steps. Checkpoints are work/step-N."""
+    """Trains this job in an empty folder, and returns the metrics of its steps. Checkpoints are work/step-N, the
+    other records are in work/attempt/1."""
     attempt = work / "attempt/1"
     attempt.mkdir(parents=True)
     (work / "job.yaml").write_text(job)
