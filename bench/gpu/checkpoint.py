@@ -84,7 +84,7 @@ WHO = {"dcp": "python", "dcp-staged": "python", "async_save": "stoker"}
 
 
 def ways(loop: Loop, folder: Path) -> dict[str, Save]:
-    """The ways that work here; prints the errors of the others."""
+    """The ways that work here; prints the errors of the remaining ones."""
     found: dict[str, Save] = {"dcp": plain_dcp}
     makers: dict[str, Callable[[], Save]] = {
         "dcp-staged": StagedDcp,

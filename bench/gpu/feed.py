@@ -4,7 +4,7 @@ and stoker-train, beside the same steps on data that is already on the GPU.
     python bench/gpu/feed.py [PHOTOGRAPHS] [--models resnet50,resnet18] [--seconds 6] [--copies 10]
 
 PHOTOGRAPHS is a folder of JPEG files; each is linked `--copies` times. Without one, 200 files of noise are generated.
-The variants with Stoker need its module (PYTHONPATH) and STOKER_BIN; those that are missing are reported."""
+The variants with Stoker need its module (PYTHONPATH) and STOKER_BIN; missing variants are reported."""
 
 import argparse
 import importlib.util

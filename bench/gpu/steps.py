@@ -83,7 +83,7 @@ MODES: dict[str, Callable[[Workload, str], Step]] = {
 
 
 def prepare(workload: Workload, modes: list[str], device: str) -> tuple[dict[str, Step], dict[str, float]]:
-    """Steps of the modes that work here, and seconds until each was ready; prints the errors of the others."""
+    """Steps of the modes that work here, and seconds until each was ready; prints the errors of the remaining modes."""
     steps: dict[str, Step] = {}
     ready_s: dict[str, float] = {}
     for mode in modes:
