@@ -134,6 +134,10 @@ Status Feed::open(const FeedOptions& options, loader::LoaderOptions& o, const st
     small_cache_ = stoker::format("{} (chunk_cache)\n  try: chunk_cache={}", small->message.english(),
                                   small->recommended.value);
   for (const loader::ComponentField& field : o.fields) kinds_.push_back(field.kind);
+  if (options.page_locked) {
+    STOKER_ASSIGN_OR_RETURN(memory, PageLockedMemory::open(*options.page_locked));
+    o.allocator = std::move(memory);
+  }
   const std::optional<loader::OrderState> from =
       resume ? std::optional<loader::OrderState>(state_of(*resume)) : std::nullopt;
   STOKER_ASSIGN_OR_RETURN(loader, loader::Loader::open(*source_, o, from));

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/batch.h"
+#include "core/page_locked.h"
 #include "dataset/shard_source.h"
 #include "loader/advice.h"
 #include "stoker/loader.h"
@@ -42,7 +43,8 @@ struct FeedOptions {
   bool skips = false;
   std::uint64_t max_skipped = 0;
   std::uint64_t cache = 0;
-  std::uint64_t chunk_cache = 0;  ///< cache size for decompressed chunks in bytes
+  std::uint64_t chunk_cache = 0;                 ///< cache size for decompressed chunks in bytes
+  std::optional<PageLockedOptions> page_locked;  ///< memory of the batches' content; nullopt: the heap
 };
 
 class Feed {

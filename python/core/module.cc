@@ -56,6 +56,10 @@ FeedOptions options_of(const nb::dict& dict) {
   options.max_skipped = nb::cast<std::uint64_t>(dict["max_skipped"]);
   options.cache = nb::cast<std::uint64_t>(dict["cache"]);
   options.chunk_cache = nb::cast<std::uint64_t>(dict["chunk_cache"]);
+  if (const nb::object memory = dict["page_locked"]; !memory.is_none()) {
+    options.page_locked =
+        stoker::python::PageLockedOptions{nb::cast<std::string>(memory[0]), nb::cast<int>(memory[1])};
+  }
   return options;
 }
 

@@ -41,11 +41,17 @@ def _to_numpy() -> Convert:
     return convert
 
 
+def resolve(kind: Kind) -> Kind:
+    """For `auto`: torch if it has been imported, otherwise numpy if imported, otherwise the loader's own arrays, which support
+    DLPack and the buffer protocol."""
+    if kind != "auto":
+        return kind
+    return "torch" if "torch" in sys.modules else "numpy" if "numpy" in sys.modules else "dlpack"
+
+
 def converter(kind: Kind) -> Convert:
-    """A function that converts the loader's arrays. `auto`: torch if it has been imported, otherwise numpy if imported,
-    otherwise the loader's own arrays, which support DLPack and the buffer protocol."""
-    if kind == "auto":
-        kind = "torch" if "torch" in sys.modules else "numpy" if "numpy" in sys.modules else "dlpack"
+    """A function that converts the loader's arrays."""
+    kind = resolve(kind)
     if kind == "torch":
         return _to_torch()
     if kind == "numpy":

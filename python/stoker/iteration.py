@@ -1,9 +1,46 @@
 """An iteration over stoker.Loader or stoker.DataLoader."""
 
 from collections.abc import Callable, Iterator, Sized
-from typing import Any
+from typing import Any, NamedTuple
 
+from stoker import _core
 from stoker.errors import CancelledError
+
+
+class Place(NamedTuple):
+    """The position of a feed after a batch."""
+
+    state: tuple[int, int, int, int]
+    batches_left: int
+
+
+class HostBatches:
+    """The batches of `feed`, each converted by `fields_of`."""
+
+    def __init__(self, feed: _core.Feed, fields_of: Callable[[Any], dict[str, Any]]) -> None:
+        self._feed, self._fields_of = feed, fields_of
+        self._batch: _core.Batch | None = None
+        self.count = 0
+
+    @property
+    def place(self) -> Place:
+        """The position after the last returned batch."""
+        return Place(self._feed.state, self._feed.batches_left)
+
+    def advance(self, timeout: float) -> bool:
+        """Waits for the next batch and sets `count`, its number of samples. False at the end of the epoch."""
+        self._batch = self._feed.next(timeout)
+        self.count = 0 if self._batch is None else len(self._batch)
+        return self._batch is not None
+
+    def take(self) -> dict[str, Any]:
+        """The batch of advance(). Keeps no reference to it."""
+        batch, self._batch = self._batch, None
+        return self._fields_of(batch)
+
+    def close(self) -> None:
+        """Discards the batch of advance()."""
+        self._batch = None
 
 
 class Failure:

@@ -8,11 +8,16 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from stoker import _core, arguments, arrays, contents, options
 from stoker.errors import InvalidError
-from stoker.iteration import Iteration
+from stoker.iteration import HostBatches, Iteration, Place
+
+if TYPE_CHECKING:
+    import torch
+
+    from stoker.device_copy import CopiedBatches, CopyStream
 
 Batch = dict[str, Any]
 # Integers of state_dict, in the order of _core.Feed.
@@ -44,10 +49,10 @@ class _Ended:
         }
         return stats | {"limit": feed.limiting_stage()}
 
-    def add(self, feed: _core.Feed) -> None:
+    def add(self, feed: _core.Feed, batches_left: int) -> None:
         """Adds the statistics of `feed`; called before its threads end."""
         self.stats, self.skipped = self.with_stats(feed), (self.skipped + feed.skipped())[:_MAX_LISTED]
-        self.batches_per_epoch, self.batches_left = feed.batches_per_epoch, feed.batches_left
+        self.batches_per_epoch, self.batches_left = feed.batches_per_epoch, batches_left
 
 
 class Loader:
@@ -57,6 +62,7 @@ class Loader:
     With `array`, `tokens` or transform=None it contains other data than images, with `columns` also values from the
     samples' JSON or CSV. Several paths form one dataset, mixed by `weights`. The arrays are torch tensors if torch has
     been imported, otherwise numpy arrays. They use the loader's memory, which is reused after the last of them is freed.
+    With `device="cuda"` they are tensors on the GPU, and the next batch is copied there during the current one.
 
     The order of samples depends only on (seed, epoch), and the transform of a sample only on (seed, epoch, sample), not
     on threads, ranks or interruptions. `state_dict` is a few integers and their context. It can be loaded with a different
@@ -108,6 +114,10 @@ class Loader:
         if (pin_memory or device is not None) and tensors not in ("auto", "torch"):
             raise InvalidError(f"loader: pin_memory and device need torch tensors (tensors='{tensors}')")
         self._options = options.from_arguments(given)
+        self._device: torch.device | None = None
+        self._stream: CopyStream | None = None  # for the device, if it has streams
+        if device is not None:
+            self._open_device(device)
         self.rank, self.world_size = self._options["rank"], self._options["world_size"]
         # Pickled with the loader: it keeps its rank in a different process.
         known = {"path": self._options["paths"], "rank": self.rank, "world_size": self.world_size}
@@ -117,7 +127,8 @@ class Loader:
         self._columns = list(columns or {})
         self._fields = contents.fields(fields, self._options["content"]["kind"], self._columns)
         self._tensors: arrays.Kind = tensors
-        self._device, self._non_blocking = device, non_blocking
+        self._copied: CopiedBatches | None = None  # with a stream: the batches of the last iteration
+        self._non_blocking = non_blocking
         self._timeout, self._persistent = self._options["timeout"], persistent_workers
         self._iteration = 0  # number of started iterators: each invalidates the previous one
         self._has_begun = False  # an iterator has started the current epoch and not finished it
@@ -133,23 +144,23 @@ class Loader:
         return Iteration(self._batches(), self)
 
     def _batches(self) -> Iterator[Batch]:
-        finish = self._finisher()
+        fields_of = self._fields_of()
         iteration = self._begin()
+        source = self._source(fields_of)
         try:
             while True:
                 if iteration != self._iteration:
                     raise RuntimeError("iterator is invalid: a newer iterator over the same stoker.Loader was started")
-                batch = self._feed.next(self._timeout)
-                if batch is None:
+                if not source.advance(self._timeout):
                     self._has_begun = False
                     return
-                if len(batch) == 0:
+                if source.count == 0:
                     self._warn_empty_batch()
                 if not self._first_batch_s:
                     self._first_batch_s = time.perf_counter() - self._opened_at
-                yield finish(batch)
-                del batch
+                yield source.take()
         finally:
+            source.close()
             if not self._persistent and iteration == self._iteration:
                 self.close()
 
@@ -160,26 +171,65 @@ class Loader:
 
     def _begin(self) -> int:
         """Makes the caller the only valid iterator; returns its number."""
-        seed, epoch, _, samples = self._opened().state
+        self._opened()
+        seed, epoch, _, samples = self._place().state
         if self._has_begun:
-            self._feed.restart((seed, epoch + 1, 0, samples))
+            self._restart((seed, epoch + 1, 0, samples))
         self._has_begun = True
         self._iteration += 1
         return self._iteration
 
-    def _finisher(self) -> Callable[[Any], Batch]:
-        """A function from the C++ batch to the dict for the caller."""
+    def _restart(self, state: tuple[int, int, int, int]) -> None:
+        self._feed.restart(state)
+        self._discard_copies()
+
+    def _source(self, fields_of: Callable[[Any], Batch]) -> "HostBatches | CopiedBatches":
+        if self._stream is None:
+            return HostBatches(self._feed, fields_of)
+        from stoker.device_copy import CopiedBatches
+
+        self._copied = CopiedBatches(self._feed, self._stream, fields_of)
+        return self._copied
+
+    def _place(self) -> Place:
+        """The position after the last returned batch; the feed may be one batch ahead of it."""
+        return self._copied.place if self._copied else Place(self._feed.state, self._feed.batches_left)
+
+    def _discard_copies(self) -> None:
+        if self._copied is not None:
+            self._copied.close()
+            self._copied = None
+
+    def _convert(self) -> arrays.Convert:
+        """A function from the loader's arrays to the caller's, on the device if it has no streams."""
+        if self._stream is not None:
+            return arrays.converter("torch")
         if self._device is not None or self.pin_memory:
-            convert = self._to_device(arrays.converter("torch"))
-        else:
-            convert = arrays.converter(self._tensors)
+            return self._to_device(arrays.converter("torch"))
+        return arrays.converter(self._tensors)
+
+    def _convert_image(self, convert: arrays.Convert) -> arrays.Convert:
+        """torch's tensors with channels last have the shape N x C x H x W."""
+        needs_torch = self._device is not None or self.pin_memory
+        is_torch = needs_torch or arrays.resolve(self._tensors) == "torch"
+        if not self._options["channels_last"] or not is_torch:
+            return convert
+        return lambda array: convert(array).permute(0, 3, 1, 2)
+
+    def _fields_of(self) -> Callable[[Any], Batch]:
+        """A function from the C++ batch to the dict for the caller."""
+        convert = self._convert()
+        convert_image = self._convert_image(convert)
         rows = [(name, "image" if name in ("array", "tokens") else name) for name in self._fields]
         rows = [(name, attribute) for name, attribute in rows if name != "key" and name not in self._columns]
         columns = [(name, number) for number, name in enumerate(self._columns) if name in self._fields]
         has_key = "key" in self._fields
 
         def finish(batch: Any) -> Batch:
-            made = {name: convert(getattr(batch, attribute)) for name, attribute in rows}
+            made = {
+                name: (convert_image if name == "image" else convert)(getattr(batch, attribute))
+                for name, attribute in rows
+            }
             for name, number in columns:
                 column = batch.column(number)
                 made[name] = column if isinstance(column, list) else convert(column)
@@ -189,19 +239,19 @@ class Loader:
 
         return finish
 
-    def _to_device(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _open_device(self, given: Any) -> None:
+        from stoker import device_copy
+
+        self._device = device_copy.resolve(given)
+        self._stream = device_copy.copy_stream(self._device)
+        self._options["page_locked"] = device_copy.page_locked(self._device)
+
+    def _to_device(self, convert: arrays.Convert) -> arrays.Convert:
         # torch's pinned memory instead of the loader's: only torch knows when a copy from it has ended.
         device, non_blocking = self._device, self._non_blocking
         import torch
 
         pins = self.pin_memory and torch.cuda.is_available()
-        if device is not None:
-            try:
-                torch.empty(0).to(device)
-            except (AssertionError, RuntimeError, TypeError) as error:
-                raise arguments.invalid_argument(
-                    "device", device, f"not available: {error}".partition("\n")[0]
-                ) from None
 
         def moved(array: Any) -> Any:
             tensor = convert(array)
@@ -218,7 +268,7 @@ class Loader:
     @property
     def batches_left(self) -> int:
         """Remaining batches of this rank in the epoch of `state_dict`."""
-        return self._feed.batches_left if self._feed.is_open else self._ended.batches_left
+        return self._place().batches_left if self._feed.is_open else self._ended.batches_left
 
     @property
     def samples(self) -> int:
@@ -233,7 +283,7 @@ class Loader:
     @property
     def epoch(self) -> int:
         """The epoch of `state_dict`."""
-        return self._feed.state[1] if self._feed.is_open else self._state[1]
+        return self._place().state[1] if self._feed.is_open else self._state[1]
 
     @property
     def sampler(self) -> "Loader":
@@ -250,16 +300,17 @@ class Loader:
         same epoch. Optional: each iteration proceeds to the next epoch by itself. A started iterator becomes invalid; an
         unstarted one uses this epoch."""
         epoch = arguments.integer("set_epoch", epoch)
-        seed, current, _, samples = self._opened().state
+        self._opened()
+        seed, current, _, samples = self._place().state
         if epoch == current and not self._has_begun:
             return
         self._iteration += 1
         self._has_begun = False
-        self._feed.restart((seed, epoch, 0, samples))
+        self._restart((seed, epoch, 0, samples))
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last returned batch: integers, with the order and the dataset version they refer to."""
-        place = self._feed.state if self._feed.is_open else self._state
+        place = self._place().state if self._feed.is_open else self._state
         belongs_to = {"dataset": self._feed.version, "split": self._feed.split, "order": self._options["order"]}
         return dict(zip(_PLACE, place, strict=True)) | belongs_to
 
@@ -282,7 +333,8 @@ class Loader:
             raise InvalidError(f"loader: the state to load has order {theirs}, but this loader has {ours}")
         seed = arguments.integer("the state to load: seed", state["seed"], most=2**64 - 1)
         epoch, position, samples = (arguments.integer(f"the state to load: {name}", state[name]) for name in _PLACE[1:])
-        self._opened().restart((seed, epoch, position, samples))
+        self._opened()
+        self._restart((seed, epoch, position, samples))
         self._iteration += 1
         self._has_begun = False
 
@@ -310,9 +362,10 @@ class Loader:
     def _stop_threads(self) -> None:
         if os.getpid() != self._pid:
             return  # after a fork: the threads belong to the parent
-        self._state = self._feed.state
+        self._state, batches_left = self._place()
+        self._discard_copies()
         self._record_trial()
-        self._ended.add(self._feed)
+        self._ended.add(self._feed, batches_left)
         self._feed.close()
         _open_loaders.discard(self)
 

@@ -151,6 +151,7 @@ def from_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
             "remainder": a["remainder"],
             "timeout": arguments.seconds("timeout", a["timeout"]),
             "resident": None if a["resident"] is None else arguments.size("resident", a["resident"]),
+            "page_locked": None,  # set by the loader for its device
             "skip": a["errors"] == "skip",
             "max_skipped": arguments.integer("max_skipped", a["max_skipped"]),
         }

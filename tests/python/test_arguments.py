@@ -178,10 +178,10 @@ def test_arguments_accepted_by_torch_are_accepted(mode, options):
     assert len(list(data_loader(Numbers(), mode=mode, **options))) == 13
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:999"])
-def test_an_unavailable_device_is_reported_before_the_first_batch(example_dataset, device):
-    loader = cifar(example_dataset, tensors="auto", device=device)
+@pytest.mark.parametrize("device", ["gpu", "cuda:999", 3.5])
+def test_an_unavailable_device_is_refused(example_dataset, device):
     with pytest.raises(stoker.InvalidError) as caught:
-        next(iter(loader))
-    assert str(caught.value).startswith(f"loader: device: {device!r} is not available: ")
-    assert "\n" not in str(caught.value)
+        cifar(example_dataset, tensors="auto", device=device)
+    reason, cure = str(caught.value).split("\n")
+    assert reason.startswith(f"loader: device: {device!r} is not available: ")
+    assert cure == "  try: device=None"

@@ -230,7 +230,39 @@ def test_element_types_and_layouts(example_dataset, dtype, channels_last):
     ) as loader:
         image = next(iter(loader))["image"]
     assert image.dtype == getattr(torch, dtype)
-    assert image.shape == ((128, 32, 32, 3) if channels_last else (128, 3, 32, 32))
+    assert image.shape == (128, 3, 32, 32)
+    assert image.is_contiguous(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
+
+
+def test_channels_last_has_torchs_shape_for_torch_and_the_memorys_shape_for_numpy(example_dataset):
+    import torch
+
+    options = {"channels_last": True, "shuffle": False, "transform": "cifar-eval"}
+    images = {}
+    for kind in ("torch", "numpy", "dlpack"):
+        with cifar(example_dataset, tensors=kind, **options) as loader:
+            images[kind] = next(iter(loader))["image"]
+    assert images["torch"].shape == (128, 3, 32, 32) and images["torch"].stride() == (3072, 1, 96, 3)
+    assert images["numpy"].shape == (128, 32, 32, 3) and images["numpy"].flags.c_contiguous
+    assert memoryview(images["dlpack"]).shape == (128, 32, 32, 3)
+    assert torch.equal(images["torch"], torch.from_numpy(images["numpy"]).permute(0, 3, 1, 2))
+
+
+def test_bytes_normalised_by_the_model_equal_normalised_batches(example_dataset):
+    import torch
+
+    flip = ["RandomHorizontalFlip", ("CenterCrop", {"size": 32})]
+    normalize = ("Normalize", {"mean": [0.4914, 0.4822, 0.4465], "std": [0.2470, 0.2435, 0.2616]})
+    options = {"tensors": "torch", "device": "cpu", "channels_last": True}
+    with (
+        cifar(example_dataset, transform=flip, dtype="uint8", **options) as stored,
+        cifar(example_dataset, transform=[*flip, normalize], **options) as ready,
+    ):
+        image, expected = next(iter(stored))["image"], next(iter(ready))["image"]
+    mean, std = (255 * torch.tensor(normalize[1][name]).view(3, 1, 1) for name in ("mean", "std"))
+    image = (image - mean) / std
+    torch.testing.assert_close(image, expected, atol=1e-5, rtol=0)
+    assert image.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_stored_bytes_equal_the_packed_files(example_dataset, example_images):
