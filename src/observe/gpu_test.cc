@@ -1,11 +1,10 @@
 #include "observe/gpu.h"
 
-#include <cstdlib>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/file.h"
+#include "observe/fake_nvml.h"
+#include "observe/gpu_health.h"
 
 namespace stoker::observe {
 namespace {
@@ -13,55 +12,88 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A library with NVML's functions: GPU 0 provides everything, GPU 1 has no power reading (like some laptops),
-// GPU 2 is not accessible to this job.
-constexpr std::string_view kNvml = R"c(
-#include <string.h>
-typedef struct { unsigned gpu, memory; } utilization;
-typedef struct { unsigned long long total, free, used; } memory;
-static char devices[3];
-int nvmlInit_v2(void) { return 0; }
-int nvmlShutdown(void) { return 0; }
-int nvmlDeviceGetCount_v2(unsigned* n) { *n = 3; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned i, void** d) { *d = devices + i; return i == 2 ? 4 : 0; }
-int nvmlDeviceGetName(void* d, char* name, unsigned n) { strncpy(name, "Test GPU", n); return 0; }
-int nvmlDeviceGetUtilizationRates(void* d, utilization* u) { u->gpu = 93; u->memory = 40; return 0; }
-int nvmlDeviceGetMemoryInfo(void* d, memory* m) { m->total = 8000; m->free = 3000; m->used = 5000; return 0; }
-int nvmlDeviceGetPowerUsage(void* d, unsigned* mw) { *mw = 345600; return d == devices + 1 ? 3 : 0; }
-)c";
-
-/// Compiles `source` as a shared library; the machine that runs unit tests has the compiler that built them.
-std::string compile(const TempDirectory& box, std::string_view source) {
-  const std::string library = (box / "libfake.so").string();
-  EXPECT_TRUE(write_file(box / "fake.c", source).ok());
-  EXPECT_EQ(std::system(format("cc -w -shared -fPIC -o {} {}", library, (box / "fake.c").string()).c_str()),
-            0);
-  return library;
+std::vector<std::string> texts_of(const std::vector<GpuXid>& xids) {
+  std::vector<std::string> texts;
+  for (const GpuXid& xid : xids) texts.push_back(format("{}: {}", xid.gpu, xid.code));
+  return texts;
 }
 
 TEST(GpuReader, reads_the_available_values_of_each_gpu) {
-  TempDirectory box;
-  const GpuReader reader = GpuReader::open(compile(box, kNvml));
-  EXPECT_THAT(reader.names(), ElementsAre("Test GPU", "Test GPU"));
+  const FakeNvml nvml("gpus 3\n1.power -\n1.sm -\n1.throttle -\n2.denied 1\n");
+  const GpuReader reader = GpuReader::open(nvml.library());
   const std::vector<GpuUsage> uses = reader.read();
-  ASSERT_EQ(uses.size(), 2u);
+  ASSERT_EQ(uses.size(), 2u) << "GPU 2 is not accessible to this job";
   EXPECT_EQ(uses[0].busy_percent, 93);
   EXPECT_EQ(uses[0].memory_bytes, 5000u);
   EXPECT_EQ(uses[0].memory_total_bytes, 8000u);
   EXPECT_EQ(uses[0].power_w, 345.6);
-  EXPECT_EQ(uses[1].power_w, std::nullopt);
+  EXPECT_EQ(uses[0].sm_clock_mhz, 1980);
+  EXPECT_EQ(uses[0].memory_clock_mhz, 2619);
+  EXPECT_EQ(uses[0].temperature_c, 65);
+  EXPECT_EQ(uses[0].throttle_reasons, 0u);
+  EXPECT_EQ(uses[0].ecc_errors, 0u);
+  EXPECT_EQ(uses[1].power_w, std::nullopt) << "not supported, like on some laptops";
+  EXPECT_EQ(uses[1].sm_clock_mhz, std::nullopt);
+  EXPECT_EQ(uses[1].throttle_reasons, std::nullopt);
   EXPECT_EQ(uses[1].busy_percent, 93);
 }
 
+TEST(GpuReader, identifies_each_gpu_and_its_mig_devices) {
+  const FakeNvml nvml("gpus 2\n1.mig 2\n");
+  const GpuReader reader = GpuReader::open(nvml.library());
+  ASSERT_EQ(reader.devices().size(), 2u);
+  const GpuDevice& whole = reader.devices()[0];
+  EXPECT_EQ(whole.name, "Test GPU");
+  EXPECT_EQ(whole.uuid, "GPU-0");
+  EXPECT_EQ(whole.pci_bus_id, "00000000:3B:00.0");
+  EXPECT_EQ(whole.has_mig, false);
+  EXPECT_THAT(whole.mig_uuids, IsEmpty());
+  EXPECT_EQ(reader.devices()[1].has_mig, true);
+  EXPECT_THAT(reader.devices()[1].mig_uuids, ElementsAre("MIG-1-0", "MIG-1-1"));
+}
+
+TEST(GpuReader, reports_each_xid_error_once) {
+  const FakeNvml nvml("gpus 2\n");
+  GpuReader reader = GpuReader::open(nvml.library());
+  EXPECT_THAT(reader.poll_xids(), IsEmpty());
+  nvml.play("gpus 2\nxid.1 79\nxid.0 13\n");
+  EXPECT_THAT(texts_of(reader.poll_xids()), ElementsAre("1: 79", "0: 13"));
+  EXPECT_THAT(reader.poll_xids(), IsEmpty());
+}
+
+TEST(GpuReader, an_older_driver_has_throttle_reasons_and_no_xid_errors) {
+  const FakeNvml nvml("0.throttle 4\nxid.0 79\n", "-DOLD_DRIVER");
+  GpuReader reader = GpuReader::open(nvml.library());
+  EXPECT_EQ(reader.read().at(0).throttle_reasons, 4u);
+  EXPECT_THAT(reader.poll_xids(), IsEmpty());
+}
+
 TEST(GpuReader, without_nvml_or_a_driver_has_no_gpus) {
-  TempDirectory box;
-  EXPECT_THAT(GpuReader::open("libno-such-thing.so").names(), IsEmpty());
-  EXPECT_THAT(GpuReader::open("libc.so.6").names(), IsEmpty());
-  std::string broken(kNvml);
-  broken.replace(broken.find("return 0"), 8, "return 9");  // nvmlInit: no driver
-  const GpuReader none = GpuReader::open(compile(box, broken));
-  EXPECT_THAT(none.names(), IsEmpty());
+  EXPECT_THAT(GpuReader::open("libno-such-thing.so").devices(), IsEmpty());
+  EXPECT_THAT(GpuReader::open("libc.so.6").devices(), IsEmpty());
+  const FakeNvml nvml("driver 0\n");
+  GpuReader none = GpuReader::open(nvml.library());
+  EXPECT_THAT(none.devices(), IsEmpty());
   EXPECT_THAT(none.read(), IsEmpty());
+  EXPECT_THAT(none.poll_xids(), IsEmpty());
+}
+
+TEST(GpuHealth, throttling_has_reasons_in_words) {
+  EXPECT_THAT(throttle_texts(0x4), ElementsAre("power limit"));
+  EXPECT_THAT(throttle_texts(0x20), ElementsAre("temperature"));
+  EXPECT_THAT(throttle_texts(0x48), ElementsAre("temperature")) << "the hardware bit is set with it";
+  EXPECT_THAT(throttle_texts(0x8), ElementsAre("hardware slowdown"));
+  EXPECT_THAT(throttle_texts(0x84), ElementsAre("power limit", "power brake"));
+}
+
+TEST(GpuHealth, idle_gpus_and_chosen_clocks_are_not_throttled) {
+  EXPECT_THAT(throttle_texts(0x1 | 0x2 | 0x10 | 0x100), IsEmpty());
+}
+
+TEST(GpuHealth, an_xid_error_is_explained_in_words) {
+  EXPECT_EQ(xid_text(0, "n1", "00000000:3B:00.0", 79),
+            "GPU 0 (n1, 00000000:3B:00.0) reported Xid 79: it has fallen off the bus");
+  EXPECT_EQ(xid_text(2, "n1", "", 999), "GPU 2 (n1) reported Xid 999: see NVIDIA's list of Xid errors");
 }
 
 }  // namespace

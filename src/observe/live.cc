@@ -45,14 +45,12 @@ void apply_steps(const record::MetricTable& table, LiveRank& rank) {
   }
 }
 
-void apply_events(const record::Attempt& attempt, std::vector<LiveRank>& ranks) {
-  const auto log = record::read_attempt_events(attempt.folder());
-  if (!log.ok()) return;
+void apply_rank_events(const record::EventLog& log, std::vector<LiveRank>& ranks) {
   const auto find_rank = [&](int rank) -> LiveRank* {
     return rank >= 0 && static_cast<std::size_t>(rank) < ranks.size() ? &ranks[static_cast<std::size_t>(rank)]
                                                                       : nullptr;
   };
-  for (const record::Event& event : log->events) {
+  for (const record::Event& event : log.events) {
     if (const auto started = record::rank_started(event)) {
       if (LiveRank* rank = find_rank(started->rank)) rank->host = started->host;
     } else if (const auto ended = record::rank_ended(event)) {
@@ -68,9 +66,27 @@ void apply_system_samples(const record::MetricTable& table, LiveRun& run) {
     rank.memory_bytes = last_of(table, format("rank{}.rss_bytes", rank.rank));
   }
   for (int gpu = 0; gpu < kMaxGpus && table.has(format("gpu{}.busy_percent", gpu)); ++gpu) {
-    run.gpus.push_back({gpu, last_of(table, format("gpu{}.busy_percent", gpu)),
-                        last_of(table, format("gpu{}.memory_bytes", gpu)),
-                        last_of(table, format("gpu{}.power_w", gpu))});
+    const auto last = [&](std::string_view what) { return last_of(table, format("gpu{}.{}", gpu, what)); };
+    run.gpus.push_back({.number = gpu,
+                        .busy_percent = last("busy_percent"),
+                        .memory_bytes = last("memory_bytes"),
+                        .memory_total_bytes = last("memory_total_bytes"),
+                        .power_w = last("power_w"),
+                        .sm_clock_mhz = last("sm_clock_mhz"),
+                        .temperature_c = last("temperature_c"),
+                        .throttle_reasons = last_count(table, format("gpu{}.throttle_reasons", gpu)),
+                        .xids = {}});
+  }
+}
+
+// Of the node whose samples are read.
+void apply_gpu_events(const record::EventLog& log, std::vector<LiveGpu>& gpus) {
+  for (const record::Event& event : log.events) {
+    const auto fault = record::gpu_fault(event);
+    if (!fault || fault->node != 0) continue;
+    for (LiveGpu& gpu : gpus) {
+      if (gpu.number == fault->gpu) gpu.xids.push_back(fault->code);
+    }
   }
 }
 
@@ -99,12 +115,14 @@ LiveRun read_live_run(const record::Attempt& attempt, int world_size, double now
   LiveRun run;
   run.ranks.resize(static_cast<std::size_t>(std::clamp(world_size, 0, at_most)));
   for (std::size_t i = 0; i < run.ranks.size(); ++i) run.ranks[i].rank = static_cast<int>(i);
-  apply_events(attempt, run.ranks);
+  const auto log = record::read_attempt_events(attempt.folder());
+  if (log.ok()) apply_rank_events(*log, run.ranks);
   for (LiveRank& rank : run.ranks) {
     if (const auto steps = read_tail(attempt.metrics(rank.rank))) apply_steps(*steps, rank);
     apply_beacon(attempt, now, rank);
   }
   if (const auto system = read_tail(attempt.system(0))) apply_system_samples(*system, run);
+  if (log.ok()) apply_gpu_events(*log, run.gpus);
   return run;
 }
 

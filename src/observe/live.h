@@ -34,11 +34,17 @@ struct LiveRank {
   std::optional<std::string> ended;  ///< reason, if it has ended
 };
 
+/// One GPU in the last sample. Values that were not recorded are unset.
 struct LiveGpu {
   int number = 0;
   std::optional<double> busy_percent;
   std::optional<double> memory_bytes;
+  std::optional<double> memory_total_bytes;
   std::optional<double> power_w;
+  std::optional<double> sm_clock_mhz;
+  std::optional<double> temperature_c;
+  std::optional<std::int64_t> throttle_reasons;  ///< bits: throttle_texts
+  std::vector<int> xids;                         ///< codes of its errors in this attempt
 };
 
 struct LiveRun {

@@ -74,6 +74,27 @@ TEST(Live, machine_usage_comes_from_its_samples) {
   EXPECT_EQ(run.gpus[0].busy_percent, 93);
 }
 
+TEST(Live, gpus_have_their_state_and_errors) {
+  Box box;
+  box.write(box.attempt.system(0),
+            "time,gpu0.busy_percent,gpu0.memory_total_bytes,gpu0.sm_clock_mhz,gpu0.temperature_c,"
+            "gpu0.throttle_reasons,gpu1.busy_percent\n"
+            "100,93,8000,1980,65,36,nan\n");
+  auto events = record::EventWriter::open(box.attempt.node_events(0));
+  ASSERT_TRUE(events.ok());
+  ASSERT_TRUE(write_event(*events, record::GpuFault{.gpu = 1, .code = 79}).ok());
+  ASSERT_TRUE(write_event(*events, record::GpuFault{.node = 1, .gpu = 0, .code = 13}).ok());
+  const LiveRun run = read_live_run(box.attempt, 1, 101);
+  ASSERT_EQ(run.gpus.size(), 2u);
+  EXPECT_EQ(run.gpus[0].memory_total_bytes, 8000);
+  EXPECT_EQ(run.gpus[0].sm_clock_mhz, 1980);
+  EXPECT_EQ(run.gpus[0].temperature_c, 65);
+  EXPECT_EQ(run.gpus[0].throttle_reasons, 36);
+  EXPECT_TRUE(run.gpus[0].xids.empty()) << "the error is of a different node";
+  EXPECT_EQ(run.gpus[1].throttle_reasons, std::nullopt) << "recorded by an earlier version";
+  EXPECT_EQ(run.gpus[1].xids, std::vector<int>{79});
+}
+
 TEST(Live, missing_records_give_unset_values) {
   Box box;
   box.write(box.attempt.metrics(0), "rubbish");

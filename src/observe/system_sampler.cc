@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace stoker::observe {
 
@@ -9,6 +10,9 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr int kSamplesPerTree = 5;  // finding new children reads every process of the host
+constexpr std::string_view kGpuColumns[] = {"busy_percent",       "memory_bytes",     "power_w",
+                                            "memory_total_bytes", "sm_clock_mhz",     "memory_clock_mhz",
+                                            "temperature_c",      "throttle_reasons", "ecc_errors"};
 
 double to_double(std::optional<std::uint64_t> value) { return value ? static_cast<double>(*value) : kNone; }
 
@@ -32,9 +36,7 @@ std::vector<std::string> column_names(const std::vector<RankProcess>& ranks, std
     }
   }
   for (std::size_t i = 0; i < gpus; ++i) {
-    for (std::string_view what : {"busy_percent", "memory_bytes", "power_w"}) {
-      names.push_back(format("gpu{}.{}", i, what));
-    }
+    for (std::string_view what : kGpuColumns) names.push_back(format("gpu{}.{}", i, what));
   }
   return names;
 }
@@ -49,8 +51,8 @@ Result<SystemSampler> SystemSampler::create(const Path& file, std::vector<RankPr
                                             const SamplerOptions& options) {
   std::sort(ranks.begin(), ranks.end(),
             [](const RankProcess& a, const RankProcess& b) { return a.rank < b.rank; });
-  GpuReader gpus = options.wants_gpus ? GpuReader::open() : GpuReader();
-  const std::vector<std::string> names = column_names(ranks, gpus.names().size());
+  GpuReader gpus = options.wants_gpus ? GpuReader::open(options.nvml) : GpuReader();
+  const std::vector<std::string> names = column_names(ranks, gpus.devices().size());
   const std::vector<std::string_view> views(names.begin(), names.end());
   STOKER_ASSIGN_OR_RETURN(writer, record::MetricWriter::create(file, views));
   return SystemSampler(std::move(writer), std::move(ranks), options, std::move(gpus));
@@ -112,6 +114,12 @@ void SystemSampler::add_gpus(std::vector<double>& row) const {
     row.push_back(use.busy_percent.value_or(kNone));
     row.push_back(to_double(use.memory_bytes));
     row.push_back(use.power_w.value_or(kNone));
+    row.push_back(to_double(use.memory_total_bytes));
+    row.push_back(use.sm_clock_mhz.value_or(kNone));
+    row.push_back(use.memory_clock_mhz.value_or(kNone));
+    row.push_back(use.temperature_c.value_or(kNone));
+    row.push_back(to_double(use.throttle_reasons));
+    row.push_back(to_double(use.ecc_errors));
   }
 }
 
@@ -130,9 +138,11 @@ Result<std::unique_ptr<SamplerThread>> SamplerThread::start(const Path& file, st
 }
 
 SamplerThread::SamplerThread(SystemSampler sampler, Duration every)
-    : sampler_(std::move(sampler)), every_(every) {}
+    : sampler_(std::move(sampler)), devices_(sampler_.gpus()), every_(every) {}
 
-SamplerThread::~SamplerThread() {
+SamplerThread::~SamplerThread() { stop(); }
+
+void SamplerThread::stop() {
   {
     MutexLock lock(mu_);
     is_over_ = true;
@@ -141,16 +151,30 @@ SamplerThread::~SamplerThread() {
   thread_.join();
 }
 
+std::vector<GpuXid> SamplerThread::take_xids() {
+  MutexLock lock(mu_);
+  return std::exchange(xids_, {});
+}
+
+void SamplerThread::poll_xids() {
+  const std::vector<GpuXid> found = sampler_.poll_xids();
+  MutexLock lock(mu_);
+  xids_.insert(xids_.end(), found.begin(), found.end());
+}
+
 void SamplerThread::run(StopToken stop) {
   const RealClock clock;
   while (!stop.stop_requested()) {
     const MonoTime now = clock.mono();
     (void)sampler_.sample(unix_seconds(clock.wall()), Seconds(now.time_since_epoch()).count());
+    poll_xids();
     const Deadline next = Deadline::at(now + every_);
     MutexLock lock(mu_);
     while (!is_over_ && !next.passed()) wake_.wait(mu_, next);
-    if (is_over_) return;
+    if (is_over_) break;
   }
+  // An error of a GPU often ends the ranks within a second.
+  poll_xids();
 }
 
 }  // namespace stoker::observe

@@ -30,6 +30,7 @@ struct SamplerOptions {
   Path proc = "/proc";
   Path cgroup_root = "/sys/fs/cgroup";
   bool wants_gpus = true;
+  std::string nvml = kNvmlLibrary;
   Duration every = std::chrono::seconds(1);
 };
 
@@ -37,7 +38,8 @@ struct SamplerOptions {
 /// Columns: time, host_cpu_percent, host_memory_bytes, host_memory_total_bytes, cgroup_memory_bytes,
 /// cgroup_memory_limit_bytes; for each rank R: rankR.cpu_cores, rankR.rss_bytes, rankR.read_bytes_per_s,
 /// rankR.write_bytes_per_s, rankR.asked_bytes_per_s; for each GPU G: gpuG.busy_percent, gpuG.memory_bytes,
-/// gpuG.power_w.
+/// gpuG.power_w, gpuG.memory_total_bytes, gpuG.sm_clock_mhz, gpuG.memory_clock_mhz, gpuG.temperature_c,
+/// gpuG.throttle_reasons (NVML's bits as a number), gpuG.ecc_errors.
 class SystemSampler {
  public:
   /// Creates `file` (record::Attempt::system(node)). Exists if it exists.
@@ -46,6 +48,9 @@ class SystemSampler {
 
   /// Writes one row for the time `unix_s`, `mono_s` on the monotonic clock.
   Status sample(double unix_s, double mono_s);
+  /// Xid errors since the last call. Not part of the rows.
+  std::vector<GpuXid> poll_xids() { return gpus_.poll_xids(); }
+  const std::vector<GpuDevice>& gpus() const { return gpus_.devices(); }
 
  private:
   SystemSampler(record::MetricWriter writer, std::vector<RankProcess> ranks, const SamplerOptions& options,
@@ -74,15 +79,25 @@ class SamplerThread {
                                                       const SamplerOptions& options = {});
   ~SamplerThread();
 
+  /// Ends the samples after a last search for Xid errors. Further calls do nothing.
+  void stop();
+  /// Xid errors that were found since the last call. Thread-safe.
+  std::vector<GpuXid> take_xids();
+  /// The sampled GPUs; never changes. Thread-safe.
+  const std::vector<GpuDevice>& gpus() const { return devices_; }
+
  private:
   explicit SamplerThread(SystemSampler sampler, Duration every);
   void run(StopToken stop);
+  void poll_xids();
 
   SystemSampler sampler_;
+  const std::vector<GpuDevice> devices_;
   const Duration every_;
   Mutex mu_;
   Condition wake_;
   bool is_over_ STOKER_GUARDED_BY(mu_) = false;
+  std::vector<GpuXid> xids_ STOKER_GUARDED_BY(mu_);
   Thread thread_;  // last member: the thread uses everything above
 };
 

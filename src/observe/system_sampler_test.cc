@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "observe/fake_nvml.h"
 
 namespace stoker::observe {
 namespace {
@@ -151,6 +152,38 @@ TEST(SystemSampler, an_ended_rank_has_empty_cells) {
       SystemSampler::create(box / "system.csv", {{0, 10}}, {.proc = proc.path(), .wants_gpus = false});
   ASSERT_TRUE(sampler->sample(1000, 5).ok());
   EXPECT_TRUE(std::isnan(record::read_metrics(box / "system.csv")->column("rank0.rss_bytes")[0]));
+}
+
+TEST(SystemSampler, rows_contain_the_values_of_each_gpu) {
+  const FakeNvml nvml("gpus 2\n1.throttle 36\n1.temperature -\n");
+  FakeProc proc;
+  TempDirectory box;
+  auto sampler = SystemSampler::create(box / "system.csv", {}, {.proc = proc.path(), .nvml = nvml.library()});
+  ASSERT_TRUE(sampler->sample(1000, 5).ok());
+  const auto table = record::read_metrics(box / "system.csv");
+  EXPECT_EQ(table->column("gpu0.busy_percent")[0], 93);
+  EXPECT_EQ(table->column("gpu0.memory_total_bytes")[0], 8000);
+  EXPECT_EQ(table->column("gpu0.sm_clock_mhz")[0], 1980);
+  EXPECT_EQ(table->column("gpu0.memory_clock_mhz")[0], 2619);
+  EXPECT_EQ(table->column("gpu0.temperature_c")[0], 65);
+  EXPECT_EQ(table->column("gpu1.throttle_reasons")[0], 36);
+  EXPECT_EQ(table->column("gpu1.ecc_errors")[0], 0);
+  EXPECT_TRUE(std::isnan(table->column("gpu1.temperature_c")[0]));
+}
+
+TEST(SystemSampler, an_xid_error_just_before_the_end_is_found) {
+  const FakeNvml nvml("");
+  TempDirectory box;
+  auto thread = SamplerThread::start(box / "system.csv", {{0, ::getpid()}},
+                                     {.nvml = nvml.library(), .every = std::chrono::hours(1)});
+  ASSERT_TRUE(thread.ok());
+  ASSERT_EQ((*thread)->gpus().size(), 1u);
+  nvml.play("xid.0 79\n");
+  (*thread)->stop();
+  const std::vector<GpuXid> xids = (*thread)->take_xids();
+  ASSERT_EQ(xids.size(), 1u);
+  EXPECT_EQ(xids[0].code, 79);
+  EXPECT_TRUE((*thread)->take_xids().empty());
 }
 
 TEST(SystemSampler, a_thread_samples_this_process_and_stops_at_once) {

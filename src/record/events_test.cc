@@ -177,6 +177,19 @@ TEST(RunEvents, are_read_back_unchanged) {
   EXPECT_TRUE(staged_back.is_stage_out);
   EXPECT_EQ(staged_back.files, 7);
 
+  const GpuFound gpu =
+      round_trip(GpuFound{1, "n2", 3, "NVIDIA H100", "GPU-5c0e", "00000000:3B:00.0", 7}, gpu_found);
+  EXPECT_EQ(gpu.node, 1);
+  EXPECT_EQ(gpu.gpu, 3);
+  EXPECT_EQ(gpu.name, "NVIDIA H100");
+  EXPECT_EQ(gpu.uuid, "GPU-5c0e");
+  EXPECT_EQ(gpu.mig_devices, 7);
+  const GpuFault fault = round_trip(GpuFault{1, "n2", 3, "00000000:3B:00.0", 79}, gpu_fault);
+  EXPECT_EQ(fault.host, "n2");
+  EXPECT_EQ(fault.gpu, 3);
+  EXPECT_EQ(fault.pci_bus_id, "00000000:3B:00.0");
+  EXPECT_EQ(fault.code, 79);
+
   const CheckpointSaved c =
       round_trip(CheckpointSaved{100, 2, "/c/step-100", 1 << 20, 1.5, 0.01}, checkpoint_saved);
   EXPECT_EQ(c.step, 100);
@@ -204,6 +217,7 @@ TEST(RunEvents, are_rejected_without_their_identifying_fields) {
   EXPECT_FALSE(attempt_ended(log.events[1]).has_value());
   EXPECT_FALSE(checkpoint_saved(log.events[2]).has_value());
   EXPECT_FALSE(resumed(log.events[2]).has_value());
+  EXPECT_FALSE(gpu_fault(parse_events("w", "{\"time\":1,\"kind\":\"gpu_xid\",\"gpu\":0}\n").events[0]));
 }
 
 }  // namespace

@@ -168,6 +168,28 @@ Status write_event(EventWriter& out, const Staged& event) {
       .write(out, kStaged);
 }
 
+Status write_event(EventWriter& out, const GpuFound& event) {
+  Fields fields;
+  fields.add("node", whole(event.node))
+      .add("host", event.host)
+      .add("gpu", whole(event.gpu))
+      .add("name", event.name)
+      .add_text("uuid", event.uuid)
+      .add_text("pci_bus_id", event.pci_bus_id);
+  if (event.mig_devices > 0) fields.add("mig_devices", whole(event.mig_devices));
+  return fields.write(out, kGpuFound);
+}
+
+Status write_event(EventWriter& out, const GpuFault& event) {
+  return Fields()
+      .add("node", whole(event.node))
+      .add("host", event.host)
+      .add("gpu", whole(event.gpu))
+      .add_text("pci_bus_id", event.pci_bus_id)
+      .add("xid", whole(event.code))
+      .write(out, kGpuFault);
+}
+
 Status write_event(EventWriter& out, const CheckpointSaved& event) {
   return Fields()
       .add("step", whole(event.step))
@@ -289,6 +311,26 @@ std::optional<Staged> staged(const Event& event) {
                 event.integer("files").value_or(0),
                 event.integer("bytes").value_or(0),
                 event.number("seconds").value_or(0)};
+}
+
+std::optional<GpuFound> gpu_found(const Event& event) {
+  const auto gpu = small(event, "gpu");
+  if (event.kind != kGpuFound || !gpu) return std::nullopt;
+  return GpuFound{small(event, "node").value_or(0),
+                  text(event, "host"),
+                  *gpu,
+                  text(event, "name"),
+                  text(event, "uuid"),
+                  text(event, "pci_bus_id"),
+                  small(event, "mig_devices").value_or(0)};
+}
+
+std::optional<GpuFault> gpu_fault(const Event& event) {
+  const auto gpu = small(event, "gpu");
+  const auto code = small(event, "xid");
+  if (event.kind != kGpuFault || !gpu || !code) return std::nullopt;
+  return GpuFault{small(event, "node").value_or(0), text(event, "host"), *gpu, text(event, "pci_bus_id"),
+                  *code};
 }
 
 std::optional<CheckpointSaved> checkpoint_saved(const Event& event) {

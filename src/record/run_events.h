@@ -26,6 +26,8 @@ inline constexpr std::string_view kCancelRequested = "cancel_asked";
 inline constexpr std::string_view kNoNextAttempt = "no_next_attempt";
 inline constexpr std::string_view kRequeueRequested = "requeue_asked";
 inline constexpr std::string_view kStaged = "staged";
+inline constexpr std::string_view kGpuFound = "gpu_found";
+inline constexpr std::string_view kGpuFault = "gpu_xid";
 
 /// Identifies a process, so that a reader on the same host can check whether it is alive. Process IDs are
 /// reused, so its start time (field 22 of /proc/<pid>/stat) is included, and they are only unique within one
@@ -165,6 +167,28 @@ struct Staged {
   double seconds = 0;
 };
 
+/// By the supervisor, for each GPU that it samples.
+struct GpuFound {
+  int node = 0;
+  std::string host;
+  int gpu = 0;             ///< its number in the columns of system-<node>.csv
+  std::string name;        ///< "NVIDIA H100 80GB HBM3"
+  std::string uuid;        ///< "GPU-5c0e..."; "" if unknown
+  std::string pci_bus_id;  ///< "00000000:3B:00.0"; "" if unknown
+  int mig_devices = 0;     ///< number of MIG devices; 0: not divided
+};
+
+/// By the supervisor, when the driver reports a critical error of a GPU.
+struct GpuFault {
+  int node = 0;
+  std::string host;
+  int gpu = 0;
+  std::string pci_bus_id;  ///< "" if unknown
+  int code = 0;            ///< NVIDIA's number: 79
+};
+
+Status write_event(EventWriter& out, const GpuFound& event);
+Status write_event(EventWriter& out, const GpuFault& event);
 Status write_event(EventWriter& out, const Staged& event);
 Status write_event(EventWriter& out, const Submitting& event);
 Status write_event(EventWriter& out, const Submitted& event);
@@ -181,6 +205,8 @@ Status write_event(EventWriter& out, const CheckpointSaved& event);
 Status write_event(EventWriter& out, const Resumed& event);
 
 /// The event as a struct; nullopt if it is of a different kind or lacks its identifying fields.
+std::optional<GpuFound> gpu_found(const Event& event);
+std::optional<GpuFault> gpu_fault(const Event& event);
 std::optional<Staged> staged(const Event& event);
 std::optional<Submitting> submitting(const Event& event);
 std::optional<Submitted> submitted(const Event& event);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "job/job.h"
@@ -139,6 +140,36 @@ struct SystemChart {
   double limit = 0;  ///< a line for full use; 0: none
 };
 
+/// An Xid error of a GPU.
+struct GpuError {
+  double time = 0;  ///< Unix seconds
+  int code = 0;
+};
+
+/// One GPU over all attempts. Values that were not recorded are nan.
+struct GpuFacts {
+  int node = 0;
+  int gpu = 0;       ///< its number in system-<node>.csv
+  std::string host;  ///< "" if unknown
+  std::string name;  ///< "NVIDIA H100 80GB HBM3"; "" if unknown
+  std::string uuid;
+  std::string pci_bus_id;
+  int mig_devices = 0;
+  double busy_mean = 0;  ///< percent
+  double busy_peak = 0;
+  double memory_peak = 0;   ///< bytes
+  double memory_total = 0;  ///< bytes
+  double power_mean = 0;    ///< W
+  double power_peak = 0;
+  double sm_clock_mean = 0;  ///< MHz
+  double memory_clock_mean = 0;
+  double temperature_peak = 0;                                  ///< degrees Celsius
+  double throttled_share = 0;                                   ///< of the samples
+  std::vector<std::pair<std::string, double>> throttle_shares;  ///< by reason; a sample may have several
+  double ecc_errors = 0;                                        ///< uncorrected memory errors during the run
+  std::vector<GpuError> xids;
+};
+
 /// A span of a traced step. Seconds since the first rank began the step.
 struct TracedSpan {
   std::string name;
@@ -197,6 +228,7 @@ struct RunFacts {
   std::optional<TracedStep> traced;  ///< of the last attempt that has traces
   std::vector<Series> speed;         ///< samples/s
   std::vector<SystemChart> system;
+  std::vector<GpuFacts> gpus;  ///< by node and number
   std::vector<CheckpointPoint> checkpoints;
   std::vector<LogTail> logs;
   std::vector<std::string> notes;  ///< unreadable files and warnings

@@ -116,6 +116,59 @@ TEST(RunFacts, repeated_epoch_replaces_the_earlier_one) {
                                         ", 2 ranks, restarted once");
 }
 
+constexpr std::string_view kGpuHeader =
+    "time,gpu0.busy_percent,gpu0.memory_bytes,gpu0.power_w,gpu0.memory_total_bytes,gpu0.sm_clock_mhz,"
+    "gpu0.memory_clock_mhz,gpu0.temperature_c,gpu0.throttle_reasons,gpu0.ecc_errors\n";
+
+TEST(RunFacts, gpus_are_summarized_over_all_attempts) {
+  RunOnDisk run;
+  run.put(
+      "attempts/1/events-node-0000.jsonl",
+      started(100) +
+          "{\"time\":101,\"kind\":\"gpu_found\",\"node\":0,\"host\":\"h\",\"gpu\":0,\"name\":\"NVIDIA H100\","
+          "\"uuid\":\"GPU-a\",\"pci_bus_id\":\"00000000:3B:00.0\"}\n"
+          "{\"time\":102,\"kind\":\"gpu_xid\",\"node\":0,\"host\":\"h\",\"gpu\":0,\"xid\":94}\n" +
+          ended(110, "failed", 1));
+  run.put("attempts/1/system-0000.csv", std::string(kGpuHeader) +
+                                            "101,90,40e9,600,80e9,1980,2619,60,0,3\n"
+                                            "102,100,60e9,700,80e9,1900,2619,70,4,5\n");
+  run.put("attempts/2/events-node-0000.jsonl", started(200) + ended(210, "done", 0));
+  run.put("attempts/2/system-0000.csv", std::string(kGpuHeader) +
+                                            "201,50,10e9,500,80e9,1700,2619,85,36,0\n"
+                                            "202,nan,nan,nan,nan,nan,nan,nan,nan,nan\n"
+                                            "203,60,10e9,200,80e9,1980,2619,80,0,0\n");
+  const RunFacts facts = run.facts();
+  ASSERT_THAT(facts.gpus, SizeIs(1));
+  EXPECT_EQ(facts.gpus[0].busy_mean, 75);
+  EXPECT_EQ(facts.gpus[0].throttled_share, 0.5);
+  EXPECT_EQ(facts.gpus[0].ecc_errors, 2) << "the count of attempt 2 starts at 0";
+  EXPECT_THAT(
+      gpus_table(facts).rows.at(0),
+      ElementsAre("0: NVIDIA H100", "75 %", "100 %", "60.0 GB of 80.0 GB", "500 W", "700 W", "1890 MHz",
+                  "2619 MHz", "85 °C", "50.0 % (power limit 50.0 %, temperature 25.0 %)",
+                  "Xid 94 at 1970-01-01T00:01:42Z: uncorrectable memory error, contained to the programs "
+                  "on it; 2 uncorrected memory errors"));
+  const RunFacts all[] = {facts};
+  EXPECT_THAT(to_plain_text(all), HasSubstr("gpus (attempts/*/system-*.csv and events-*.jsonl)"));
+  EXPECT_THAT(to_html(all), HasSubstr("<h3>GPUs</h3>"));
+  EXPECT_THAT(to_json(all), HasSubstr("\"throttle_shares\":{\"power limit\":0.5,\"temperature\":0.25}"));
+  EXPECT_THAT(to_json(all), HasSubstr("\"xid\":94"));
+}
+
+TEST(RunFacts, gpus_of_an_earlier_version_have_only_its_values) {
+  RunOnDisk run;
+  run.put("attempts/1/events-node-0000.jsonl", started(100) + ended(110, "done", 0));
+  run.put("attempts/1/system-0000.csv",
+          "time,gpu0.busy_percent,gpu0.memory_bytes,gpu0.power_w\n101,90,40e9,600\n102,80,1e300,600\n");
+  const RunFacts facts = run.facts();
+  ASSERT_THAT(facts.gpus, SizeIs(1));
+  const auto& row = gpus_table(facts).rows.at(0);
+  EXPECT_EQ(row.at(1), "85 %");
+  EXPECT_EQ(row.at(6), "-") << "no clocks";
+  EXPECT_EQ(row.at(9), "-") << "throttling is unknown, not absent";
+  EXPECT_EQ(row.at(10), "none");
+}
+
 TEST(RunFacts, damage_is_noted_and_never_fatal) {
   RunOnDisk run;
   run.put("attempts/1/events-node-0000.jsonl", "garbage\n" + started(100) + ended(110, "failed", 7));

@@ -169,6 +169,38 @@ Json system_json(const RunFacts& facts) {
   return list;
 }
 
+Json gpus_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const GpuFacts& gpu : facts.gpus) {
+    Json reasons = Json::object();
+    for (const auto& [reason, share] : gpu.throttle_shares) reasons[reason] = number(share);
+    Json xids = Json::array();
+    for (const GpuError& error : gpu.xids)
+      xids.push_back({{"time", number(error.time)}, {"xid", error.code}});
+    list.push_back({{"node", gpu.node},
+                    {"gpu", gpu.gpu},
+                    {"host", gpu.host},
+                    {"name", gpu.name},
+                    {"uuid", gpu.uuid},
+                    {"pci_bus_id", gpu.pci_bus_id},
+                    {"mig_devices", gpu.mig_devices},
+                    {"busy_percent_mean", number(gpu.busy_mean)},
+                    {"busy_percent_peak", number(gpu.busy_peak)},
+                    {"memory_bytes_peak", number(gpu.memory_peak)},
+                    {"memory_total_bytes", number(gpu.memory_total)},
+                    {"power_w_mean", number(gpu.power_mean)},
+                    {"power_w_peak", number(gpu.power_peak)},
+                    {"sm_clock_mhz_mean", number(gpu.sm_clock_mean)},
+                    {"memory_clock_mhz_mean", number(gpu.memory_clock_mean)},
+                    {"temperature_c_peak", number(gpu.temperature_peak)},
+                    {"throttled_share", number(gpu.throttled_share)},
+                    {"throttle_shares", reasons},
+                    {"ecc_errors", number(gpu.ecc_errors)},
+                    {"xids", xids}});
+  }
+  return list;
+}
+
 Json checkpoints_json(const RunFacts& facts) {
   Json list = Json::array();
   for (const CheckpointPoint& point : facts.checkpoints) {
@@ -228,6 +260,7 @@ Json run_json(const RunFacts& facts) {
   object["traced_step"] = traced_json(facts);
   object["speed"] = series_json(facts.speed);
   object["system"] = system_json(facts);
+  object["gpus"] = gpus_json(facts);
   object["checkpoints"] = checkpoints_json(facts);
   object["logs"] = logs_json(facts);
   object["notes"] = facts.notes;

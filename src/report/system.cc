@@ -31,6 +31,8 @@ constexpr ChartRule kRules[] = {
     {"GPU busy", "%", ".busy_percent", ""},
     {"GPU memory", "bytes", ".memory_bytes", ""},
     {"GPU power", "W", ".power_w", ""},
+    {"GPU clock", "MHz", ".sm_clock_mhz", ""},
+    {"GPU temperature", "°C", ".temperature_c", ""},
 };
 
 std::string series_name(const ChartRule& rule, std::string_view column, int node, bool has_nodes) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/language/counted.h"
+#include "observe/gpu_health.h"
 #include "report/sentence.h"
 #include "stoker/bytes.h"
 #include "stoker/time.h"
@@ -286,6 +287,76 @@ Table time_table(const RunFacts& facts) {
   }
   table.rows.push_back(std::move(sums));
   table.rows.push_back(std::move(medians));
+  return table;
+}
+
+namespace {
+
+std::string rounded_value(double value, std::string_view unit) {
+  return std::isfinite(value) ? format("{:.0f} {}", value, unit) : "-";
+}
+
+std::string memory_text(const GpuFacts& gpu) {
+  const auto bytes = [](double value) {  // a damaged file may have any number
+    return rounded(ByteCount{static_cast<std::uint64_t>(std::min(value, 1e18))});
+  };
+  if (!(gpu.memory_peak >= 0)) return "-";
+  return bytes(gpu.memory_peak) + (gpu.memory_total > 0 ? " of " + bytes(gpu.memory_total) : "");
+}
+
+// "12.0 % (power limit 10.0 %, temperature 2.0 %)".
+std::string throttled_text(const GpuFacts& gpu) {
+  if (!std::isfinite(gpu.throttled_share)) return "-";
+  if (gpu.throttle_shares.empty()) return "never";
+  std::vector<std::string> reasons;
+  for (const auto& [reason, share] : gpu.throttle_shares) {
+    const bool is_all = gpu.throttle_shares.size() == 1;
+    reasons.push_back(is_all ? reason : format("{} {}", reason, percent(share)));
+  }
+  return format("{} ({})", percent(gpu.throttled_share), join(reasons, ", "));
+}
+
+std::string errors_text(const GpuFacts& gpu) {
+  std::vector<std::string> errors;
+  for (const GpuError& error : gpu.xids)
+    errors.push_back(
+        format("Xid {} at {}: {}", error.code, utc(error.time), observe::xid_meaning(error.code)));
+  if (gpu.ecc_errors > 0)
+    errors.push_back(
+        format("{:.0f} uncorrected memory {}", gpu.ecc_errors, gpu.ecc_errors == 1 ? "error" : "errors"));
+  return errors.empty() ? "none" : join(errors, "; ");
+}
+
+}  // namespace
+
+Table gpus_table(const RunFacts& facts) {
+  Table table{"GPUs",
+              "attempts/*/system-*.csv and events-*.jsonl",
+              {{"GPU"},
+               {"mean use", true},
+               {"peak use", true},
+               {"peak memory", true},
+               {"mean power", true},
+               {"peak power", true},
+               {"SM clock", true},
+               {"memory clock", true},
+               {"peak temperature", true},
+               {"throttled"},
+               {.name = "errors", .is_long = true}},
+              {}};
+  const bool has_nodes = std::ranges::any_of(facts.gpus, [](const GpuFacts& gpu) { return gpu.node > 0; });
+  for (const GpuFacts& gpu : facts.gpus) {
+    std::string name = std::to_string(gpu.gpu);
+    if (has_nodes) name += format(" of node {}", gpu.node);
+    if (!gpu.name.empty()) name += ": " + printable(gpu.name);
+    if (gpu.mig_devices > 0)
+      name += format(", {}", counted(static_cast<std::uint64_t>(gpu.mig_devices), "MIG device"));
+    table.rows.push_back({name, rounded_value(gpu.busy_mean, "%"), rounded_value(gpu.busy_peak, "%"),
+                          memory_text(gpu), rounded_value(gpu.power_mean, "W"),
+                          rounded_value(gpu.power_peak, "W"), rounded_value(gpu.sm_clock_mean, "MHz"),
+                          rounded_value(gpu.memory_clock_mean, "MHz"),
+                          rounded_value(gpu.temperature_peak, "°C"), throttled_text(gpu), errors_text(gpu)});
+  }
   return table;
 }
 

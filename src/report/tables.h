@@ -38,6 +38,8 @@ Table attempts_table(const RunFacts& facts);
 Table changes_table(const RunFacts& facts);
 Table epochs_table(const RunFacts& facts);
 Table time_table(const RunFacts& facts);
+/// Use, clocks, throttling and errors of each GPU; no rows without samples of GPUs.
+Table gpus_table(const RunFacts& facts);
 Table checkpoints_table(const RunFacts& facts);
 /// Milliseconds of each rank in the traced step, by phase; no rows without a trace.
 Table traced_table(const RunFacts& facts);

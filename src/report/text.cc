@@ -102,6 +102,7 @@ void add_run(std::string& out, const RunFacts& facts) {
   if (facts.samples_per_s > 0)
     out += format("  {} samples/s while stepping\n", significant(facts.samples_per_s));
   add_system(out, facts);
+  add_table(out, gpus_table(facts));
   add_table(out, checkpoints_table(facts));
   for (const LogTail& tail : facts.logs) {
     out += format("\nend of the log of rank {} (attempts/{}/{})\n", tail.rank, tail.attempt, tail.file);

@@ -1,5 +1,6 @@
 // `stoker top RUN`: docs/commands/top.md
 #include <algorithm>
+#include <set>
 
 #include "base/json/json.h"
 #include "cli/commands.h"
@@ -7,6 +8,7 @@
 #include "cli/remote/host.h"
 #include "launch/state/live_tasks.h"
 #include "launch/status/life.h"
+#include "observe/gpu_health.h"
 #include "observe/live.h"
 #include "stoker/time.h"
 
@@ -114,6 +116,29 @@ void print_tasks(const TopView& view, Output& out) {
     out.line("... and {} more tasks", grouped(view.life.array->running - rows.size()));
 }
 
+std::vector<std::string> throttling_of(const observe::LiveGpu& gpu) {
+  return observe::throttle_texts(static_cast<std::uint64_t>(gpu.throttle_reasons.value_or(0)));
+}
+
+// "GPU 0  93 % busy, 61.2 GB of 85.9 GB, 640 W, 1980 MHz, 65 °C, throttled: power limit, Xid 79: ...".
+std::string gpu_line(const observe::LiveGpu& gpu) {
+  const auto or_dash = [](const auto& value, const char* unit) {
+    return value ? format("{:.0f} {}", *value, unit) : "-";
+  };
+  const auto bytes = [](double value) { return rounded(ByteCount{static_cast<std::uint64_t>(value)}); };
+  std::string line = format("GPU {}  {} busy, {}", gpu.number, or_dash(gpu.busy_percent, "%"),
+                            gpu.memory_bytes ? bytes(*gpu.memory_bytes) : "-");
+  if (gpu.memory_total_bytes) line += " of " + bytes(*gpu.memory_total_bytes);
+  line += ", " + or_dash(gpu.power_w, "W");
+  if (gpu.sm_clock_mhz) line += ", " + or_dash(gpu.sm_clock_mhz, "MHz");
+  if (gpu.temperature_c) line += ", " + or_dash(gpu.temperature_c, "°C");
+  if (const auto reasons = throttling_of(gpu); !reasons.empty())
+    line += ", throttled: " + join(reasons, " and ");
+  for (const int code : std::set<int>(gpu.xids.begin(), gpu.xids.end()))
+    line += format(", Xid {}: {}", code, observe::xid_meaning(code));
+  return line;
+}
+
 void print(const record::RunFolder& run, const TopView& view, Output& out) {
   std::string head = format("{}: {}", run.id(), to_text(view.life.life));
   if (view.life.life == launch::Life::running && !view.life.nodes.empty())
@@ -134,14 +159,7 @@ void print(const record::RunFolder& run, const TopView& view, Output& out) {
   }
   if (rows.size() < view.live.ranks.size())
     out.line("... and {} more ranks", grouped(view.live.ranks.size() - rows.size()));
-  for (const observe::LiveGpu& gpu : view.live.gpus) {
-    const auto or_dash = [](const auto& value, const char* unit) {
-      return value ? format("{:.0f} {}", *value, unit) : "-";
-    };
-    out.line("GPU {}  {} busy, {}, {}", gpu.number, or_dash(gpu.busy_percent, "%"),
-             gpu.memory_bytes ? rounded(ByteCount{static_cast<std::uint64_t>(*gpu.memory_bytes)}) : "-",
-             or_dash(gpu.power_w, "W"));
-  }
+  for (const observe::LiveGpu& gpu : view.live.gpus) out.line("{}", gpu_line(gpu));
 }
 
 Json to_json_value(const record::RunFolder& run, const TopView& view) {
@@ -177,7 +195,12 @@ Json to_json_value(const record::RunFolder& run, const TopView& view) {
     gpus.push_back({{"gpu", gpu.number},
                     {"busy_percent", or_null(gpu.busy_percent)},
                     {"memory_bytes", or_null(gpu.memory_bytes)},
-                    {"power_w", or_null(gpu.power_w)}});
+                    {"memory_total_bytes", or_null(gpu.memory_total_bytes)},
+                    {"power_w", or_null(gpu.power_w)},
+                    {"sm_clock_mhz", or_null(gpu.sm_clock_mhz)},
+                    {"temperature_c", or_null(gpu.temperature_c)},
+                    {"throttled", gpu.throttle_reasons ? Json(throttling_of(gpu)) : Json(nullptr)},
+                    {"xids", gpu.xids}});
   return {{"run", run.id()},
           {"state", std::string(to_text(view.life.life))},
           {"elapsed_s", view.elapsed_s},

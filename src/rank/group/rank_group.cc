@@ -10,6 +10,7 @@
 
 #include "base/stopwatch.h"
 #include "rank/checkpoint_presence.h"
+#include "rank/group/gpu_events.h"
 #include "rank/process/process_tree.h"
 
 namespace stoker::rank {
@@ -292,7 +293,16 @@ void RankGroup::start_sampling() {
   wants_sampling_ = false;
   auto sampler =
       observe::SamplerThread::start(options_.attempt.system(0), processes_, {.every = options_.sample_every});
-  if (sampler.ok()) sampler_ = std::move(*sampler);
+  if (!sampler.ok()) return;
+  sampler_ = std::move(*sampler);
+  record_gpus(sampler_->gpus(), options_.plan.hosts[0], events_);
+}
+
+void RankGroup::report_gpu_faults() {
+  if (!sampler_) return;
+  const std::string& host = options_.plan.hosts[0];
+  for (const std::string& line : record_gpu_faults(sampler_->take_xids(), sampler_->gpus(), host, events_))
+    log_line(line);
 }
 
 void RankGroup::handle_rank_exit(RankStatus& member, RankExit ended) {
@@ -355,6 +365,7 @@ void RankGroup::check_deadlines() {
     apply(group_event::CheckpointOverdue{});
   if (kill_at_ && (time > *kill_at_ || remaining_unresponsive())) kill_all();
   if (wants_sampling_ && !state_.is_stopping()) start_sampling();
+  report_gpu_faults();
 }
 
 // A command that can save is notified before the time limit, so that no work is lost.
@@ -553,6 +564,8 @@ bool RankGroup::is_over() const {
 }
 
 Result<Ending> RankGroup::finish() {
+  if (sampler_) sampler_->stop();
+  report_gpu_faults();
   sampler_.reset();
   kill_all();
   const Deadline deadline = Deadline::after(5s);

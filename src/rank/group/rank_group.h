@@ -44,6 +44,7 @@ class RankGroup {
   void handle_message(RankStatus& status, const net::ControlMessage& message);
   void handle_rank_start(RankStatus& status, std::int64_t pid);
   void start_sampling();
+  void report_gpu_faults();
   void handle_rank_exit(RankStatus& status, RankExit ended);
   void refuse(const net::WorldEvent& event);
   net::ControlMessage welcome_message(const net::RankRegistry& registry) const;

@@ -315,9 +315,11 @@ std::string machine_section(const RunFacts& facts) {
     charts += draw(speed);
   }
   for (const SystemChart& chart : facts.system) charts += system_chart(chart, facts);
-  if (charts.empty()) return "";
+  const std::string gpus = table_html(gpus_table(facts));
+  if (!charts.empty()) charts = "<div class=\"charts small\">" + charts + "</div>";
+  if (charts.empty() && gpus.empty()) return "";
   return section("Speed and machine", "metrics-*.csv; system-*.csv, one sample a second",
-                 "<div class=\"charts small\">" + charts + "</div>");
+                 charts + (gpus.empty() ? "" : "<h3>GPUs</h3>" + gpus));
 }
 
 std::string checkpoints_section(const RunFacts& facts) {
