@@ -113,6 +113,8 @@ NodeInLine node_named_in(std::string_view text) {
   static const RE2 kTask(R"(\bsrun: error: ([\w.-]+): tasks? (\d{1,6})([,-]?))");
   static const RE2 kDaemon(R"(\bslurmstepd-([\w.-]+): )");
   static const RE2 kKernel(R"(^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+) kernel: )");
+  // Stoker's own record of a GPU.
+  static const RE2 kGpu(R"(^GPU \d+ \(([\w.-]+)[,)].* reported Xid \d)");
   NodeInLine found;
   int task = -1;
   std::string more;
@@ -120,8 +122,9 @@ NodeInLine node_named_in(std::string_view text) {
     if (more.empty()) found.task = task;
     return found;
   }
-  if (!RE2::PartialMatch(piece(text), kDaemon, &found.node))
-    (void)RE2::PartialMatch(piece(text), kKernel, &found.node);
+  if (!RE2::PartialMatch(piece(text), kDaemon, &found.node) &&
+      !RE2::PartialMatch(piece(text), kKernel, &found.node))
+    (void)RE2::PartialMatch(piece(text), kGpu, &found.node);
   return found;
 }
 

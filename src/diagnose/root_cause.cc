@@ -27,6 +27,13 @@ constexpr std::array<std::string_view, 5> kMemoryKills = {
 // Records of a rank that was lost together with its step: they do not show which rank failed first.
 constexpr std::array<std::string_view, 2> kLosses = {"rank-connection-broke", "rank-step-ended"};
 
+// Recorded faults of a GPU, and the errors that CUDA and its libraries then report to the program.
+constexpr std::array<std::string_view, 4> kDeviceFaults = {"xid-fell-off-bus", "xid-memory", "xid-nvlink",
+                                                           "xid-firmware"};
+constexpr std::array<std::string_view, 7> kDeviceErrors = {
+    "launch-failure", "illegal-memory-access", "ecc-error", "gpu-fell-off",
+    "cublas-failed",  "cudnn-failed",          "no-gpu"};
+
 // Rules for a rank whose peer is gone or absent.
 constexpr std::array<std::string_view, 8> kLostPeer = {
     "gloo-peer-closed",  "gloo-timeout",    "nccl-peer-closed",  "nccl-proxy-failed",
@@ -177,6 +184,16 @@ std::optional<Suspect> memory_kill(const std::vector<Suspect>& end) {
   return best;
 }
 
+// The GPU's fault behind an error that the program reports.
+std::optional<Suspect> device_fault(const Suspect& cause, const std::vector<Suspect>& end) {
+  const FailureRule& rule = *cause.hit->rule;
+  if (rule.failure_class != FailureClass::general && !is_among(rule.name, kDeviceErrors)) return std::nullopt;
+  for (const Suspect& each : end) {
+    if (each.log->is_record && is_among(each.hit->rule->name, kDeviceFaults)) return each;
+  }
+  return std::nullopt;
+}
+
 void split_final_hits(const LogScan& log, std::vector<Suspect>& end, std::vector<Suspect>& earlier) {
   const std::vector<Hit>& hits = log.result.hits;
   const std::size_t first = log.is_record ? 0 : first_final_hit(hits, log.result.lines);
@@ -224,6 +241,9 @@ std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::option
   if (cause && (cause->hit->rule->failure_class == FailureClass::general ||
                 is_among(cause->hit->rule->name, kMemoryKills))) {
     if (const auto kill = memory_kill(end)) cause = kill;
+  }
+  if (cause) {
+    if (const auto fault = device_fault(*cause, end)) cause = fault;
   }
   const auto outside = earliest(end, {FailureClass::outside}, first_rank);
   if (cause && outside) {

@@ -4,12 +4,14 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <re2/re2.h>
 
 #include "base/file.h"
 #include "diagnose/use/usage.h"
+#include "observe/gpu_health.h"
 #include "observe/log_reader.h"
 #include "record/beacon.h"
 #include "record/run_events.h"
@@ -27,6 +29,7 @@ constexpr std::size_t kMaxNodes = 4096;
 constexpr double kSilence = 60;
 constexpr double kLongWait = 1;
 constexpr std::size_t kMaxEarly = 3;
+constexpr std::size_t kMaxFaults = 16;
 
 bool looks_like_log(std::string_view name) {
   for (const std::string_view packed : {".gz", ".zst"}) {
@@ -112,6 +115,18 @@ std::map<int, std::string> hosts_of(const record::EventLog& log) {
   return hosts;
 }
 
+// The GPU errors of the attempt, each kind once.
+void add_gpu_faults(const record::EventLog& log, FailureFacts& facts) {
+  std::set<std::string> reported;
+  for (const record::Event& event : log.events) {
+    const auto fault = record::gpu_fault(event);
+    if (!fault || reported.size() == kMaxFaults) continue;
+    std::string text = observe::xid_text(fault->gpu, fault->host, fault->pci_bus_id, fault->code);
+    if (!reported.insert(text).second) continue;
+    facts.records.push_back({format("events-{}.jsonl", printable(event.writer)), std::move(text), -1});
+  }
+}
+
 // What the run was started from, for cures.
 void set_setting(const record::RunFolder& run, const record::Attempt& attempt, FailureFacts& facts) {
   const record::RunDescription& description = run.description();
@@ -195,6 +210,7 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
   if (log.ok()) {
     facts.job = job_of(*log);
     facts.hosts = hosts_of(*log);
+    add_gpu_faults(*log, facts);
   }
   set_setting(run, attempt, facts);
   const auto last = run.last_attempt();

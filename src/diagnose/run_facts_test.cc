@@ -116,6 +116,35 @@ TEST(RunFacts, ranks_that_ended_after_the_first_failure_are_not_reported) {
   EXPECT_EQ(ends.explain(0, "rank 0 (n0) exited after 9 s: exit code 1").rule, "gloo-peer-closed");
 }
 
+// A failed run of one rank with this log, while GPU 0 of n0 reported `xid`.
+Diagnosis explain_with_xid(int xid, const std::string& log) {
+  TempDirectory box;
+  Ends ends(box.path(), "", {{.rank = 0, .exit_code = 1}});
+  auto events = record::EventWriter::open(ends.attempt.node_events(0));
+  STOKER_CHECK(write_event(*events, record::GpuFault{.host = "n0", .gpu = 0, .code = xid}).ok());
+  STOKER_CHECK(write_file(ends.attempt.log(0), log).ok());
+  return ends.explain(0, "rank 0 (n0) exited after 9 s: exit code 1");
+}
+
+TEST(RunFacts, a_fault_of_a_gpu_explains_the_error_of_cuda) {
+  const Diagnosis diagnosis = explain_with_xid(79, "RuntimeError: CUDA error: unspecified launch failure\n");
+  EXPECT_EQ(diagnosis.rule, "xid-fell-off-bus");
+  EXPECT_EQ(diagnosis.cause.english(), "GPU 0 of n0 has fallen off the bus (Xid 79)");
+  EXPECT_EQ(diagnosis.node, "n0");
+  EXPECT_EQ(diagnosis.evidence.at(0).where, "events-node-0000.jsonl");
+  EXPECT_EQ(diagnosis.evidence.at(0).text.english(), "GPU 0 (n0) reported Xid 79: it has fallen off the bus");
+}
+
+TEST(RunFacts, a_fault_of_a_gpu_does_not_hide_a_different_failure) {
+  EXPECT_EQ(explain_with_xid(94, "ModuleNotFoundError: No module named 'torchx'\n").rule, "module-missing");
+}
+
+TEST(RunFacts, an_xid_error_of_the_program_leaves_the_log_as_evidence) {
+  EXPECT_EQ(explain_with_xid(31, "RuntimeError: CUDA error: an illegal memory access was encountered\n").rule,
+            "illegal-memory-access");
+  EXPECT_EQ(explain_with_xid(31, "fine\n").rule, "xid-program");
+}
+
 TEST(RunFacts, killed_ranks_are_looked_up_where_they_ran) {
   const std::string reason = "rank 0 (n0) exited after 9 s: killed by signal 9 (SIGKILL)";
   const auto advice = [&](const std::string& job) {

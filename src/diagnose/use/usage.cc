@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "observe/gpu_health.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -22,6 +23,7 @@ constexpr double kLow = 30;
 constexpr double kHigh = 80;
 constexpr double kShare = 0.2;
 constexpr std::size_t kFewestSwings = 4;
+constexpr double kThrottled = 0.1;
 constexpr double kGrowth = 0.1;
 constexpr double kSmallestGrowth = 64 << 20;
 constexpr double kWait = 0.3;
@@ -105,14 +107,15 @@ void judge_unused_gpus(const NodeUsage& use, std::vector<Finding>& found) {
   // A node may also show GPUs of other jobs.
   if (asked == 0 || seen < asked || seen - unused.size() >= asked) return;
   const std::size_t idle = asked - (seen - unused.size());
-  found.push_back(finding(use, {"gpus-unused", Level::time},
-                          idle == 1
-                              ? message("1 of {} GPUs of node {} was never used", asked, use.node)
-                              : message("{} of {} GPUs of node {} were never used", idle, asked, use.node),
-                          message("GPU {}: at most {:.0f} % busy", list_of(unused), kUnused),
-                          message("use one rank per GPU (`resources: {{ranks_per_node: {}}}`) with "
-                                  "`torch.cuda.set_device(int(os.environ['LOCAL_RANK']))`, or fewer GPUs",
-                                  asked)));
+  found.push_back(finding(
+      use, {"gpus-unused", Level::time},
+      idle == 1 ? message("1 of {} GPUs of node {} was never used", asked, use.node)
+                : message("{} of {} GPUs of node {} were never used", idle, asked, use.node),
+      message("GPU {}: at most {:.0f} % busy", list_of(unused), kUnused),
+      message("use one rank per GPU (`resources: {{ranks_per_node: {}}}`) with "
+              "`torch.cuda.set_device(int(os.environ['LOCAL_RANK']) % torch.cuda.device_count())`, or "
+              "fewer GPUs",
+              asked)));
 }
 
 std::size_t swings_of(const Values& busy) {
@@ -151,6 +154,39 @@ void judge_swinging_gpus(const NodeUsage& use, std::vector<Finding>& found) {
       message("GPU {}: busy_percent", list_of(swinging)),
       message("use more loader workers, copy the data to the local disks (`stage: {{copy: [FOLDER]}}`), or "
               "write fewer logs and checkpoints")));
+}
+
+// The share of the samples in which a GPU is throttled by more than its power limit, which is normal under
+// load.
+double throttled_share(std::span<const double> column) {
+  const Values values = after_start_up(column);
+  if (values.size() * kStartUp < kFewest * (kStartUp - 1)) return 0;
+  const auto count = std::count_if(values.begin(), values.end(), [](double value) {
+    if (value < 0 || value > 1e15) return false;
+    const auto texts = observe::throttle_texts(static_cast<std::uint64_t>(value));
+    return std::any_of(texts.begin(), texts.end(),
+                       [](const std::string& text) { return text != observe::kPowerLimitText; });
+  });
+  return static_cast<double>(count) / static_cast<double>(values.size());
+}
+
+void judge_throttled_gpus(const NodeUsage& use, std::vector<Finding>& found) {
+  std::vector<int> throttled;
+  double most = 0;
+  for (const int gpu : indices_of(use.samples, "gpu", ".throttle_reasons")) {
+    const double share = throttled_share(use.samples.column(format("gpu{}.throttle_reasons", gpu)));
+    if (share < kThrottled) continue;
+    throttled.push_back(gpu);
+    most = std::max(most, share);
+  }
+  if (throttled.empty()) return;
+  found.push_back(finding(
+      use, {"gpu-throttled", Level::time},
+      message("GPU {} of node {} runs below its clock {:.0f} % of the time: it is too hot, or its power "
+              "supply is too weak",
+              list_of(throttled), use.node, 100 * most),
+      message("GPU {}: throttle_reasons", list_of(throttled)),
+      message("leave that node out (`--exclude` of sbatch) and inform the administrators")));
 }
 
 void judge_idle_cpus(const NodeUsage& use, std::vector<Finding>& found) {
@@ -262,6 +298,7 @@ std::vector<Finding> node_usage_findings(const NodeUsage& use) {
   std::vector<Finding> found;
   judge_unused_gpus(use, found);
   judge_swinging_gpus(use, found);
+  judge_throttled_gpus(use, found);
   judge_growing_memory(use, found);
   judge_idle_cpus(use, found);
   return found;

@@ -57,6 +57,19 @@ TEST(Use, gpus_that_never_work_are_counted) {
   EXPECT_THAT(node_usage_findings(use), IsEmpty());
 }
 
+TEST(Use, a_gpu_that_is_too_hot_is_reported) {
+  const Curve hot = [](int second) { return second % 4 == 0 ? 0x24 : 0; };
+  const auto found =
+      node_usage_findings(use_of({{"gpu0.throttle_reasons", always(0)}, {"gpu1.throttle_reasons", hot}}));
+  EXPECT_THAT(texts(found),
+              ElementsAre("gpu-throttled: GPU 1 of node 0 runs below its clock 25 % of the time: it "
+                          "is too hot, or its power supply is too weak"));
+}
+
+TEST(Use, a_gpu_at_its_power_limit_is_normal) {
+  EXPECT_THAT(node_usage_findings(use_of({{"gpu0.throttle_reasons", always(0x4)}})), IsEmpty());
+}
+
 TEST(Use, a_gpu_that_waits_repeatedly_is_reported) {
   const auto swinging = [](int second) { return second / 10 % 2 == 0 ? 20.0 : 95.0; };
   EXPECT_THAT(
