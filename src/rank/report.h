@@ -48,7 +48,7 @@ struct RankExit {
   double ran_s = 0;
   TrainingPosition where;
   std::string memory;       ///< "out of memory (cgroup limit 32 GB)", or ""
-  std::string last_line;    ///< of its output, standard error before standard output
+  std::string last_line;    ///< of its output: the last error, else the last line
   std::string left_behind;  ///< remaining processes that were ended: "sleep (process 4711)"
   std::string log_error;    ///< why output is missing in its log, or ""
 };

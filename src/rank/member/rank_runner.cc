@@ -302,8 +302,7 @@ void RankRunner::report_end(const Exit& exit, std::string start_error, bool has_
                        ? "out of memory"
                        : format("out of memory (cgroup limit {})", rounded(ByteCount{memory.limit_bytes}));
   }
-  ended.last_line = err_.tail.last_line();
-  if (ended.last_line.empty()) ended.last_line = out_.tail.last_line();
+  ended.last_line = explaining_line(err_.tail, out_.tail);
   if (has_children) {
     for (const ProcessFacts& process : descendants(::getpid())) {
       if (process.state == 'Z') continue;

@@ -1,6 +1,7 @@
 #include "rank/process/output.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +15,8 @@ namespace stoker::rank {
 namespace {
 
 constexpr std::size_t kLongestLine = 64 * 1024;
-constexpr std::size_t kTailBytes = 4096;
+// Teardown warnings of torch with their stack frames take several KiB after the error.
+constexpr std::size_t kTailBytes = 32 * 1024;
 // poll(2) guarantees that a pipe accepts this much at once: larger writes may block.
 constexpr std::size_t kSafeWrite = 4096;
 
@@ -33,13 +35,49 @@ Fd reopen(int fd, bool* may_block) {
   return Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
 
-// A warning, or its source line: libraries print them at exit, after the error.
+// A warning, its source line or its stack frames: libraries print them at exit, after the error.
 bool is_warning(std::string_view line) {
-  if (line.starts_with("warnings.warn(") || line.starts_with("[W")) return true;
-  for (const std::string_view word : {"Warning: ", "WARNING: ", "]:[W", " WARNING ", "leaked semaphore"}) {
+  for (const std::string_view start :
+       {"warnings.warn(", "[W", "frame #", "Exception raised from ", "<omitting "}) {
+    if (line.starts_with(start)) return true;
+  }
+  for (const std::string_view word : {"Warning: ", "WARNING: ", "]:[W", " WARNING ", "leaked semaphore",
+                                      "]: frame #", "]:frame #", "HeartbeatMonitor"}) {
     if (line.find(word) != line.npos) return true;
   }
   return false;
+}
+
+// "[rank0]: ValueError: no" -> "ValueError: no".
+std::string_view without_rank(std::string_view line) {
+  if (!line.starts_with("[rank")) return line;
+  const std::size_t end = line.find("]:");
+  return end == line.npos ? line : trim(line.substr(end + 2));
+}
+
+// The last line of a Python traceback: "ValueError: no", "torch.OutOfMemoryError: CUDA", "KeyboardInterrupt".
+bool is_exception(std::string_view line) {
+  std::string_view name = line.substr(0, line.find(':'));
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.') return false;
+  }
+  if (const std::size_t dot = name.rfind('.'); dot != name.npos) name.remove_prefix(dot + 1);
+  for (const std::string_view end : {"Error", "Exception", "Interrupt", "Exit"}) {
+    if (name.ends_with(end)) return true;
+  }
+  return false;
+}
+
+LineWorth worth_of(std::string_view line) {
+  if (line.empty()) return LineWorth::none;
+  if (is_warning(line)) return LineWorth::warning;
+  line = without_rank(line);
+  if (is_exception(line)) return LineWorth::error;
+  for (const std::string_view word : {" error: ", "Error: ", "ERROR: ", "fatal: ", "FATAL: ", "what(): "}) {
+    if (line.find(word) != line.npos) return LineWorth::error;
+  }
+  const bool is_error = line.starts_with("error: ") || line.starts_with("[E");
+  return is_error ? LineWorth::error : LineWorth::plain;
 }
 
 }  // namespace
@@ -185,16 +223,23 @@ void Tail::feed(std::string_view bytes) {
   if (kept_.size() > 2 * kTailBytes) kept_.erase(0, kept_.size() - kTailBytes);
 }
 
-std::string Tail::last_line() const {
+FinalLine Tail::final_line() const {
   constexpr std::size_t kShown = 200;
-  std::string_view last, last_warning;
+  FinalLine best;
   for (std::string_view line : split(kept_, '\n')) {
     line = trim(line);
-    if (!line.empty()) (is_warning(line) ? last_warning : last) = line;
+    if (const std::size_t back = line.rfind('\r'); back != line.npos) line = trim(line.substr(back + 1));
+    const LineWorth worth = worth_of(line);
+    if (worth == LineWorth::none || worth < best.worth) continue;
+    best = {worth, printable(line.substr(0, kShown))};
   }
-  if (last.empty()) last = last_warning;
-  if (const std::size_t back = last.rfind('\r'); back != std::string_view::npos) last.remove_prefix(back + 1);
-  return printable(last.substr(0, kShown));
+  return best;
+}
+
+std::string explaining_line(const Tail& standard_error, const Tail& standard_output) {
+  FinalLine error = standard_error.final_line();
+  FinalLine output = standard_output.final_line();
+  return std::move(output.worth > error.worth ? output.text : error.text);
 }
 
 }  // namespace stoker::rank

@@ -105,15 +105,32 @@ class LogFile {
   Status first_error_;
 };
 
-/// Keeps the end of a stream: its last nonblank line, for messages. Warnings at exit do not hide an error.
+/// How much a line of output explains a failure, from least to most.
+enum class LineWorth {
+  none,     ///< no line
+  warning,  ///< libraries print such lines at exit, after the error
+  plain,
+  error,  ///< an exception, or a message that names an error
+};
+
+/// A line of output and its worth.
+struct FinalLine {
+  LineWorth worth = LineWorth::none;
+  std::string text;  ///< at most 200 bytes, printable
+};
+
+/// Keeps the end of a stream for messages about a failure: its last error, else its last nonblank line.
 class Tail {
  public:
   void feed(std::string_view bytes);
-  /// At most 200 bytes, printable; "" without one.
-  std::string last_line() const;
+  /// The last line of the highest worth.
+  FinalLine final_line() const;
 
  private:
   std::string kept_;
 };
+
+/// The line that explains a failure best; standard error if both are equal.
+std::string explaining_line(const Tail& standard_error, const Tail& standard_output);
 
 }  // namespace stoker::rank

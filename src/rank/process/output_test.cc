@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/process.h"
@@ -12,6 +13,7 @@ namespace stoker::rank {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
 
 MonoTime at(Duration t) { return MonoTime(t); }
 
@@ -121,33 +123,87 @@ TEST(LogFile, a_removed_log_is_lost_and_a_moved_one_is_not) {
             (box / "rank-0000.log").string() + ": was removed during the run; its output is lost");
 }
 
+Tail tail_of(std::string_view text) {
+  Tail tail;
+  tail.feed(text);
+  return tail;
+}
+
+std::string final_text(std::string_view text) { return tail_of(text).final_line().text; }
+
 TEST(Tail, is_the_last_line_with_something_on_it) {
   Tail tail;
-  EXPECT_EQ(tail.last_line(), "");
+  EXPECT_EQ(tail.final_line().text, "");
   tail.feed("Traceback\n  File x\nValueError: \x1b[1mno\x1b[0m\n\n  \n");
-  EXPECT_EQ(tail.last_line(), "ValueError: \\x1b[1mno\\x1b[0m");
+  EXPECT_EQ(tail.final_line().text, "ValueError: \\x1b[1mno\\x1b[0m");
   for (int i = 0; i < 10'000; ++i) tail.feed("0123456789\n");
   tail.feed("10 %\r20 %");
-  EXPECT_EQ(tail.last_line(), "20 %");
+  EXPECT_EQ(tail.final_line().text, "20 %");
 }
+
+constexpr const char* kNotDestroyed =
+    "[rank0]:[W1126 10:00:00.000000000 ProcessGroupNCCL.cpp:1524] Warning: WARNING: destroy_process_group() "
+    "was "
+    "not called before program exit, which can leak resources. For more info, please see "
+    "https://pytorch.org/docs/stable/distributed.html#shutdown (function operator())\n";
 
 TEST(Tail, is_the_error_above_warnings_at_exit) {
   for (const char* warning :
-       {"[rank0]:[W1125 10:03:11.25 ProcessGroupNCCL.cpp:1479] Warning: WARNING: destroy_process_group() was "
-        "not "
-        "called before program exit, which can leak resources.",
-        "[W ProcessGroupNCCL.cpp:1250] Warning: process group has NOT been destroyed (function operator())",
+       {kNotDestroyed,
+        "[W ProcessGroupNCCL.cpp:1250] Warning: process group has NOT been destroyed (function operator())\n",
         "/v/multiprocessing/resource_tracker.py:254: UserWarning: resource_tracker: There appear to be 6 "
-        "leaked "
-        "semaphore objects to clean up at shutdown\n  warnings.warn('resource_tracker: There appear to be %d "
-        "'"}) {
-    Tail tail;
-    tail.feed(std::string("KeyError: 'lr'\n") + warning + "\n");
-    EXPECT_EQ(tail.last_line(), "KeyError: 'lr'") << warning;
+        "leaked semaphore objects to clean up at shutdown\n  warnings.warn('resource_tracker: There appear "
+        "to "
+        "be %d '\n"}) {
+    EXPECT_EQ(final_text(std::string("KeyError: 'lr'\n") + warning), "KeyError: 'lr'") << warning;
   }
-  Tail only;
-  only.feed("UserWarning: slow\n");
-  EXPECT_EQ(only.last_line(), "UserWarning: slow");
+  EXPECT_EQ(final_text("UserWarning: slow\n"), "UserWarning: slow");
+}
+
+TEST(Tail, is_the_error_above_the_teardown_of_nccl) {
+  std::string text =
+      "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"train.py\", line 7, in <module>\n"
+      "[rank1]: RuntimeError: shape '[3, 5]' is invalid for input of size 8\n";
+  const std::string error = "[rank1]: RuntimeError: shape '[3, 5]' is invalid for input of size 8";
+  for (int group = 0; group < 4; ++group) {
+    text +=
+        "[rank1]:[W1126 10:00:01.000000000 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=81, "
+        "addr=[localhost]:43210, remote=[localhost]:29500): Failed to recv, got 0 bytes\n"
+        "Exception raised from recvBytes at /pytorch/torch/csrc/distributed/c10d/Utils.hpp:675 (most recent "
+        "call "
+        "first):\n";
+    for (int frame = 0; frame < 12; ++frame) {
+      text += format(
+          "frame #{}: c10d::TCPStore::check(std::vector<std::string> const&) + 0x{:x} (0x7f0a1b2c3d4e in "
+          "/v/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so)\n",
+          frame, 16 * frame);
+    }
+    text +=
+        "\n[rank1]:[W1126 10:00:01.000000000 ProcessGroupNCCL.cpp:1771] [PG ID 0 PG GUID 0(default_pg) Rank "
+        "1] "
+        "Failed to check the \"should dump\" flag on TCPStore, (maybe TCPStore server has shut down too "
+        "early), "
+        "with error: Failed to recv, got 0 bytes\n"
+        "[rank1]:[E1126 10:00:02.000000000 ProcessGroupNCCL.cpp:1812] [PG ID 0 PG GUID 0(default_pg) Rank 1] "
+        "ProcessGroupNCCL HeartbeatMonitor: no heartbeat, exiting\n";
+  }
+  EXPECT_EQ(final_text(text), error);
+}
+
+TEST(Tail, is_an_error_rather_than_a_later_plain_line) {
+  EXPECT_EQ(final_text("torch.OutOfMemoryError: CUDA out of memory\nwandb: Synced 5 files\n"),
+            "torch.OutOfMemoryError: CUDA out of memory");
+  EXPECT_EQ(final_text("train: error: --lr is missing\nbye\n"), "train: error: --lr is missing");
+  EXPECT_EQ(final_text("terminate called\n  what():  no such file\nAborted\n"), "what():  no such file");
+  EXPECT_EQ(final_text("no such class\n"), "no such class");
+}
+
+TEST(Tail, of_standard_output_counts_if_standard_error_has_only_warnings) {
+  EXPECT_EQ(explaining_line(tail_of(kNotDestroyed), tail_of("loss 0.3\nValueError: no such class\n")),
+            "ValueError: no such class");
+  EXPECT_EQ(explaining_line(tail_of(kNotDestroyed), tail_of("cannot continue\n")), "cannot continue");
+  EXPECT_EQ(explaining_line(tail_of("no such class\n"), tail_of("loss 0.3\n")), "no such class");
+  EXPECT_THAT(explaining_line(tail_of(kNotDestroyed), tail_of("")), HasSubstr("destroy_process_group"));
 }
 
 }  // namespace
