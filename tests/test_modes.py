@@ -101,9 +101,24 @@ def test_an_interrupted_run_leaves_no_torchrun_processes(stoker, tmp_path):
 def test_several_ranks_share_a_gpu_and_see_only_that_one(stoker, tmp_path):
     job = Job(tmp_path, "{shell: 'echo $CUDA_VISIBLE_DEVICES'}", 4)
     share = ("--set", "resources.ranks_per_gpu=2")
-    stoker("run", "job.yaml", *share, code=0, env={"CUDA_VISIBLE_DEVICES": "4,6"})
-    assert [job.log(rank) for rank in range(4)] == [b"4\n", b"6\n", b"4\n", b"6\n"]
-    refused = stoker("run", "job.yaml", *share, code=3, env={"CUDA_VISIBLE_DEVICES": "4"}).err
-    assert (
-        "4 ranks of this node need 2 GPUs, but there are 1 (resources.ranks_per_gpu, CUDA_VISIBLE_DEVICES)" in refused
+    stoker("run", "job.yaml", *share, code=0, env={"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"})
+    assert [job.log(rank) for rank in range(4)] == [b"GPU-a\n", b"GPU-b\n", b"GPU-a\n", b"GPU-b\n"]
+    refused = stoker("run", "job.yaml", *share, code=2, env={"CUDA_VISIBLE_DEVICES": "GPU-a"}).err
+    assert refused == (
+        "resources.ranks_per_gpu: 4 ranks need 2 GPUs, this machine has 1 (CUDA_VISIBLE_DEVICES=GPU-a)\n"
+        "  try: stoker run --set resources.ranks_per_gpu=4\n"
     )
+
+
+def test_every_rank_sees_its_own_gpus_and_too_few_are_refused_before_the_start(stoker, tmp_path):
+    job = Job(tmp_path, "{shell: 'echo $CUDA_VISIBLE_DEVICES'}", 2)
+    own = ("--set", "resources.gpus_per_rank=2")
+    stoker("run", "job.yaml", *own, code=0, env={"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,MIG-c,GPU-d"})
+    assert [job.log(rank) for rank in range(2)] == [b"GPU-a,GPU-b\n", b"MIG-c,GPU-d\n"]
+    runs = len(list((tmp_path / "runs").iterdir()))
+    refused = stoker("run", "job.yaml", *own, code=2, env={"CUDA_VISIBLE_DEVICES": ""}).err
+    assert refused == (
+        "resources.gpus_per_rank: 2 ranks need 4 GPUs, this machine has none (CUDA_VISIBLE_DEVICES is empty)\n"
+        "  try: stoker run --set resources.gpus_per_rank=0      (without GPUs), or stoker submit\n"
+    )
+    assert len(list((tmp_path / "runs").iterdir())) == runs

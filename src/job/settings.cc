@@ -140,8 +140,9 @@ constexpr std::array kRun = {
          .fallback = "0",
          .at_least = 0,
          .at_most = 64,
-         .help = "GPUs to request with `stoker submit`, times `ranks_per_node` on each node.",
-         .note = "Used in the queue only; otherwise the ranks see every GPU of the machine."}),
+         .help = "GPUs of each rank: its CUDA_VISIBLE_DEVICES. `stoker submit` requests them, times "
+                 "`ranks_per_node` on each node.",
+         .note = "0: the ranks of a node see the same GPUs. With torchrun they do, too."}),
     resources<&Resources::ranks_per_gpu>(
         {.key = "resources.ranks_per_gpu",
          .fallback = "1",

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <sched.h>
 
-#include "base/language/counted.h"
-
 namespace stoker::rank {
 
 void set_variable(Environment& environment, std::string_view name, std::string value) {
@@ -43,7 +41,7 @@ Environment rank_environment(Environment base, const RankPlacement& place, const
 Environment without_stoker_variables(Environment base) {
   for (std::string_view name :
        {kWorldVariable, kPlaceVariable, kRanksWorldVariable, kStartVariable, kCpusVariable, kNodesVariable,
-        kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable, kStageVariable})
+        kOwnGpusVariable, kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable, kStageVariable})
     unset_variable(base, name);
   return base;
 }
@@ -87,20 +85,6 @@ void set_slurm_variables(Environment& environment, const RankPlacement& place,
     set(name, std::string(ranks_of_node));
   if (!variable(environment, "SLURM_NTASKS_PER_NODE").empty())
     set("SLURM_NTASKS_PER_NODE", std::to_string(place.local_world_size));
-}
-
-Result<std::string> shared_gpu(std::string_view visible, const RankPlacement& place, int ranks_per_gpu) {
-  const auto needed = static_cast<std::size_t>((place.local_world_size + ranks_per_gpu - 1) / ranks_per_gpu);
-  const std::size_t mine = static_cast<std::size_t>(place.local_rank) % needed;
-  if (visible.empty()) return std::to_string(mine);
-  const std::vector<std::string_view> gpus = split(visible, ',');
-  if (gpus.size() < needed) {
-    return invalid(
-        "{} of this node need {}, but there are {} (resources.ranks_per_gpu, "
-        "CUDA_VISIBLE_DEVICES)",
-        counted(place.local_world_size, "rank"), counted(needed, "GPU"), gpus.size());
-  }
-  return std::string(gpus[mine]);
 }
 
 int cores_per_rank(int wanted, const RankPlacement& place, std::optional<int> on_node) {

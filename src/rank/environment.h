@@ -24,6 +24,7 @@ inline constexpr std::string_view kStartVariable =
     "STOKER_START_LIMIT";  ///< seconds until all ranks must have joined
 inline constexpr std::string_view kCpusVariable = "STOKER_CPUS_PER_RANK";
 inline constexpr std::string_view kNodesVariable = "STOKER_RANKS_OF_NODE";  ///< "2,2,1"
+inline constexpr std::string_view kOwnGpusVariable = "STOKER_GPUS_PER_RANK";
 inline constexpr std::string_view kSharedGpuVariable = "STOKER_RANKS_PER_GPU";
 inline constexpr std::string_view kPortsVariable = "STOKER_PORTS";  ///< "21000-21999"; not set: any
 inline constexpr std::string_view kPortVariable =
@@ -71,9 +72,5 @@ void set_slurm_variables(Environment& environment, const RankPlacement& place,
 /// Cores per rank: `wanted` if positive, else an even share of this process's cores, limited to the job's
 /// `on_node` if known.
 int cores_per_rank(int wanted, const RankPlacement& place, std::optional<int> on_node);
-
-/// The GPU of a rank that shares it, from `visible` ("0,1", or empty: unknown): LOCAL_RANK modulo the number
-/// of GPUs that the node's ranks need. Invalid when there are too few.
-Result<std::string> shared_gpu(std::string_view visible, const RankPlacement& place, int ranks_per_gpu);
 
 }  // namespace stoker::rank

@@ -25,7 +25,7 @@ TEST(RankEnvironment, what_is_between_run_and_rank_or_of_an_outer_torchrun_is_le
   Environment base;
   for (std::string_view name :
        {kWorldVariable, kPlaceVariable, kRanksWorldVariable, kStartVariable, kCpusVariable, kNodesVariable,
-        kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable})
+        kOwnGpusVariable, kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable})
     base.emplace_back(name, "x");
   for (std::string_view name : {"TORCHELASTIC_RUN_ID", "GROUP_RANK", "ROLE_NAME", "GROUP_WORLD_SIZE"}) {
     base.emplace_back(name, "x");
@@ -65,23 +65,6 @@ TEST(RankEnvironment, slurm_variables_match_the_placement) {
   EXPECT_EQ(variable(found, "SLURM_NTASKS"), "8");
   EXPECT_EQ(variable(found, "SLURM_STEP_TASKS_PER_NODE"), "4,4");
   EXPECT_EQ(variable(found, "SLURM_NTASKS_PER_NODE"), "4");
-}
-
-TEST(SharedGpu, is_the_local_rank_s_in_turn) {
-  const auto gpu = [](std::string_view visible, int local_rank) {
-    return *shared_gpu(visible, RankPlacement{Rank(local_rank), WorldSize(4), local_rank, 4, 0}, 2);
-  };
-  EXPECT_EQ(gpu("3,7", 0), "3");
-  EXPECT_EQ(gpu("3,7", 1), "7");
-  EXPECT_EQ(gpu("3,7", 2), "3");
-  EXPECT_EQ(gpu("", 3), "1");
-  EXPECT_EQ(gpu("GPU-a,GPU-b,GPU-c", 3), "GPU-b");
-}
-
-TEST(SharedGpu, too_few_are_refused) {
-  EXPECT_EQ(
-      shared_gpu("0", kPlace, 2).status().message(),
-      "4 ranks of this node need 2 GPUs, but there are 1 (resources.ranks_per_gpu, CUDA_VISIBLE_DEVICES)");
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ Result<Plan> make_plan(const job::Job& job, const LaunchContext& context) {
   Plan plan;
   plan.nodes = static_cast<int>(job.resources.nodes);
   plan.has_torchrun = job.launcher == job::Launcher::torchrun;
+  plan.gpus_per_rank = static_cast<int>(job.resources.gpus_per_rank);
   plan.ranks_per_gpu = static_cast<int>(std::max(1u, job.resources.ranks_per_gpu));
   plan.cpus_per_rank = static_cast<int>(job.resources.cpus_per_rank.value_or(0));
   if (job.resources.world_size() < 1) {

@@ -27,8 +27,10 @@
 #include "launch/start/site_ports.h"
 #include "launch/start/snapshot.h"
 #include "launch/state/history.h"
+#include "observe/gpu.h"
 #include "rank/capsule/facts.h"
 #include "rank/environment.h"
+#include "rank/gpu_binding.h"
 #include "rank/group/group.h"
 #include "record/capsule.h"
 #include "record/state.h"
@@ -254,6 +256,23 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
   return result;
 }
 
+// Before any rank starts. MIG devices have no numbers: the ranks get their ids.
+Status check_local_gpus(Prepared& prepared) {
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
+  if (prepared.plan.start != rank::StartMethod::local || rank::needed_gpus(prepared.plan) == 0) return {};
+  rank::VisibleGpus visible;
+  for (const auto& [name, value] : prepared.environment) {
+    if (name == kVisible) visible = value;
+  }
+  const observe::GpuReader reader = observe::GpuReader::open();
+  const std::vector<std::string> usable = rank::usable_gpus(visible, reader.devices());
+  STOKER_RETURN_IF_ERROR(rank::check_gpus(prepared.plan, visible, usable));
+  const bool has_mig =
+      std::ranges::any_of(reader.devices(), [](const auto& gpu) { return !gpu.mig_uuids.empty(); });
+  if (!visible && has_mig) rank::set_variable(prepared.environment, kVisible, join(usable, ","));
+  return {};
+}
+
 }  // namespace
 
 Result<ResumePoint> find_resume_point(const Request& request, const record::RunFolder& folder) {
@@ -291,6 +310,7 @@ Result<Prepared> prepare(const Request& request) {
     rank::set_variable(prepared.environment, "LD_LIBRARY_PATH",
                        command.libraries.string() + (path.empty() ? "" : ":" + path));
   }
+  STOKER_RETURN_IF_ERROR(check_local_gpus(prepared));
   return prepared;
 }
 

@@ -27,6 +27,7 @@ Environment starter_environment(const GroupOptions& options, const GroupAddresse
   std::vector<std::string> counts;
   for (int count : plan.ranks_of_node) counts.push_back(std::to_string(count));
   set_variable(base, kNodesVariable, join(counts, ","));
+  if (plan.gpus_per_rank > 0) set_variable(base, kOwnGpusVariable, std::to_string(plan.gpus_per_rank));
   if (plan.ranks_per_gpu > 1) set_variable(base, kSharedGpuVariable, std::to_string(plan.ranks_per_gpu));
   if (plan.ports) set_variable(base, kPortsVariable, to_text(*plan.ports));
   return base;

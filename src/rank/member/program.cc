@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "net/interface.h"
+#include "rank/gpu_binding.h"
 #include "slurm/allocation.h"
 #include "slurm/node_list.h"
 
@@ -11,6 +12,18 @@ namespace stoker::rank {
 namespace {
 
 constexpr std::string_view kGpus = "CUDA_VISIBLE_DEVICES";
+
+VisibleGpus visible_gpus(const Environment& base) {
+  const auto found =
+      std::find_if(base.begin(), base.end(), [](const auto& entry) { return entry.first == kGpus; });
+  return found == base.end() ? VisibleGpus() : VisibleGpus(found->second);
+}
+
+// Scripts for torchrun select GPU LOCAL_RANK of all GPUs of the node.
+Result<VisibleGpus> own_gpus(const RankConfig& config, const Environment& base) {
+  const int own = config.role == Role::torchrun_rank ? 0 : config.gpus_per_rank;
+  return gpus_of_rank({own, config.ranks_per_gpu, config.is_in_step}, visible_gpus(base), config.place);
+}
 
 int threads_of(const RankConfig& config, const RankPlacement& place) {
   return cores_per_rank(config.cpus, place, slurm::cpus_on_node(slurm::process_environment()));
@@ -73,8 +86,7 @@ Program torchrun(const RankConfig& config, const std::vector<std::string>& comma
 Status check_program(const RankConfig& config, const Environment& base) {
   if (config.role == Role::node) return {};
   STOKER_RETURN_IF_ERROR(check_interfaces(base));
-  if (config.ranks_per_gpu < 2) return {};
-  return shared_gpu(variable(base, kGpus), config.place, config.ranks_per_gpu).status();
+  return own_gpus(config, base).status();
 }
 
 Program program_of(const RankConfig& config, const std::vector<std::string>& command,
@@ -99,9 +111,8 @@ Program program_of(const RankConfig& config, const std::vector<std::string>& com
   set_variable(program.environment, "NODE_RANK", std::to_string(place.node));
   const std::string staged = staged_folder(variable(base, kStageVariable), place.node);
   if (!staged.empty()) set_variable(program.environment, "STOKER_STAGE_DIR", staged);
-  if (config.ranks_per_gpu < 2) return program;
-  auto gpu = shared_gpu(variable(base, kGpus), place, config.ranks_per_gpu);
-  if (gpu.ok()) set_variable(program.environment, kGpus, std::move(*gpu));
+  auto gpus = own_gpus(config, base);
+  if (gpus.ok() && *gpus) set_variable(program.environment, kGpus, *std::move(*gpus));
   return program;
 }
 

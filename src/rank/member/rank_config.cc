@@ -59,12 +59,15 @@ Result<RankConfig> read_rank_config() {
   if (!config.ranks_world.empty()) config.role = Role::node;
   std::int64_t seconds = 60;
   std::int64_t cpus = 0;
+  std::int64_t gpus = 0;
   std::int64_t sharing = 1;
   (void)parse_number(value_of(kStartVariable), &seconds);
   (void)parse_number(value_of(kCpusVariable), &cpus);
+  (void)parse_number(value_of(kOwnGpusVariable), &gpus);
   (void)parse_number(value_of(kSharedGpuVariable), &sharing);
   config.start_limit = std::chrono::seconds(std::clamp<std::int64_t>(seconds, 1, 1'000'000));
   config.cpus = static_cast<int>(std::clamp<std::int64_t>(cpus, 0, 100'000));
+  config.gpus_per_rank = static_cast<int>(std::clamp<std::int64_t>(gpus, 0, 1024));
   config.ranks_per_gpu = static_cast<int>(std::clamp<std::int64_t>(sharing, 1, 1024));
   config.ranks_of_node = value_of(kNodesVariable);
   config.attempt = value_of("STOKER_ATTEMPT_DIR");

@@ -24,6 +24,7 @@ struct RankConfig {
   std::string ranks_world;  ///< for a node: the address for its ranks
   RankPlacement place;
   std::string ranks_of_node;  ///< "2,2,1"
+  int gpus_per_rank = 0;
   int ranks_per_gpu = 1;
   Duration start_limit{0};
   int cpus = 0;
