@@ -161,10 +161,10 @@ def as_python(folder: Path, text: str) -> Path:
 
 def test_torch_is_asked_where_a_python_is_named(stoker: Stoker, tmp_path: Path):
     python = as_python(
-        tmp_path, '[ "$MASTER_ADDR" = 127.0.0.1 ] && echo "exact, reported by rank $RANK of $WORLD_SIZE"'
+        tmp_path, '[ "$MASTER_ADDR" = 127.0.0.1 ] && echo "exact by torch 2.13.0, rank $RANK of $WORLD_SIZE"'
     )
     assert (
-        "  torch       exact, reported by rank 1 of 2\n"
+        "  torch       exact by torch 2.13.0, rank 1 of 2\n"
         in stoker("hello", "--no-speed", "--python", python, code=0).out
     )
     python = as_python(tmp_path, "echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1")

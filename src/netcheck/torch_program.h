@@ -1,6 +1,10 @@
 // The Python program with which a rank tests torch.distributed like a training: it reads only the rank's
-// environment (env://). Prints one line, or fails with torch's error.
+// environment (env://). Prints one line, or fails with torch's error. Thread-safe: no state.
 #pragma once
+
+#include <string_view>
+
+#include "stoker/text.h"
 
 namespace stoker::netcheck {
 
@@ -34,5 +38,19 @@ for _ in range(5):
 print(f"exact by torch {torch.__version__} over {backend}, 1 MiB in {sorted(times)[2] * 1e3:.1f} ms", flush=True)
 dist.destroy_process_group()
 )";
+
+/// The start of the program's line.
+inline constexpr std::string_view kTorchSummaryStart = "exact by torch ";
+
+/// The program's line in its standard output, where NCCL_DEBUG and site packages print too; "" without it.
+inline std::string_view torch_summary(std::string_view output) {
+  std::string_view summary;
+  for (const std::string_view line : split(output, '\n')) {
+    // Other threads may print without a line end before it.
+    if (const std::size_t at = line.find(kTorchSummaryStart); at != line.npos)
+      summary = trim(line.substr(at));
+  }
+  return summary;
+}
 
 }  // namespace stoker::netcheck

@@ -20,6 +20,7 @@
 #include "rank/environment.h"
 #include "rank/member/guardian.h"
 #include "rank/member/rank_config.h"
+#include "rank/process/output.h"
 
 namespace stoker::netcheck {
 namespace {
@@ -241,14 +242,6 @@ Status NetworkCheckWorker::collective(const ControlMessage& request, ControlMess
   return {};
 }
 
-std::string last_line(std::string_view text) {
-  std::string last;
-  for (std::string_view line : split(text, '\n')) {
-    if (!trim(line).empty()) last = printable(trim(line).substr(0, kLongestLine));
-  }
-  return last;
-}
-
 Status NetworkCheckWorker::torch(const ControlMessage& request, ControlMessage* done) {
   const double limit = Seconds(limit_of(request).left()).count();
   Command command;
@@ -269,12 +262,14 @@ Status NetworkCheckWorker::torch(const ControlMessage& request, ControlMessage* 
   if (!is_over) ::_exit(1);
   runner.join();
   if (!result.ok()) return result.status();
-  const std::string words = last_line(result->exit.ok() ? result->out : result->err);
   if (result->exit.ok()) {
-    done->with("summary", words);
+    done->with("summary", printable(torch_summary(result->out).substr(0, kLongestLine)));
     return {};
   }
-  return unavailable("{}", words.empty() ? to_text(result->exit) : words);
+  rank::Tail errors;
+  errors.feed(result->err);
+  const std::string error = errors.final_line().text;
+  return unavailable("{}", error.empty() ? to_text(result->exit) : error);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "preflight/chunks.h"
 #include "preflight/command.h"
 #include "preflight/files.h"
+#include "preflight/gpus.h"
 #include "preflight/last_run.h"
 #include "preflight/notes.h"
 #include "preflight/python_dependencies.h"
@@ -44,6 +45,7 @@ class Checker {
   Preflight run() {
     check_data();
     check_ranks();
+    check_gpus(job_, host_, notes_);
     check_program();
     check_command(job_, notes_);
     check_launchers(job_, notes_);
@@ -379,6 +381,8 @@ Result<HostContext> inspect_host() {
   CPU_ZERO(&mask);
   const bool knows = ::sched_getaffinity(0, sizeof(mask), &mask) == 0;
   host.cores = knows ? static_cast<std::uint32_t>(CPU_COUNT(&mask)) : 1;
+  host.gpus = observe::GpuReader::open().devices();
+  host.visible_gpus = environment_value("CUDA_VISIBLE_DEVICES");
   host.search_path = environment_value("PATH").value_or("/usr/bin:/bin");
   std::error_code error;
   const Path program = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -10,6 +10,8 @@
 #include "base/language/message.h"
 #include "job/job.h"
 #include "job/site/site.h"
+#include "observe/gpu.h"
+#include "rank/gpu_binding.h"
 #include "slurm/allocation.h"
 #include "stoker/status.h"
 
@@ -23,6 +25,8 @@ struct HostContext {
   std::optional<slurm::Allocation> allocation;
   bool has_queue = false;         ///< Slurm is available: `stoker submit` can get more nodes
   std::optional<job::Site> site;  ///< the cluster, if known
+  std::vector<observe::GpuDevice> gpus;
+  rank::VisibleGpus visible_gpus;  ///< CUDA_VISIBLE_DEVICES
 };
 
 /// Describes the machine of this process.

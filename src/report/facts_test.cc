@@ -162,7 +162,7 @@ TEST(RunFacts, gpus_of_an_earlier_version_have_only_its_values) {
           "time,gpu0.busy_percent,gpu0.memory_bytes,gpu0.power_w\n101,90,40e9,600\n102,80,1e300,600\n");
   const RunFacts facts = run.facts();
   ASSERT_THAT(facts.gpus, SizeIs(1));
-  const auto& row = gpus_table(facts).rows.at(0);
+  const std::vector<std::string> row = gpus_table(facts).rows.at(0);
   EXPECT_EQ(row.at(1), "85 %");
   EXPECT_EQ(row.at(6), "-") << "no clocks";
   EXPECT_EQ(row.at(9), "-") << "throttling is unknown, not absent";

@@ -1,10 +1,9 @@
-// A libnvidia-ml.so.1 without a GPU, for tests: plays the GPUs that the file named by FAKE_NVML describes, and reads
-// it for each value, so that a test can change it. One line per value, in any order:
+// A libnvidia-ml.so.1 without a GPU, for tests: plays the GPUs that the file named by FAKE_NVML describes,
+// and reads it for each value, so that a test can change it. One line per value, in any order:
 //
 //   gpus 2            number of GPUs; 1 without this line
-//   0.busy 93         a value of GPU 0: busy, used, total, power (mW), sm, memory (MHz), temperature, throttle, ecc
-//   1.power -         GPU 1 does not support it
-//   0.denied 1        this job may not use GPU 0
+//   0.busy 93         a value of GPU 0: busy, used, total, power (mW), sm, memory (MHz), temperature,
+//   throttle, ecc 1.power -         GPU 1 does not support it 0.denied 1        this job may not use GPU 0
 //   0.mig 2           GPU 0 is divided into 2 MIG devices
 //   xid.0 79          the next Xid error that is reported, for GPU 0; one line per error
 //
@@ -16,10 +15,22 @@
 enum { SUCCESS = 0, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, TIMEOUT = 10 };
 enum { MOST_GPUS = 64, MOST_PARTS = 16 };
 
-typedef struct { unsigned gpu, memory; } utilization;
-typedef struct { unsigned long long total, free, used; } memory;
-typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char text[32]; } pci;
-typedef struct { void* device; unsigned long long type, data; unsigned gpu_instance, compute_instance; } event;
+typedef struct {
+  unsigned gpu, memory;
+} utilization;
+typedef struct {
+  unsigned long long total, free, used;
+} memory;
+typedef struct {
+  char legacy[16];
+  unsigned domain, bus, device, id, subsystem;
+  char text[32];
+} pci;
+typedef struct {
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+} event;
 
 static char gpus[MOST_GPUS];
 static char parts[MOST_GPUS][MOST_PARTS];
@@ -84,7 +95,9 @@ int nvmlDeviceGetPciInfo_v3(void* device, pci* info) {
   return SUCCESS;
 }
 
-int nvmlDeviceGetUtilizationRates(void* device, utilization* use) { return put(device, "busy", 93, &use->gpu); }
+int nvmlDeviceGetUtilizationRates(void* device, utilization* use) {
+  return put(device, "busy", 93, &use->gpu);
+}
 int nvmlDeviceGetPowerUsage(void* device, unsigned* power) { return put(device, "power", 345600, power); }
 
 int nvmlDeviceGetMemoryInfo(void* device, memory* bytes) {
