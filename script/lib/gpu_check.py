@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import gpu_check_prepare
-from gpu_check_parts import PARTS, REPOSITORY, environment, parts_of, places_of
+from gpu_check_parts import PARTS, REPOSITORY, environment, machine, parts_of, places_of
 from gpu_check_run import Part, Results, Runner
 from gpu_check_table import table
 
@@ -74,7 +74,7 @@ def run(parts: list[Part], options: argparse.Namespace, variables: dict[str, str
     return runner.run(parts)
 
 
-def conclude(results: Results, target: Path | None) -> int:
+def conclude(results: Results, target: Path | None, gpu: str = "") -> int:
     print(f"\n{table(results.lines)}\n")
     for outcome in results.outcomes:
         if outcome.state != "ok":
@@ -83,7 +83,11 @@ def conclude(results: Results, target: Path | None) -> int:
         if reason := line.get("failed") or line.get("not_run"):
             print(f"not measured: {line.get('workload')} {line.get('who')} {line.get('mode')}: {reason}")
     if target:
-        content = {"lines": results.lines, "outcomes": [asdict(outcome) for outcome in results.outcomes]}
+        content = {
+            "machine": gpu,
+            "lines": results.lines,
+            "outcomes": [asdict(outcome) for outcome in results.outcomes],
+        }
         target.write_text(json.dumps(content, indent=1) + "\n")
     return 1 if results.failed_tests else 0
 
@@ -99,8 +103,15 @@ def main(words: list[str] | None = None) -> int:
         parts = parts_of(places, options.only or list(PARTS))
         if options.dry_run:
             return dry_run(parts, options.budget, source is not None)
+        if not (gpu := machine(places)):
+            print(
+                f"script/gpu-check: torch of {places.python} finds no GPU\n  try: script/gpu-check --dry-run",
+                file=sys.stderr,
+            )
+            return 3
+        print(gpu, flush=True)
         results = run(parts, options, environment(places), (options.logs or work / "logs").resolve())
-        return conclude(results, options.json)
+        return conclude(results, options.json, gpu)
 
 
 def prepare(options: argparse.Namespace) -> int:
@@ -115,6 +126,7 @@ def prepare(options: argparse.Namespace) -> int:
     try:
         gpu_check_prepare.prepare(wanted)
     except (subprocess.CalledProcessError, OSError) as error:
-        print(f"script/gpu-check: {error}", file=sys.stderr)
+        output = getattr(error, "stderr", None) or ""
+        print(f"{output}script/gpu-check: {error}", file=sys.stderr)
         return 1
     return 0

@@ -18,7 +18,7 @@ STEPS = {
     "cifar-resnet20-128-fp32": 250,
 }
 # Seconds of the default budget of 480.
-SHARES = {"tests": 60, "parity": 40, "steps": 200, "feed": 75, "checkpoint": 25, "start": 20, "cifar": 60}
+SHARES = {"tests": 50, "parity": 40, "steps": 180, "feed": 70, "checkpoint": 25, "start": 15, "cifar": 100}
 UNIT_TESTS = ("train_test", "loader_test")
 PREPARED = "script/gpu-check --prepare FOLDER"
 
@@ -131,9 +131,13 @@ def start_part(places: Places) -> tuple[Command, ...]:
 def cifar_part(places: Places) -> tuple[Command, ...]:
     otherwise = f"{PREPARED} --cifar10 cifar10.tar, or STOKER_TEST_DATA"
     data = places.cifar10 or places.bin.parent / "data/cifar10"
-    words = script(places, "accuracy.py", data)
     needs = (data, places.bin / "stoker-train")
-    return (Command("cifar10-fast", words, 30, "stoker", needs=needs, otherwise=otherwise),)
+    return tuple(
+        Command(
+            job, script(places, "accuracy.py", data, "--job", job), at_least, "stoker", needs=needs, otherwise=otherwise
+        )
+        for job, at_least in (("resnet9.yaml", 20), ("job.yaml", 40))
+    )
 
 
 PARTS = {
@@ -173,3 +177,14 @@ def torch_libraries(places: Places) -> str:
     done = subprocess.run([places.python, "-c", code], capture_output=True, text=True)
     folder = done.stdout.strip()
     return f"{folder}/lib" if folder else ""
+
+
+def machine(places: Places) -> str:
+    """GPU and versions; empty if torch finds no GPU."""
+    code = (
+        "import sys, torch\n"
+        "if torch.cuda.is_available():\n"
+        "    print(torch.cuda.get_device_name(), 'torch', torch.__version__, 'Python', sys.version.split()[0])"
+    )
+    done = subprocess.run([places.python, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip()

@@ -14,7 +14,7 @@ BUILD = REPOSITORY / "build/gpu"
 PROGRAMS = ("stoker", "stoker-train", "gpu-steps", "train_test", "loader_test")
 # Parts of glibc, and of GCC's runtime: the machine with the GPU has its own.
 SYSTEM = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s))\.so")
-OF_TORCH = re.compile(r"lib(torch|c10|gomp|cud|nccl|nv|cu[a-z]+)")
+OF_TORCH = re.compile(r"lib(torch|c10|gomp|nccl|nv|cu(blas|da|dnn|fft|file|pti|rand|solver|sparse))")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Command:
     name: str
     words: tuple[str, ...]
     at_least_s: float = 5.0  # does not start with less time left
-    who: str = "python"  # of lines that do not say it
+    who: str = "python"  # default of the field `who`
     is_test: bool = False
     needs: tuple[Path, ...] = ()  # files besides the program
     otherwise: str = ""  # how to get them
@@ -69,7 +69,7 @@ class Running:
     output: Path
 
     def stop(self) -> None:
-        """Ends the command and its children: it is the leader of its own process group."""
+        """Ends the command and its children, which share a process group."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, number)
@@ -126,7 +126,7 @@ class Runner:
             outcome = self.run_command(part.name, command, deadline)
             self.results.outcomes.append(outcome)
             detail = f": {outcome.detail}" if outcome.detail else ""
-            self.report(f"{part.name:11}{command.name:32}{outcome.seconds:6.1f} s  {outcome.state}{detail}")
+            self.report(f"{part.name:11}{command.name:36}{outcome.seconds:6.1f} s  {outcome.state}{detail}")
 
     def wait_for_ahead(self, part: Part, deadline: float) -> None:
         """At most for half of the part's time; then its commands do without."""
