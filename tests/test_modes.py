@@ -110,11 +110,13 @@ def test_several_ranks_share_a_gpu_and_see_only_that_one(stoker, tmp_path):
     )
 
 
-def test_every_rank_sees_its_own_gpus_and_too_few_are_refused_before_the_start(stoker, tmp_path):
+def test_ranks_see_the_gpus_of_their_node_and_too_few_are_refused_before_the_start(stoker, tmp_path):
     job = Job(tmp_path, "{shell: 'echo $CUDA_VISIBLE_DEVICES'}", 2)
     own = ("--set", "resources.gpus_per_rank=2")
-    stoker("run", "job.yaml", *own, code=0, env={"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,MIG-c,GPU-d"})
-    assert [job.log(rank) for rank in range(2)] == [b"GPU-a,GPU-b\n", b"MIG-c,GPU-d\n"]
+    stoker("run", "job.yaml", *own, code=0, env={"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b,GPU-c,GPU-d,GPU-e"})
+    assert [job.log(rank) for rank in range(2)] == [b"GPU-a,GPU-b,GPU-c,GPU-d\n"] * 2
+    stoker("run", "job.yaml", *own, code=0, env={"CUDA_VISIBLE_DEVICES": "MIG-a,MIG-b,MIG-c,MIG-d"})
+    assert [job.log(rank) for rank in range(2)] == [b"MIG-a,MIG-b\n", b"MIG-c,MIG-d\n"]
     runs = len(list((tmp_path / "runs").iterdir()))
     refused = stoker("run", "job.yaml", *own, code=2, env={"CUDA_VISIBLE_DEVICES": ""}).err
     assert refused == (

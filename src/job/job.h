@@ -51,7 +51,7 @@ struct Resources {
   std::uint32_t ranks_per_node = 0;            ///< with `ranks`, the maximum of any node
   std::optional<std::uint32_t> ranks;          ///< on all nodes together; empty: equal on each
   std::optional<std::uint32_t> cpus_per_rank;  ///< empty: the available cores, divided evenly
-  std::uint32_t gpus_per_rank = 0;             ///< that each rank sees; 0: the ranks of a node see the same
+  std::uint32_t gpus_per_rank = 0;             ///< of each rank; 0: any number is visible
   std::uint32_t ranks_per_gpu = 0;             ///< above 1, every rank sees exactly one GPU, which it shares
   std::optional<ByteCount> memory_per_node;    ///< for a submitted job; empty: the partition's default
   std::optional<Duration> time;                ///< empty: no limit; in the queue, the partition's default

@@ -140,9 +140,9 @@ constexpr std::array kRun = {
          .fallback = "0",
          .at_least = 0,
          .at_most = 64,
-         .help = "GPUs of each rank: its CUDA_VISIBLE_DEVICES. `stoker submit` requests them, times "
-                 "`ranks_per_node` on each node.",
-         .note = "0: the ranks of a node see the same GPUs. With torchrun they do, too."}),
+         .help = "GPUs of each rank. Every rank sees the GPUs of its whole node, in order of LOCAL_RANK "
+                 "(CUDA_VISIBLE_DEVICES); `stoker submit` requests as many.",
+         .note = "0: any number is visible."}),
     resources<&Resources::ranks_per_gpu>(
         {.key = "resources.ranks_per_gpu",
          .fallback = "1",

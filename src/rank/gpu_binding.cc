@@ -64,7 +64,12 @@ Result<VisibleGpus> gpus_of_rank(const GpuShare& share, const VisibleGpus& visib
         key_of(share.gpus_per_rank), variable_text(visible));
   }
   const auto rank = static_cast<std::size_t>(place.local_rank);
-  return VisibleGpus(joined(entries, share.gpus_per_rank > 0 ? rank * own : rank % needed, own));
+  if (share.gpus_per_rank == 0) return VisibleGpus(joined(entries, rank % needed, 1));
+  // CUDA sees only the first MIG device of a list.
+  const auto node_end = entries.begin() + static_cast<std::ptrdiff_t>(needed);
+  const bool has_mig = std::any_of(entries.begin(), node_end,
+                                   [](const std::string& entry) { return entry.starts_with("MIG-"); });
+  return VisibleGpus(has_mig ? joined(entries, rank * own, own) : joined(entries, 0, needed));
 }
 
 std::vector<std::string> usable_gpus(const VisibleGpus& visible,

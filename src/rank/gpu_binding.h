@@ -18,7 +18,7 @@ using VisibleGpus = std::optional<std::string>;
 
 /// How the ranks of a node share its GPUs. At most one of the two has a value other than its default.
 struct GpuShare {
-  int gpus_per_rank = 0;  ///< 0: all ranks see the same GPUs
+  int gpus_per_rank = 0;  ///< 0: any number
   int ranks_per_gpu = 1;
   bool is_in_step = false;  ///< Slurm may have bound the GPUs of each rank already
 };
@@ -27,8 +27,10 @@ struct GpuShare {
 /// negative number, empty entry or "NoDevFiles". Empty without a GPU.
 std::vector<std::string> visible_entries(std::string_view visible);
 
-/// The value of CUDA_VISIBLE_DEVICES for a rank; nullopt: unchanged. Local rank r gets the entries from
-/// r * gpus_per_rank on, or the one that it shares. Invalid when there are too few.
+/// The value of CUDA_VISIBLE_DEVICES for a rank; nullopt: unchanged. With `gpus_per_rank` all ranks of a node
+/// see the GPUs of them all, since scripts select number LOCAL_RANK; of MIG devices local rank r sees those
+/// from r * gpus_per_rank on. With `ranks_per_gpu` it is the one that the rank shares. Invalid when there are
+/// too few.
 Result<VisibleGpus> gpus_of_rank(const GpuShare& share, const VisibleGpus& visible,
                                  const RankPlacement& place);
 

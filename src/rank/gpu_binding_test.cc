@@ -17,18 +17,23 @@ std::string gpus(const GpuShare& share, const VisibleGpus& visible, const RankPl
   return found->value_or("unchanged");
 }
 
-TEST(GpuBinding, each_rank_has_its_own_gpus) {
+TEST(GpuBinding, ranks_see_the_gpus_of_their_node_and_no_others) {
   const GpuShare two{.gpus_per_rank = 2};
-  EXPECT_EQ(gpus(two, "4,5,6,7", local_rank(0, 2)), "4,5");
-  EXPECT_EQ(gpus(two, "4,5,6,7", local_rank(1, 2)), "6,7");
-  EXPECT_EQ(gpus(two, {}, local_rank(1, 2)), "2,3") << "all GPUs are visible";
+  EXPECT_EQ(gpus(two, "4,5,6,7,8", local_rank(0, 2)), "4,5,6,7");
+  EXPECT_EQ(gpus(two, "4,5,6,7,8", local_rank(1, 2)), "4,5,6,7");
+  EXPECT_EQ(gpus(two, {}, local_rank(1, 2)), "0,1,2,3") << "all GPUs are visible";
   EXPECT_EQ(gpus({}, "4,5", local_rank(1, 2)), "unchanged");
 }
 
 TEST(GpuBinding, ids_are_kept) {
   const GpuShare one{.gpus_per_rank = 1};
+  EXPECT_EQ(gpus(one, " GPU-a , GPU-b,GPU-c", local_rank(0, 2)), "GPU-a,GPU-b");
+}
+
+TEST(GpuBinding, each_rank_has_its_own_mig_devices) {
+  const GpuShare one{.gpus_per_rank = 1};
   EXPECT_EQ(gpus(one, "GPU-5c0e,MIG-GPU-5c0e/1/0", local_rank(1, 2)), "MIG-GPU-5c0e/1/0");
-  EXPECT_EQ(gpus(one, " GPU-a , MIG-b", local_rank(0, 2)), "GPU-a");
+  EXPECT_EQ(gpus(one, "MIG-a,MIG-b", local_rank(0, 2)), "MIG-a");
 }
 
 TEST(GpuBinding, ranks_share_gpus_in_turn) {
@@ -42,7 +47,7 @@ TEST(GpuBinding, ranks_share_gpus_in_turn) {
 
 TEST(GpuBinding, the_gpus_that_slurm_bound_to_a_task_are_kept) {
   EXPECT_EQ(gpus({.gpus_per_rank = 1, .is_in_step = true}, "0", local_rank(1, 4)), "unchanged");
-  EXPECT_EQ(gpus({.gpus_per_rank = 1, .is_in_step = true}, "0,1,2,3", local_rank(1, 4)), "1");
+  EXPECT_EQ(gpus({.gpus_per_rank = 1, .is_in_step = true}, "0,1,2,3", local_rank(1, 4)), "0,1,2,3");
 }
 
 TEST(GpuBinding, too_few_gpus_of_a_node_are_refused) {

@@ -34,7 +34,7 @@ struct Plan {
   bool has_torchrun = false;  ///< torchrun starts the ranks of each node, instead of `start`
   int nodes = 1;
   std::vector<int> ranks_of_node{1};    ///< in node order
-  int gpus_per_rank = 0;                ///< 0: all ranks of a node see the same GPUs
+  int gpus_per_rank = 0;                ///< 0: any number is visible
   int ranks_per_gpu = 1;                ///< above 1, each rank sees one GPU
   std::optional<net::PortRange> ports;  ///< where ranks may listen; empty: below the ephemeral ports
   int cpus_per_rank = 0;                ///< 0: an even share of the node's cores

@@ -64,11 +64,11 @@ else:
     assert runs.log(0) == f"met {list(range(1, 2 * nodes))}\n"
 
 
-def test_every_rank_sees_its_own_gpus_of_its_node(runs: Runs):
+def test_every_rank_sees_the_gpus_of_its_node(runs: Runs):
     runs.job("echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK", "ranks_per_node: 2, gpus_per_rank: 1", "slurm: {partition: gpu}")
     assert "(1 node x 2 ranks, 2 GPUs a node, partition gpu)" in runs.stoker("submit", "job.yaml").out
     assert runs.wait() == f"run {runs.run.name}: done\n"
-    assert [runs.log(0), runs.log(1)] == ["0 0\n", "1 1\n"]
+    assert [runs.log(0), runs.log(1)] == ["0,1 0\n", "0,1 1\n"]
 
 
 def test_a_run_is_named_by_its_job_too(runs: Runs):

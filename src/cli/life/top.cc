@@ -14,7 +14,6 @@
 
 namespace stoker::cli {
 namespace {
-
 using namespace std::chrono_literals;
 using Json = nlohmann::ordered_json;
 using observe::LiveRank;

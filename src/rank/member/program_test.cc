@@ -71,23 +71,23 @@ TEST(Program, of_a_rank_that_shares_a_gpu_sees_that_one) {
   EXPECT_FALSE(check_program(config, {{"CUDA_VISIBLE_DEVICES", "4"}}).ok());
 }
 
-TEST(Program, of_a_rank_with_gpus_sees_only_these) {
+TEST(Program, of_a_rank_with_gpus_sees_the_gpus_of_its_node) {
   RankConfig config;
   config.place = {Rank(1), WorldSize(2), 1, 2, 0};
   config.gpus_per_rank = 2;
-  const Environment base{{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}};
+  const Environment base{{"CUDA_VISIBLE_DEVICES", "4,5,6,7,8"}};
   const auto gpus = [&](const Environment& environment) {
     return variable(program_of(config, {"train"}, {}, environment, "").environment, "CUDA_VISIBLE_DEVICES");
   };
   EXPECT_TRUE(check_program(config, base).ok());
-  EXPECT_EQ(gpus(base), "6,7");
-  EXPECT_EQ(gpus({}), "2,3");
+  EXPECT_EQ(gpus(base), "4,5,6,7");
+  EXPECT_EQ(gpus({}), "0,1,2,3");
   EXPECT_FALSE(check_program(config, {{"CUDA_VISIBLE_DEVICES", "4,5"}}).ok());
   config.is_in_step = true;
   EXPECT_TRUE(check_program(config, {{"CUDA_VISIBLE_DEVICES", "0,1"}}).ok()) << "bound by Slurm";
   EXPECT_EQ(gpus({{"CUDA_VISIBLE_DEVICES", "0,1"}}), "0,1");
   config.role = Role::torchrun_rank;
-  EXPECT_EQ(gpus(base), "4,5,6,7") << "scripts for torchrun use GPU LOCAL_RANK";
+  EXPECT_EQ(gpus(base), "4,5,6,7,8") << "torchrun's ranks see what torchrun sees";
 }
 
 TEST(Program, missing_interface_is_reported_with_existing_ones) {

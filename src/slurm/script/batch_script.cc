@@ -63,7 +63,7 @@ void add_resources(const BatchScript& script, ScriptWriter& lines) {
             ? format("Per node, not per task: {} ranks share a GPU, and stoker makes only that GPU visible "
                      "to each rank.",
                      script.ranks_per_gpu)
-            : "Per node, not per task: stoker selects the GPUs of each rank.");
+            : "Per node, not per task: every rank sees all GPUs of its node and uses number LOCAL_RANK.");
     lines.option_if("--gpus-per-node", script.gpus_per_node);
   }
   if (script.memory_per_node) lines.option("--mem", slurm_memory(*script.memory_per_node));

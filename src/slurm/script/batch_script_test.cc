@@ -53,7 +53,7 @@ TEST(BatchScript, explains_its_requests) {
 #SBATCH --ntasks=8
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=8
-# Per node, not per task: stoker selects the GPUs of each rank.
+# Per node, not per task: every rank sees all GPUs of its node and uses number LOCAL_RANK.
 #SBATCH --gpus-per-node=4
 #SBATCH --mem=128G
 #SBATCH --time=20:00:00
