@@ -2,6 +2,7 @@
 // to one thread.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "stoker/optimizer.h"
@@ -37,6 +38,11 @@ class Sgd final : public Optimizer {
   bool decays(const at::Tensor& parameter) const;
   void step_per_tensor(const Rates& rates);
   std::vector<Group> groups(bool has_momentum);
+  template <typename Factor>
+  std::vector<at::Tensor> accumulate(Group& group, const Factor& momentum) const;
+  template <typename Rate>
+  void step_fused(Group& group, const Rate& lr, double momentum,
+                  const std::optional<at::Tensor>& overflowed) const;
   void step_foreach(Group& group, const Rates& rates) const;
   void step_foreach(Group& group, const DeviceRates& rates) const;
 

@@ -187,12 +187,22 @@ TEST(Optimizer, rates_on_the_device_give_the_same_steps) {
   }
 }
 
+TEST(Optimizer, rates_on_the_device_need_no_momentum) {
+  const at::Tensor w = tensor_of({1.0F, 2.0F}).set_requires_grad(true);
+  w.mutable_grad() = tensor_of({1.0F, 1.0F});
+  for (const OptimizerKernels kernels : {OptimizerKernels::foreach, OptimizerKernels::fused}) {
+    Sgd sgd({{"w", w}}, {.kernels = kernels});
+    EXPECT_TRUE(sgd.step(DeviceRates{.lr = at::full({}, 0.25, at::kFloat)}));
+    EXPECT_TRUE(sgd.state().empty());
+  }
+  EXPECT_EQ(w[0].item<float>(), 0.5F);
+}
+
 TEST(Optimizer, an_overflowed_step_on_the_device_changes_nothing) {
   const at::Tensor w = tensor_of({1.0F, 2.0F}).set_requires_grad(true);
   w.mutable_grad() = tensor_of({1.0F, 1.0F});
   Sgd sgd({{"w", w}}, {.kernels = OptimizerKernels::fused});
   AdamW adamw({{"w", w}}, {.kernels = OptimizerKernels::fused});
-  sgd.make_state({.lr = 1, .momentum = 0.9});
   const DeviceRates rates{.lr = at::full({}, 1.0, at::kFloat),
                           .momentum = {},
                           .fixed_momentum = 0.9,

@@ -71,44 +71,49 @@ std::vector<Sgd::Group> Sgd::groups(bool has_momentum) {
   return all;
 }
 
-// torch.optim's _multi_tensor_sgd.
-void Sgd::step_foreach(Group& group, const Rates& rates) const {
+// The gradients with weight decay. `momentum`, of the buffers, is a double or a tensor.
+template <typename Factor>
+std::vector<at::Tensor> Sgd::accumulate(Group& group, const Factor& momentum) const {
   std::vector<at::Tensor> gradients = group.gradients;
   if (group.decays) gradients = at::_foreach_add(gradients, group.parameters, options_.weight_decay);
-  if (rates.momentum != 0) {
-    if (group.is_first) {
-      for (std::size_t i = 0; i < gradients.size(); ++i) group.buffers[i].copy_(gradients[i]);
-    } else {
-      at::_foreach_mul_(group.buffers, rates.momentum);
-      at::_foreach_add_(group.buffers, gradients, 1 - options_.dampening);
-    }
-    gradients = options_.kind == Momentum::nesterov
-                    ? at::_foreach_add(gradients, group.buffers, rates.momentum)
-                    : group.buffers;
-  }
-  at::_foreach_add_(group.parameters, gradients, -rates.lr);
-}
-
-void Sgd::step_foreach(Group& group, const DeviceRates& rates) const {
-  std::vector<at::Tensor> gradients = group.gradients;
-  if (group.decays) gradients = at::_foreach_add(gradients, group.parameters, options_.weight_decay);
-  const at::Tensor momentum =
-      rates.momentum.defined() ? rates.momentum : at::full_like(rates.lr, rates.fixed_momentum);
   if (group.is_first) {
     for (std::size_t i = 0; i < gradients.size(); ++i) group.buffers[i].copy_(gradients[i]);
-  } else {
+  } else if (!group.buffers.empty()) {
     at::_foreach_mul_(group.buffers, momentum);
     at::_foreach_add_(group.buffers, gradients, 1 - options_.dampening);
   }
-  std::vector<at::Tensor> change;
-  if (options_.kind == Momentum::nesterov) {
-    change = at::_foreach_mul(group.buffers, momentum);
-    at::_foreach_add_(change, gradients);
-    at::_foreach_mul_(change, rates.lr);
-  } else {
-    change = at::_foreach_mul(group.buffers, rates.lr);
+  return gradients;
+}
+
+// torch.optim's _multi_tensor_sgd.
+void Sgd::step_foreach(Group& group, const Rates& rates) const {
+  std::vector<at::Tensor> change = accumulate(group, rates.momentum);
+  if (!group.buffers.empty()) {
+    change = options_.kind == Momentum::nesterov ? at::_foreach_add(change, group.buffers, rates.momentum)
+                                                 : group.buffers;
   }
-  at::_foreach_add_(group.parameters, change, -1);
+  at::_foreach_add_(group.parameters, change, -rates.lr);
+}
+
+void Sgd::step_foreach(Group& group, const DeviceRates& rates) const {
+  const at::Tensor momentum =
+      rates.momentum.defined() ? rates.momentum : at::full_like(rates.lr, rates.fixed_momentum);
+  std::vector<at::Tensor> change = accumulate(group, momentum);
+  if (!group.buffers.empty()) {
+    change = options_.kind == Momentum::nesterov
+                 ? at::_foreach_add(change, at::_foreach_mul(group.buffers, momentum))
+                 : group.buffers;
+  }
+  at::_foreach_add_(group.parameters, at::_foreach_mul(change, rates.lr), -1);
+}
+
+// `lr` is a double or a tensor.
+template <typename Rate>
+void Sgd::step_fused(Group& group, const Rate& lr, double momentum,
+                     const std::optional<at::Tensor>& overflowed) const {
+  at::_fused_sgd_(group.parameters, group.gradients, group.buffers, group.decays ? options_.weight_decay : 0,
+                  momentum, lr, options_.dampening, options_.kind == Momentum::nesterov, /*maximize=*/false,
+                  group.is_first, std::nullopt, overflowed);
 }
 
 void Sgd::step(const Rates& rates) {
@@ -118,9 +123,7 @@ void Sgd::step(const Rates& rates) {
     if (kernels_ == OptimizerKernels::foreach) {
       step_foreach(group, rates);
     } else {
-      at::_fused_sgd_(group.parameters, group.gradients, group.buffers,
-                      group.decays ? options_.weight_decay : 0, rates.momentum, rates.lr, options_.dampening,
-                      options_.kind == Momentum::nesterov, /*maximize=*/false, group.is_first);
+      step_fused(group, rates.lr, rates.momentum, std::nullopt);
     }
   }
 }
@@ -131,13 +134,13 @@ bool Sgd::step(const DeviceRates& rates) {
   if (kernels_ == OptimizerKernels::per_tensor || (rates.overflowed.defined() && !is_fused)) return false;
   const at::NoGradGuard no_grad;
   std::optional<at::Tensor> overflowed;
-  if (rates.overflowed.defined()) overflowed = rates.overflowed;
+  if (rates.overflowed.defined()) {
+    overflowed = rates.overflowed;
+    make_state({.momentum = rates.fixed_momentum});  // a skipped first step would not write new buffers
+  }
   for (Group& group : groups(rates.momentum.defined() || rates.fixed_momentum != 0)) {
     if (is_fused) {
-      at::_fused_sgd_(group.parameters, group.gradients, group.buffers,
-                      group.decays ? options_.weight_decay : 0, rates.fixed_momentum, rates.lr,
-                      options_.dampening, options_.kind == Momentum::nesterov, /*maximize=*/false,
-                      group.is_first, std::nullopt, overflowed);
+      step_fused(group, rates.lr, rates.fixed_momentum, overflowed);
     } else {
       step_foreach(group, rates);
     }
