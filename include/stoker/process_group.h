@@ -35,7 +35,7 @@ class ProcessGroup {
 
   /// Collectives of tensors on this GPU, the rank's own, from now on: over NCCL if no two ranks share a GPU,
   /// else through host memory and transport(). Sets the current device of this thread. Does nothing for a
-  /// CPU. Invalid for Transport::nccl with shared GPUs. Call it once.
+  /// CPU. Invalid for Transport::nccl with shared GPUs, Unavailable in a build without CUDA. Call it once.
   Status use_device(at::Device device);
 
   /// Replaces every element by its sum over all ranks. Fails if a peer leaves or times out, and names it if

@@ -9,6 +9,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "net/port.h"
@@ -238,7 +239,12 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::connect(const RendezvousOpti
 
 // NCCL refuses two ranks of one GPU.
 Status ProcessGroup::use_device(at::Device device) {
-  if (device.is_cpu() || !objects_->group) return {};
+  if (device.is_cpu()) return {};
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  if (!objects_->group) return {};
+  if (cuda_part() == nullptr)
+    return unavailable("rank {}: its model is on {}, but this build has no CUDA", rank(), device.str())
+        .cure("a Stoker that is built with a torch for CUDA (docs/gpu.md)");
   STOKER_ASSIGN_OR_RETURN(gpus, all_gather(cuda_part()->identity(device)));
   std::map<std::string, std::size_t> rank_of;
   std::string shared;

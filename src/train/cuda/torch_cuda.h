@@ -1,4 +1,5 @@
-// The CudaPart of a torch for CUDA. Compiled with CUDA's headers; device/cuda_part.cc alone includes it.
+// The CudaPart of a torch for CUDA. Compiled with CUDA's headers. Used by device/cuda_part.cc, which declares
+// it itself.
 #pragma once
 
 #include "train/device/cuda_part.h"

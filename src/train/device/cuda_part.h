@@ -1,6 +1,6 @@
 // What only code that is compiled against a torch for CUDA can do: graphs, NCCL, the driver's own words.
 // Streams, events and memory need no CUDA header (stream.h, pinned_memory.h). Implemented by the folder
-// src/train/cuda, or by no_cuda.cc. Used by the trainer and by ProcessGroup.
+// src/train/cuda. Used by the trainer and by ProcessGroup.
 #pragma once
 
 #include <chrono>

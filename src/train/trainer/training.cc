@@ -231,10 +231,9 @@ Status Training::Loop::settle(std::size_t pending) {
 }
 
 Status Training::Loop::account(StepRow& row, PendingMetrics& metrics) {
-  const auto subject = format("epoch {}, step {}", row.epoch + 1, row.step);
   std::optional<ScaleOutcome> outcome;
   STOKER_RETURN_IF_ERROR(
-      explain_gpu(catch_exceptions(Code::internal, subject, [&] { outcome = metrics.finish(row); }), row));
+      explain_gpu(catch_exceptions(Code::internal, "loss", [&] { outcome = metrics.finish(row); }), row));
   STOKER_RETURN_IF_ERROR(parts_->learner->check_loss(row));
   if (outcome) STOKER_RETURN_IF_ERROR(parts_->learner->check_scale(row, *outcome));
   const auto count = static_cast<double>(row.samples);
