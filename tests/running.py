@@ -84,8 +84,9 @@ class Job:
         return folder
 
     def log(self, rank: int, attempt: int = 1) -> bytes:
-        """What the rank printed so far; nothing before there is a log."""
+        """What the rank printed so far in the only run with this attempt; nothing before there is a log."""
         logs = list(self.folder.glob(f"runs/*/attempts/{attempt}/rank-{rank:04}.log"))
+        assert len(logs) <= 1, f"rank {rank} has logs in several runs: {logs}"
         return logs[0].read_bytes() if logs else b""
 
 
