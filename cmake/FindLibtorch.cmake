@@ -82,10 +82,12 @@ if(Libtorch_FOUND AND NOT TARGET libtorch::libtorch)
       target_link_libraries(libtorch::libtorch INTERFACE libtorch::${library})
     endif()
   endforeach()
+  # Kernels register themselves when libtorch_cuda is loaded, and libtorch.so loads that of the torch found at run time: the
+  # linker must not drop them as unused.
+  target_link_options(libtorch::libtorch INTERFACE LINKER:--no-as-needed)
   if(Libtorch_CUDA)
-    # Kernels register themselves when libtorch_cuda is loaded: the linker must not drop it as unused. What that
-    # library needs in turn (the driver, the wheel's own CUDA packages) is found when it runs, not when we link.
-    target_link_options(libtorch::libtorch INTERFACE LINKER:--no-as-needed LINKER:--allow-shlib-undefined)
+    # What it needs in turn (the driver, the wheel's own CUDA packages) is found when it runs, not when we link.
+    target_link_options(libtorch::libtorch INTERFACE LINKER:--allow-shlib-undefined)
   endif()
 endif()
 unset(prefix)

@@ -79,16 +79,20 @@ function(stoker_room name)
   endif()
 endfunction()
 
-# src/train/cuda. Against a torch for CPUs it is compiled, where CUDA's headers are there, but not linked.
-function(stoker_compile_cuda_part)
+# src/train/cuda. Against a torch for CPUs, where CUDA's headers are there, it is a library beside the programs: they load it when
+# the torch that they find at run time is one for CUDA (src/train/device/cuda_part.cc), whose names it leaves undefined.
+function(stoker_add_cuda_part)
   if(NOT Libtorch_CUDA_INCLUDES)
     return()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/train/cuda/*.cc)
   if(NOT Libtorch_CUDA)
-    add_library(stoker_train_cuda_only_compiled OBJECT ${sources})
-    target_link_libraries(stoker_train_cuda_only_compiled PRIVATE stoker_flags libtorch::libtorch)
-    target_compile_definitions(stoker_train_cuda_only_compiled PRIVATE C10_CUDA_NO_CMAKE_CONFIGURE_FILE)
+    add_library(stoker-train-cuda MODULE ${sources})
+    target_link_libraries(stoker-train-cuda PRIVATE stoker_flags stoker_base libtorch::libtorch)
+    target_link_options(stoker-train-cuda PRIVATE LINKER:--exclude-libs,ALL)
+    target_compile_definitions(stoker-train-cuda PRIVATE C10_CUDA_NO_CMAKE_CONFIGURE_FILE)
+    set_target_properties(stoker-train-cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
+                          LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:stoker-train>)
   endif()
   set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON COMPILE_DEFINITIONS USE_C10D_NCCL
                               INCLUDE_DIRECTORIES "${Libtorch_CUDA_INCLUDES}")
@@ -233,7 +237,7 @@ function(stoker_add_rooms)
     # The wheel has gloo but not its headers: only this source sees our declarations in their place.
     set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/comm/gloo_backend.cc PROPERTIES
                                 INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/train/gloo_stub)
-    stoker_compile_cuda_part()
+    stoker_add_cuda_part()
   endif()
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank trainers launch
@@ -287,6 +291,9 @@ function(stoker_add_programs)
   if(TARGET stoker_train)
     add_executable(stoker-train ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
     target_link_libraries(stoker-train PRIVATE stoker_train libtorch::libtorch)
+    if(TARGET stoker-train-cuda)
+      add_dependencies(stoker-train stoker-train-cuda)
+    endif()
     if(STOKER_BENCH)
       add_executable(gpu-steps ${CMAKE_SOURCE_DIR}/bench/gpu_steps.cc)
       target_link_libraries(gpu-steps PRIVATE stoker_train libtorch::libtorch)

@@ -80,9 +80,14 @@ def check_libraries(elf: ELFFile, name: str) -> Iterator[str]:
 
 
 def check_undefined(elf: ELFFile, name: str) -> Iterator[str]:
-    """A module leaves Python's own names to the interpreter; any other name without a version is an error."""
+    """A module leaves Python's own names to the interpreter, a trainer torch's; any other name without a version is an error."""
     table, versions = elf.get_section_by_name(".dynsym"), elf.get_section_by_name(".gnu.version")
-    if table is None or Path(name).name.startswith("stoker-train"):
+    if table is None:
+        return
+    if Path(name).name.startswith("stoker-train"):
+        for symbol in table.iter_symbols():
+            if symbol.entry.st_shndx == "SHN_UNDEF" and "6stoker" in symbol.name:
+                yield f"{name}: {symbol.name} is defined nowhere"
         return
     for index, symbol in enumerate(table.iter_symbols()):
         is_missing = symbol.entry.st_shndx == "SHN_UNDEF" and symbol.entry.st_info.bind == "STB_GLOBAL"

@@ -179,7 +179,8 @@ def prefix(build: Build, kit: Path | None, trainers: dict[str, Path]) -> Files:
     if kit:
         files |= in_folder("share/stoker/trainer", kit)
     for version, trainer in trainers.items():
-        files[f"libexec/stoker/torch-{version}/stoker-train"] = (trainer.read_bytes(), 0o755)
+        for file in ("stoker-train", "stoker-train-cuda.so"):
+            files[f"libexec/stoker/torch-{version}/{file}"] = ((trainer / file).read_bytes(), 0o755)
     return files
 
 

@@ -16,11 +16,10 @@ UNIT_BYTES = 44 * 1024  # of sources compiled together, as in cmake/rooms.cmake
 
 
 def sources_of(room: str) -> list[Path]:
-    """Of a room, without its tests, relative to src/. Without train/cuda: the trainers of packages use CPUs."""
+    """Of a room, without its tests, relative to src/."""
     folder = REPOSITORY / "src"
     found = sorted((folder / room).rglob("*.cc"))
-    sources = [path.relative_to(folder) for path in found if not path.name.endswith(("_test.cc", "_main.cc"))]
-    return [path for path in sources if path.parts[:2] != ("train", "cuda")]
+    return [path.relative_to(folder) for path in found if not path.name.endswith(("_test.cc", "_main.cc"))]
 
 
 def library_rooms() -> list[str]:
@@ -60,9 +59,11 @@ def write_units(kit: Path) -> None:
     listed = []
     for name, members in {**units("train"), "train_main": [Path("train/train_main.cc")]}.items():
         (kit / f"units/{name}.cc").write_text("".join(f'#include "{path}"\n' for path in members))
-        entry = {"source": f"units/{name}.cc"}
+        entry: dict[str, str | bool] = {"source": f"units/{name}.cc"}
         if any(path.name == "gloo_backend.cc" for path in members):
             entry["include"] = "src/train/gloo_stub"  # torch's wheel has gloo, but not its headers
+        if members[0].parts[:2] == ("train", "cuda"):
+            entry["cuda"] = True
         listed.append(entry)
     (kit / "kit.json").write_text(json.dumps({"units": listed}, indent=1) + "\n")
 
@@ -103,12 +104,16 @@ def minor_version(torch: Path) -> str:
 
 
 def build_trainers(build: Build, kit: Path, torches: Sequence[Path]) -> dict[str, Path]:
-    """A trainer for each torch, by its minor version."""
+    """A folder with the trainer and its GPU part for each torch, by its minor version."""
     trainers = {}
     for torch in torches:
         minor = minor_version(torch)
-        target = build.portable / f"trainers/torch-{minor}/stoker-train"
-        words = [build.command, "build-trainer", "--torch", torch, "--kit", kit, "--out", target, "--relocatable"]
-        run([*words, "--compiler", build.portable / "tools/g++", "--jobs", str(build.jobs)], stdout=sys.stderr)
-        trainers[minor] = target
+        headers = build.portable / "cuda-headers" / minor
+        run([sys.executable, REPOSITORY / "script/lib/cuda_headers.py", headers, "--torch", minor], stdout=sys.stderr)
+        folder = build.portable / f"trainers/torch-{minor}"
+        shutil.rmtree(folder, ignore_errors=True)
+        words = [build.command, "build-trainer", "--torch", torch, "--kit", kit, "--out", folder / "stoker-train"]
+        words += ["--relocatable", "--cuda-headers", headers / "include", "--jobs", str(build.jobs)]
+        run([*words, "--compiler", build.portable / "tools/g++"], stdout=sys.stderr)
+        trainers[minor] = folder
     return trainers

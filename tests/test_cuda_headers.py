@@ -156,12 +156,11 @@ def test_headers_are_fetched_from_the_index_of_pip_once(tmp_path: Path, monkeypa
     name = "nvidia_x-1.0-py3-none-manylinux_2_27_x86_64.whl"
     page = index_page(kind, name, entry.sha256)
     files = {"/nvidia-x/": (kind, page), f"/{name}": ("application/zip", wheel)}
-    monkeypatch.setattr(cuda_headers, "WHEELS", {"13.0": (entry,)})
     with served(files) as (url, handler):
         monkeypatch.setenv("PIP_INDEX_URL", url)
-        cuda_headers.fetch_all(tmp_path, "13.0")
+        cuda_headers.fetch_all(tmp_path, [entry])
         sent = handler.sent
-        cuda_headers.fetch_all(tmp_path, "13.0")
+        cuda_headers.fetch_all(tmp_path, [entry])
         assert handler.sent == sent
     assert [path.name for path in (tmp_path / "include").rglob("*") if path.is_file()] == ["target"]
 

@@ -75,6 +75,14 @@ def test_a_name_without_a_definition_is_shown(compiled):
     assert check(module) == (1, ["module.so: module.so: nowhere is defined nowhere"])
 
 
+def test_the_gpu_part_leaves_torchs_names_undefined_and_none_of_ours(compiled):
+    text = "extern int f(void) __asm__({0}); int g(void) {{ return f(); }}\n"
+    of_torch = compiled("stoker-train-cuda.so", text.format('"_ZN3c104cuda12device_countEv"'), "-shared")
+    assert check(of_torch) == (0, [])
+    of_ours = compiled("stoker-train-cuda.so", text.format('"_ZN6stoker5train1fEv"'), "-shared")
+    assert check(of_ours)[1] == ["stoker-train-cuda.so: stoker-train-cuda.so: _ZN6stoker5train1fEv is defined nowhere"]
+
+
 def test_the_names_of_python_are_left_to_the_interpreter(compiled):
     text = (
         "extern void *PyList_New(long); extern void *_Py_None; void *f(void) { return _Py_None ? PyList_New(0) : 0; }\n"

@@ -1,9 +1,9 @@
 """Fetches the headers that code on libtorch with CUDA includes: c10/cuda, ATen/cuda/CUDAGraph.h, ProcessGroupNCCL.hpp.
 
-    python3 script/lib/cuda_headers.py FOLDER [--cuda 13.0]
+    python3 script/lib/cuda_headers.py FOLDER [--torch 2.13]
 
-They are in wheels of 1.4 GB on PyPI. Only the headers are downloaded, 1 MB, to FOLDER/include. The versions are those
-that torch 2.11 requires; the wheels of CUDA 13.0 work with every torch for CUDA 13.0."""
+They are in wheels of 1.4 GB on PyPI. Only the headers are downloaded, 1 MB, to FOLDER/include. CUDA 13.0 serves every torch;
+NCCL has the version that this torch requires, because objects of torch contain its structures."""
 
 import argparse
 import json
@@ -16,6 +16,7 @@ import sys
 import urllib.parse
 import urllib.request
 import zipfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
@@ -37,45 +38,19 @@ class Wheel:
         return f"{self.package.replace('-', '_')}-{self.version}-"
 
 
-WHEELS = {
-    "13.0": (
-        Wheel(
-            "nvidia-cuda-runtime",
-            "13.0.96",
-            "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548",
-        ),
-        Wheel(
-            "nvidia-cuda-crt",
-            "13.0.88",
-            "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4",
-        ),
-        Wheel(
-            "nvidia-cuda-cccl",
-            "13.0.85",
-            "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649",
-            "nv/",
-        ),
-        Wheel(
-            "nvidia-nccl-cu13",
-            "2.28.9",
-            "e4553a30f34195f3fa1da02a6da3d6337d28f2003943aa0a3d247bbc25fefc42",
-        ),
-        Wheel(
-            "nvidia-cublas",
-            "13.1.0.3",
-            "ee8722c1f0145ab246bccb9e452153b5e0515fd094c3678df50b2a0888b8b171",
-        ),
-        Wheel(
-            "nvidia-cusparse",
-            "12.6.3.3",
-            "2b3c89c88d01ee0e477cb7f82ef60a11a4bcd57b6b87c33f789350b59759360b",
-        ),
-        Wheel(
-            "nvidia-cusolver",
-            "12.0.4.66",
-            "0a759da5dea5c0ea10fd307de75cdeb59e7ea4fcb8add0924859b944babf1112",
-        ),
-    ),
+CUDA = (
+    Wheel("nvidia-cuda-runtime", "13.0.96", "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"),
+    Wheel("nvidia-cuda-crt", "13.0.88", "2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4"),
+    Wheel("nvidia-cuda-cccl", "13.0.85", "e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649", "nv/"),
+    Wheel("nvidia-cublas", "13.1.0.3", "ee8722c1f0145ab246bccb9e452153b5e0515fd094c3678df50b2a0888b8b171"),
+    Wheel("nvidia-cusparse", "12.6.3.3", "2b3c89c88d01ee0e477cb7f82ef60a11a4bcd57b6b87c33f789350b59759360b"),
+    Wheel("nvidia-cusolver", "12.0.4.66", "0a759da5dea5c0ea10fd307de75cdeb59e7ea4fcb8add0924859b944babf1112"),
+)
+# By the version of torch that requires it.
+NCCL = {
+    "2.11": Wheel("nvidia-nccl-cu13", "2.28.9", "e4553a30f34195f3fa1da02a6da3d6337d28f2003943aa0a3d247bbc25fefc42"),
+    "2.12": Wheel("nvidia-nccl-cu13", "2.29.7", "edd81538446786ec3b73972543e53bb43bcaf0bfc8ef76cb679fcc390ffe136d"),
+    "2.13": Wheel("nvidia-nccl-cu13", "2.29.7", "edd81538446786ec3b73972543e53bb43bcaf0bfc8ef76cb679fcc390ffe136d"),
 }
 
 
@@ -153,9 +128,9 @@ def fetch(wheel: Wheel, url: str, target: Path, tls: ssl.SSLContext | None = Non
     return len(headers)
 
 
-def fetch_all(folder: Path, cuda: str) -> None:
+def fetch_all(folder: Path, wheels: Sequence[Wheel]) -> None:
     """Fills folder/include. The stamp is written last: without it, everything is fetched again."""
-    stamp, wanted = folder / STAMP, [asdict(wheel) for wheel in WHEELS[cuda]]
+    stamp, wanted = folder / STAMP, [asdict(wheel) for wheel in wheels]
     if stamp.exists() and json.loads(stamp.read_text()) == wanted and (folder / "include").is_dir():
         return
     stamp.unlink(missing_ok=True)
@@ -163,7 +138,7 @@ def fetch_all(folder: Path, cuda: str) -> None:
     tls = tls_context(settings.get("cert", ""))
     incoming = folder / "include.incomplete"
     shutil.rmtree(incoming, ignore_errors=True)
-    for wheel in WHEELS[cuda]:
+    for wheel in wheels:
         url = find_wheel(wheel, settings.get("index-url") or "https://pypi.org/simple", tls)
         print(f"{wheel.package} {wheel.version}: {fetch(wheel, url, incoming, tls)} headers", file=sys.stderr)
     shutil.rmtree(folder / "include", ignore_errors=True)
@@ -174,10 +149,10 @@ def fetch_all(folder: Path, cuda: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--cuda", choices=sorted(WHEELS), default="13.0")
+    parser.add_argument("--torch", choices=sorted(NCCL), default="2.13")
     options = parser.parse_args()
     try:
-        fetch_all(options.folder, options.cuda)
+        fetch_all(options.folder, (*CUDA, NCCL[options.torch]))
     except (FetchError, RangesRefusedError, OSError, zipfile.BadZipFile) as error:
         print(f"cuda_headers.py: {error}", file=sys.stderr)
         return 1

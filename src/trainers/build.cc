@@ -2,6 +2,7 @@
 #include "trainers/build.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -19,11 +20,17 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kOldestCompiler = 11;  // C++20
 constexpr std::string_view kLibrary = "libstoker_train.a";
 constexpr std::string_view kMainSource = "units/train_main.cc";  // not in the library
+constexpr std::string_view kGpuLibrary = "stoker-train-cuda.so";
+// One of each of the packages that they come from.
+constexpr std::array<std::string_view, 7> kCudaHeaders = {
+    "cuda_runtime_api.h", "crt/host_config.h", "nv/target",   "nccl.h",
+    "cublas_v2.h",        "cusparse.h",        "cusolverDn.h"};
 constexpr Duration kCompileTimeout = 30min;
 
 struct SourceUnit {
-  std::string source;   ///< in the kit
-  std::string include;  ///< a folder of the kit that comes before all others, or empty
+  std::string source;    ///< in the kit
+  std::string include;   ///< a folder of the kit that comes before all others, or empty
+  bool is_cuda = false;  ///< compiled with CUDA's headers
 };
 
 Result<std::vector<SourceUnit>> read_units(const Path& kit) {
@@ -35,8 +42,9 @@ Result<std::vector<SourceUnit>> read_units(const Path& kit) {
   for (const auto& entry : parsed["units"]) {
     if (!entry.is_object() || !entry.contains("source") || !entry["source"].is_string()) return bad();
     const bool has_include = entry.contains("include") && entry["include"].is_string();
+    const bool is_cuda = entry.contains("cuda") && entry["cuda"] == true;
     units.push_back({entry["source"].get<std::string>(),
-                     has_include ? entry["include"].get<std::string>() : std::string()});
+                     has_include ? entry["include"].get<std::string>() : std::string(), is_cuda});
   }
   if (units.empty()) return bad();
   return units;
@@ -57,7 +65,35 @@ std::optional<std::string> compiler_problem(const std::string& compiler) {
   return std::nullopt;
 }
 
-Status check_dependencies(const BuildRequest& request) {
+bool is_torch_for_cuda(const Torch& torch) { return path_exists(torch.folder / "lib/libtorch_cuda.so"); }
+
+// The folders with CUDA's headers, and the headers that no folder has.
+struct CudaHeaders {
+  std::vector<Path> folders;
+  std::vector<std::string> missing;
+};
+
+CudaHeaders find_cuda_headers(const BuildRequest& request) {
+  std::vector<Path> candidates;
+  if (!request.cuda_headers.empty()) candidates.push_back(request.cuda_headers);
+  const Path beside = request.torch.folder / "../nvidia";  // where pip installs what torch requires
+  if (const auto names = list_directory(beside); names.ok()) {
+    for (const std::string& name : *names)
+      candidates.push_back((beside / name / "include").lexically_normal());
+  }
+  CudaHeaders found;
+  for (std::string_view header : kCudaHeaders) {
+    const auto folder =
+        std::ranges::find_if(candidates, [&](const Path& path) { return path_exists(path / header); });
+    if (folder == candidates.end())
+      found.missing.emplace_back(header);
+    else if (std::ranges::find(found.folders, *folder) == found.folders.end())
+      found.folders.push_back(*folder);
+  }
+  return found;
+}
+
+Status check_dependencies(const BuildRequest& request, const CudaHeaders& cuda) {
   std::vector<std::string> missing;
   if (!path_exists(request.kit / "kit.json") || !path_exists(request.kit / "lib/libstoker.a"))
     missing.push_back(format("{}: no sources of the trainer there", request.kit.lexically_normal()));
@@ -66,18 +102,34 @@ Status check_dependencies(const BuildRequest& request) {
   if (problem) missing.push_back(*problem);
   if (!path_exists(request.torch.folder / "include/ATen/core/Tensor.h"))
     missing.push_back(format("{}: has no headers of torch (include/ATen)", request.torch.folder));
+  const bool lacks_cuda = is_torch_for_cuda(request.torch) && !cuda.missing.empty();
+  if (lacks_cuda) missing.push_back(format("headers of CUDA beside torch: {}", join(cuda.missing, ", ")));
   if (missing.empty()) return {};
   Status status = not_found("build-trainer: missing: {}", join(missing, "; "));
   if (lacks_compiler)
     return std::move(status).cure(
         "module load gcc, or conda install -c conda-forge gxx, or apt-get install g++");
+  if (lacks_cuda)
+    return std::move(status).cure(
+        "pip install nvidia-cuda-crt nvidia-cuda-cccl, or --cuda-headers /usr/local/cuda/include");
   return std::move(status).cure("use a stoker from a package, whose torch was installed by pip");
 }
 
+struct Sources {
+  std::vector<SourceUnit> units;
+  GpuPart gpu_part = GpuPart::none;
+  std::vector<Path> cuda_headers;  ///< folders
+};
+
 class Build {
  public:
-  Build(const BuildRequest& request, std::vector<SourceUnit> units, Path folder, Progress& progress)
-      : request_(request), units_(std::move(units)), folder_(std::move(folder)), progress_(progress) {}
+  Build(const BuildRequest& request, Sources sources, Path folder, Progress& progress)
+      : request_(request),
+        units_(std::move(sources.units)),
+        gpu_part_(sources.gpu_part),
+        cuda_headers_(std::move(sources.cuda_headers)),
+        folder_(std::move(folder)),
+        progress_(progress) {}
 
   Status compile_all() {
     progress_.report({.done = 0, .total = units_.size() + 1, .unit = "sources", .bytes = {}});
@@ -92,7 +144,9 @@ class Build {
 
   Status link(const Path& target) const {
     std::vector<std::string> words = {request_.compiler, "-o", target.string()};
-    for (std::size_t i = 0; i < units_.size(); ++i) words.push_back(object(i).string());
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      if (!units_[i].is_cuda || gpu_part_ == GpuPart::linked) words.push_back(object(i).string());
+    }
     const std::string libraries = (request_.torch.folder / "lib").string();
     words.push_back((request_.kit / "lib/libstoker.a").string());
     words.push_back("-L" + libraries);
@@ -106,13 +160,25 @@ class Build {
           // What torch's libraries need in turn is found when they are loaded.
           "-Wl,--allow-shlib-undefined", "-ltorch", "-ltorch_cpu", "-lc10"})
       words.emplace_back(option);
-    for (std::string_view library : {"torch_cuda", "c10_cuda"}) {
-      if (path_exists(request_.torch.folder / format("lib/lib{}.so", library)) && !request_.is_relocatable)
-        words.push_back(format("-l{}", library));
-    }
+    if (gpu_part_ == GpuPart::linked) words.insert(words.end(), {"-ltorch_cuda", "-lc10_cuda"});
     words.emplace_back("-Wl,--as-needed");
     words.emplace_back("-ldl");
     if (!request_.is_relocatable) words.push_back("-Wl,-rpath," + libraries);
+    return run(words, "link");
+  }
+
+  // The names of torch's libraries for CUDA stay undefined: the torch that loads it has them.
+  Status link_gpu_library(const Path& target) const {
+    std::vector<std::string> words = {request_.compiler, "-shared", "-o", target.string()};
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      if (units_[i].is_cuda) words.push_back(object(i).string());
+    }
+    words.push_back((request_.kit / "lib/libstoker.a").string());
+    words.push_back("-L" + (request_.torch.folder / "lib").string());
+    for (std::string_view option :
+         {"-pthread", "-s", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--build-id=none",
+          "-Wl,-z,now", "-Wl,--allow-shlib-undefined", "-ltorch_cpu", "-lc10"})
+      words.emplace_back(option);
     return run(words, "link");
   }
 
@@ -159,6 +225,12 @@ class Build {
     for (std::string_view definition :
          {"FMT_HEADER_ONLY", "USE_DISTRIBUTED", "USE_C10D_GLOO", "_GLIBCXX_USE_CXX11_ABI=1"})
       words.push_back(format("-D{}", definition));
+    if (gpu_part_ == GpuPart::linked) words.emplace_back("-DSTOKER_CUDA");
+    if (units_[i].is_cuda) {
+      words.insert(words.end(),
+                   {"-DUSE_C10D_NCCL", "-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE", "-fvisibility=hidden"});
+      for (const Path& folder : cuda_headers_) words.insert(words.end(), {"-isystem", folder.string()});
+    }
     if (!units_[i].include.empty()) words.push_back("-I" + (request_.kit / units_[i].include).string());
     for (const Path& folder : {request_.kit / "include", request_.kit / "src"})
       words.push_back("-I" + folder.string());
@@ -188,6 +260,8 @@ class Build {
 
   const BuildRequest& request_;
   const std::vector<SourceUnit> units_;
+  const GpuPart gpu_part_;
+  const std::vector<Path> cuda_headers_;
   const Path folder_;
   Progress& progress_;
   std::atomic<std::size_t> next_ = 0;
@@ -217,21 +291,36 @@ Status try_program(const BuildRequest& request, const Path& program) {
 
 Path trainer_kit(const Path& program_folder) { return program_folder / "../share/stoker/trainer"; }
 
-Status build_trainer(const BuildRequest& request, Progress& progress) {
-  STOKER_RETURN_IF_ERROR(check_dependencies(request));
+Result<GpuPart> build_trainer(const BuildRequest& request, Progress& progress) {
+  CudaHeaders cuda = find_cuda_headers(request);
+  STOKER_RETURN_IF_ERROR(check_dependencies(request, cuda));
+  Sources sources{.cuda_headers = std::move(cuda.folders)};
   STOKER_ASSIGN_OR_RETURN(units, read_units(request.kit));
-  STOKER_RETURN_IF_ERROR(make_directories(request.target.parent_path()));
-  const TempDirectory scratch(request.target.parent_path());
-  Build build(request, std::move(units), scratch.path(), progress);
+  sources.units = std::move(units);
+  if (request.is_relocatable && cuda.missing.empty()) sources.gpu_part = GpuPart::library;
+  if (!request.is_relocatable && is_torch_for_cuda(request.torch)) sources.gpu_part = GpuPart::linked;
+  const GpuPart gpu_part = sources.gpu_part;
+  if (gpu_part == GpuPart::none)
+    std::erase_if(sources.units, [](const SourceUnit& unit) { return unit.is_cuda; });
+
+  const Path folder = request.target.parent_path();
+  STOKER_RETURN_IF_ERROR(make_directories(folder));
+  const TempDirectory scratch(folder);
+  Build build(request, std::move(sources), scratch.path(), progress);
   STOKER_RETURN_IF_ERROR(build.compile_all());
   const Path program = scratch / "stoker-train";
   STOKER_RETURN_IF_ERROR(build.link(program));
   STOKER_RETURN_IF_ERROR(try_program(request, program));
+  if (gpu_part == GpuPart::library) {
+    STOKER_RETURN_IF_ERROR(build.link_gpu_library(scratch / kGpuLibrary));
+    STOKER_RETURN_IF_ERROR(rename_path(scratch / kGpuLibrary, folder / kGpuLibrary));
+  }
   if (!request.is_relocatable) {
     STOKER_RETURN_IF_ERROR(build.archive(scratch / kLibrary));
-    STOKER_RETURN_IF_ERROR(rename_path(scratch / kLibrary, request.target.parent_path() / kLibrary));
+    STOKER_RETURN_IF_ERROR(rename_path(scratch / kLibrary, folder / kLibrary));
   }
-  return rename_path(program, request.target);
+  STOKER_RETURN_IF_ERROR(rename_path(program, request.target));
+  return gpu_part;
 }
 
 }  // namespace stoker::trainers

@@ -9,11 +9,13 @@ namespace stoker::trainers {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
-// As much of g++ as a build asks for. It writes scripts as programs.
+// As much of g++ as a build asks for. It writes scripts as programs, and its calls to a file beside it.
 constexpr const char* kCompiler = R"(
 case "$1" in -dumpfullversion) echo 12.2.0; exit ;; esac
+echo "$@" >> "$0.calls"
 while [ $# -gt 0 ]; do
   case "$1" in -o) out=$2 ;; *broken.cc) echo "broken.cc:3:1: error: 'x' was not declared" >&2; exit 1 ;; esac
   shift
@@ -38,8 +40,17 @@ struct Kit {
   }
   Status build() const {
     NoProgress progress;
-    return build_trainer(request, progress);
+    return build_trainer(request, progress).status();
   }
+  // Headers of CUDA as in pip's packages beside torch.
+  void write_cuda_headers(const Path& folder) const {
+    for (const char* header : {"cuda_runtime_api.h", "crt/host_config.h", "nv/target", "nccl.h",
+                               "cublas_v2.h", "cusparse.h", "cusolverDn.h"}) {
+      std::filesystem::create_directories((folder / header).parent_path());
+      (void)write_file(folder / header, "");
+    }
+  }
+  std::string compiler_calls() const { return *read_file(request.compiler + ".calls"); }
 };
 
 TEST(BuildTrainer, writes_program_and_library_and_nothing_else) {
@@ -47,6 +58,50 @@ TEST(BuildTrainer, writes_program_and_library_and_nothing_else) {
   ASSERT_TRUE(kit.build().ok()) << kit.build().to_string();
   auto names = *list_directory(kit.request.target.parent_path());
   EXPECT_THAT(names, testing::UnorderedElementsAre("stoker-train", "libstoker_train.a"));
+}
+
+constexpr const char* kWithCuda = R"([{"source": "units/a.cc"}, {"source": "units/cuda.cc", "cuda": true}])";
+
+TEST(BuildTrainer, links_the_gpu_part_for_a_torch_for_cuda) {
+  const Kit kit;
+  kit.units(kWithCuda);
+  kit.write_cuda_headers(kit.folder / "nvidia/cu13/include");
+  (void)write_file(kit.request.torch.folder / "lib/libtorch_cuda.so", "");
+  NoProgress progress;
+  const auto built = build_trainer(kit.request, progress);
+  ASSERT_TRUE(built.ok()) << built.status().to_string();
+  EXPECT_EQ(*built, GpuPart::linked);
+  EXPECT_THAT(kit.compiler_calls(), HasSubstr("-ltorch_cuda -lc10_cuda"));
+  EXPECT_THAT(kit.compiler_calls(), HasSubstr("-DSTOKER_CUDA"));
+  EXPECT_THAT(kit.compiler_calls(), HasSubstr(format("-isystem {}", kit.folder / "nvidia/cu13/include")));
+}
+
+TEST(BuildTrainer, a_torch_for_cuda_needs_the_headers_of_cuda) {
+  const Kit kit;
+  kit.units(kWithCuda);
+  kit.write_cuda_headers(kit.folder / "nvidia/cu13/include");
+  (void)remove_tree(kit.folder / "nvidia/cu13/include/crt");
+  (void)write_file(kit.request.torch.folder / "lib/libtorch_cuda.so", "");
+  EXPECT_EQ(kit.build().to_string(),
+            "build-trainer: missing: headers of CUDA beside torch: crt/host_config.h\n"
+            "  try: pip install nvidia-cuda-crt nvidia-cuda-cccl, or --cuda-headers /usr/local/cuda/include");
+}
+
+TEST(BuildTrainer, a_relocatable_program_has_the_gpu_part_beside_it) {
+  Kit kit;
+  kit.units(kWithCuda);
+  kit.request.is_relocatable = true;
+  NoProgress progress;
+  const auto without_headers = build_trainer(kit.request, progress);
+  ASSERT_TRUE(without_headers.ok()) << without_headers.status().to_string();
+  EXPECT_EQ(*without_headers, GpuPart::none);
+  EXPECT_THAT(kit.compiler_calls(), Not(HasSubstr("cuda.cc")));
+  kit.request.cuda_headers = kit.folder / "cuda";
+  kit.write_cuda_headers(kit.request.cuda_headers);
+  EXPECT_EQ(*build_trainer(kit.request, progress), GpuPart::library);
+  EXPECT_THAT(kit.compiler_calls(), Not(HasSubstr("-DSTOKER_CUDA")));
+  EXPECT_THAT(*list_directory(kit.request.target.parent_path()),
+              testing::UnorderedElementsAre("stoker-train", "stoker-train-cuda.so"));
 }
 
 TEST(BuildTrainer, lists_everything_that_is_missing) {
@@ -113,7 +168,7 @@ TEST(BuildTrainer, stops_without_a_trace_when_asked) {
   };
   const Kit kit;
   Stopped progress;
-  EXPECT_EQ(build_trainer(kit.request, progress).code(), Code::cancelled);
+  EXPECT_EQ(build_trainer(kit.request, progress).status().code(), Code::cancelled);
   EXPECT_EQ(list_directory(kit.request.target.parent_path())->size(), 0u);
 }
 

@@ -49,6 +49,15 @@ Result<FoundTorch> find_torch(const TrainerSearch& search, Deadline deadline) {
   return *first;
 }
 
+Result<Torch> choose_torch(const Path& folder, const std::string& python, const TrainerSearch& search) {
+  const Deadline deadline = Deadline::after(std::chrono::minutes(2));
+  if (!folder.empty()) return inspect_torch(std::filesystem::absolute(folder).lexically_normal());
+  if (!python.empty()) return find_torch(python, search.environment, deadline);
+  const auto found = find_torch(search, deadline);
+  if (found.ok()) return found->torch;
+  return found.status().cure("stoker build-trainer --python .venv/bin/python");
+}
+
 Path own_trainers(const Environment& environment) {
   const std::string data = rank::variable(environment, "XDG_DATA_HOME");
   const Path base =

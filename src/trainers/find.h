@@ -34,6 +34,9 @@ struct FoundTorch {
 };
 Result<FoundTorch> find_torch(const TrainerSearch& search, Deadline deadline);
 
+/// The torch in `folder` or of `python`, if one of them is given, else as find_torch(). Within two minutes.
+Result<Torch> choose_torch(const Path& folder, const std::string& python, const TrainerSearch& search);
+
 /// Trainers that this user has built for this version of Stoker: $XDG_DATA_HOME or ~/.local/share.
 Path own_trainers(const Environment& environment);
 /// The folder in it for one torch.

@@ -17,6 +17,7 @@ struct BuildOptions {
   std::string torch;
   std::string kit;
   std::string out;
+  std::string cuda_headers;
   std::string compiler = environment_value("CXX").value_or("g++");
   std::optional<std::int64_t> jobs;
   bool is_relocatable = false;
@@ -27,16 +28,6 @@ std::int64_t default_jobs() {
   const loader::Machine machine = loader::detect_machine("/", current_environment());
   const auto fitting = static_cast<std::int64_t>(machine.memory.value / trainers::kMemoryPerJob.value);
   return std::max<std::int64_t>(1, std::min<std::int64_t>(machine.cores, fitting));
-}
-
-Result<trainers::Torch> chosen_torch(const BuildOptions& o, const Path& program_folder) {
-  if (!o.torch.empty()) return trainers::inspect_torch(std::filesystem::absolute(o.torch).lexically_normal());
-  const Environment environment = current_environment();
-  const Deadline deadline = Deadline::after(std::chrono::minutes(2));
-  if (!o.python.empty()) return trainers::find_torch(o.python, environment, deadline);
-  const auto found = trainers::find_torch({program_folder, std::nullopt, environment}, deadline);
-  if (found.ok()) return found->torch;
-  return found.status().cure("stoker build-trainer --python .venv/bin/python");
 }
 
 }  // namespace
@@ -52,6 +43,8 @@ int build_trainer(std::span<const std::string> words, Output& out) {
                    "Run this many compilers at once (default: as cores and memory allow)");
   arguments.option("--out", &o.out, "FILE", "Write this program instead of the one that stoker finds");
   arguments.flag("--relocatable", &o.is_relocatable, "Do not store the directory of torch in the program");
+  arguments.option("--cuda-headers", &o.cuda_headers, "DIR",
+                   "Directory of CUDA's and NCCL's headers (default: beside torch)");
   arguments.option("--kit", &o.kit, "DIR", "Directory of the trainer's sources (default: beside stoker)");
   arguments.example("stoker build-trainer --python .venv/bin/python");
   if (const auto code = arguments.parse(words, out)) return *code;
@@ -62,7 +55,8 @@ int build_trainer(std::span<const std::string> words, Output& out) {
     return out.fail(invalid("build-trainer: --python and --torch: give one of them"));
   const auto program = own_program();
   if (!program.ok()) return out.fail(program.error());
-  const auto torch = chosen_torch(o, program->parent_path());
+  const trainers::TrainerSearch search{program->parent_path(), std::nullopt, current_environment()};
+  const auto torch = trainers::choose_torch(o.torch, o.python, search);
   if (!torch.ok()) return out.fail(torch.error());
   const Path target = o.out.empty() ? trainers::own_trainer(current_environment(), *torch) / "stoker-train"
                                     : std::filesystem::absolute(o.out).lexically_normal();
@@ -71,20 +65,22 @@ int build_trainer(std::span<const std::string> words, Output& out) {
   const ScopedStopSignals signals;
   const MonoTime began = RealClock().mono();
   const auto progress = out.progress("compiling");
-  const Status built = trainers::build_trainer({.kit = kit,
-                                                .torch = *torch,
-                                                .compiler = o.compiler,
-                                                .target = target,
-                                                .jobs = static_cast<unsigned>(jobs),
-                                                .is_relocatable = o.is_relocatable},
-                                               *progress);
-  if (!built.ok()) return out.fail(built);
+  const auto built = trainers::build_trainer({.kit = kit,
+                                              .torch = *torch,
+                                              .cuda_headers = o.cuda_headers,
+                                              .compiler = o.compiler,
+                                              .target = target,
+                                              .jobs = static_cast<unsigned>(jobs),
+                                              .is_relocatable = o.is_relocatable},
+                                             *progress);
+  if (!built.ok()) return out.fail(built.error());
   const Duration took = RealClock().mono() - began;
   out.line("built {} for torch {} of {} in {}", target, torch->version, torch->folder,
            rounded_duration(took));
   out.json(json_text(nlohmann::ordered_json{{"program", target.string()},
                                             {"torch", torch->version},
                                             {"torch_directory", torch->folder.string()},
+                                            {"gpus", *built != trainers::GpuPart::none},
                                             {"seconds", Seconds(took).count()}}));
   return exit_code::kOk;
 }

@@ -243,8 +243,9 @@ Status ProcessGroup::use_device(at::Device device) {
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   if (!objects_->group) return {};
   if (cuda_part() == nullptr)
-    return unavailable("rank {}: its model is on {}, but this build has no CUDA", rank(), device.str())
-        .cure("a Stoker that is built with a torch for CUDA (docs/gpu.md)");
+    return no_cuda_part_reason()
+        .with_context(format("rank {}: its model is on {}", rank(), device.str()))
+        .cure("a program that is linked with a torch for CUDA (docs/gpu.md)");
   STOKER_ASSIGN_OR_RETURN(gpus, all_gather(cuda_part()->identity(device)));
   std::map<std::string, std::size_t> rank_of;
   std::string shared;
@@ -258,6 +259,7 @@ Status ProcessGroup::use_device(at::Device device) {
         .cure("train.backend: auto, or as many GPUs as ranks (resources.gpus_per_rank: 1)");
   const bool is_nccl =
       is_nccl_wanted || (shared.empty() && objects_->rendezvous.transport == Transport::automatic);
+  if (is_nccl) STOKER_RETURN_IF_ERROR(cuda_part()->check_nccl());
   return catch_exceptions(Code::unavailable, "connecting GPUs", [&] {
     BackendPointer backend;
     if (is_nccl) {

@@ -5,6 +5,9 @@
 
 namespace stoker::train {
 
+/// As CudaPart::check_nccl().
+Status check_nccl_version();
+
 /// As CudaPart::make_nccl_backend().
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store,
                                                     const NcclOptions& options);

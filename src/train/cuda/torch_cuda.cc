@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include <ATen/cuda/CUDAContextLight.h>
@@ -10,7 +11,6 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
-#include "stoker/exceptions.h"
 #include "train/cuda/nccl_backend.h"
 
 namespace stoker::train {
@@ -58,7 +58,8 @@ class TorchCuda final : public CudaPart {
       return c10::cuda::device_count_ensure_non_zero() > 0 ? Status()
                                                            : unavailable("the driver lists no GPU");
     } catch (const std::exception& error) {
-      return unavailable("{}", first_line(error));
+      const std::string_view text = error.what();
+      return unavailable("{}", printable(text.substr(0, text.find('\n'))));
     }
   }
 
@@ -85,6 +86,8 @@ class TorchCuda final : public CudaPart {
     return static_cast<std::uint64_t>(stats.reserved_bytes[kAll].peak);
   }
 
+  Status check_nccl() const override { return check_nccl_version(); }
+
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& body) const override {
     auto graph = std::make_unique<TorchGraph>();
     graph->capture(body);
@@ -105,3 +108,5 @@ const TorchCuda part;
 const CudaPart& torch_cuda() { return part; }
 
 }  // namespace stoker::train
+
+const stoker::train::CudaPart* stoker_train_cuda_part() { return &stoker::train::torch_cuda(); }

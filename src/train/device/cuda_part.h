@@ -1,6 +1,7 @@
-// What only code that is compiled against a torch for CUDA can do: graphs, NCCL, the driver's own words.
-// Streams, events and memory need no CUDA header (stream.h, pinned_memory.h). Implemented by the folder
-// src/train/cuda. Used by the trainer and by ProcessGroup.
+// What only code that is compiled with CUDA's headers can do: graphs, NCCL, the driver's own words. Streams,
+// events and memory need no CUDA header (stream.h, pinned_memory.h). Implemented by the folder
+// src/train/cuda: linked in a build against a torch for CUDA, else stoker-train-cuda.so beside the program,
+// which is loaded when the torch at run time is one for CUDA. Used by the trainer and by ProcessGroup.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include "stoker/status.h"
+#include "stoker/text.h"
 
 namespace c10d {
 class Backend;
@@ -51,6 +53,9 @@ class CudaPart {
   /// Bytes of free memory on the GPU, and the most that this process has reserved there.
   virtual std::uint64_t free_memory(at::Device gpu) const = 0;
   virtual std::uint64_t peak_memory(at::Device gpu) const = 0;
+  /// Ok if this torch was built with the version of NCCL whose headers this part was compiled with: its
+  /// objects have that version's layout. Unavailable names both.
+  virtual Status check_nccl() const = 0;
 
   /// Captures what `body` launches in the current stream, which must not be the default stream. Nothing runs
   /// yet. Throws what `body` throws, and libtorch's exceptions for operations that cannot be captured.
@@ -63,7 +68,12 @@ class CudaPart {
                                                               const NcclOptions& options) const = 0;
 };
 
-/// Null in a build without CUDA.
+/// Null where no_cuda_part_reason() is an error.
 const CudaPart* cuda_part();
+/// "stoker-train-cuda.so: cannot open shared object file". Ok if cuda_part() is not null.
+Status no_cuda_part_reason();
+
+/// Loads the part from a shared library that stays loaded. Unavailable with the loader's reason.
+Result<const CudaPart*> load_cuda_part(const Path& library);
 
 }  // namespace stoker::train

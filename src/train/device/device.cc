@@ -19,9 +19,7 @@ bool is_torch_for_cuda() { return at::detail::getCUDAHooks().isBuilt(); }
 Status no_gpu_reason() {
   if (!is_torch_for_cuda())
     return unavailable("this torch is built for CPUs only").cure("{}, or a torch built for CUDA", kCure);
-  if (cuda_part() == nullptr)
-    return unavailable("this stoker-train is built without CUDA")
-        .cure("{}, or STOKER_TORCH=2.13.0 script/build from the sources (docs/gpu.md)", kCure);
+  if (cuda_part() == nullptr) return no_cuda_part_reason().cure("{}, or stoker build-trainer", kCure);
   if (const auto visible = environment_value("CUDA_VISIBLE_DEVICES"); visible && trim(*visible).empty())
     return unavailable("CUDA_VISIBLE_DEVICES is empty").cure("{}, or unset CUDA_VISIBLE_DEVICES", kCure);
   Status driver = cuda_part()->check();

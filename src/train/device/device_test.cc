@@ -1,9 +1,13 @@
 #include "train/device/device.h"
 
+#include <filesystem>
+
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "train/device/cuda_part.h"
 #include "train/device/device_save.h"
 
 namespace stoker::train {
@@ -28,6 +32,19 @@ TEST(Device, cuda_without_a_gpu_is_refused_with_the_reason) {
   EXPECT_TRUE(choose_device(DeviceChoice::automatic, 0, kNone)->device.is_cpu());
   EXPECT_EQ(choose_device(DeviceChoice::cuda, 0, kNone).status().to_string(),
             "train.device: cuda: no GPU can be used: no driver");
+}
+
+// The real library, which a torch for CPUs lacks the names for, and files that are none.
+TEST(CudaPart, a_library_that_cannot_be_used_is_refused_with_the_loaders_reason) {
+  const Path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  EXPECT_THAT(load_cuda_part(folder / "stoker-train-cuda.so").status().to_string(),
+              testing::AnyOf(testing::HasSubstr("undefined symbol"), testing::HasSubstr("No such file")));
+  EXPECT_THAT(load_cuda_part("/proc/self/exe").status().to_string(), testing::HasSubstr("/proc/self/exe"));
+  EXPECT_THAT(load_cuda_part("libc10.so").status().to_string(), testing::HasSubstr("stoker_train_cuda_part"));
+}
+
+TEST(CudaPart, the_reason_for_its_absence_is_known) {
+  EXPECT_EQ(cuda_part() == nullptr, !no_cuda_part_reason().ok());
 }
 
 NamedTensors state_of(double value) {
