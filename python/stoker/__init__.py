@@ -3,6 +3,7 @@
 C++ threads read, verify, decode and transform the samples. Their order is a function of (seed, epoch, position), so a
 run resumes exactly, on any number of processes. Importing this module imports neither numpy nor torch."""
 
+import os
 from typing import TYPE_CHECKING
 
 from stoker._core import version as __version__
@@ -61,6 +62,22 @@ _LAZY = {
     "map_array": "futures",
     "submit": "futures",
 }
+
+
+def _answer_stack_signal() -> None:
+    """Where `stoker run` ends a hanging rank, it first asks for the stacks (src/base/stack_signal.h)."""
+    import faulthandler
+    import signal
+
+    try:
+        if signal.getsignal(41) == signal.SIG_DFL:
+            faulthandler.register(41, all_threads=True)
+    except (AttributeError, OSError, RuntimeError, ValueError):
+        return  # standard error is no file, or this is no main interpreter
+
+
+if os.environ.get("STOKER_ATTEMPT_DIR"):
+    _answer_stack_signal()
 
 
 def __getattr__(name: str) -> object:

@@ -28,6 +28,7 @@ constexpr std::size_t kMaxNodes = 4096;
 // Shorter waits may just be slow ranks.
 constexpr double kSilence = 60;
 constexpr double kLongWait = 1;
+constexpr std::size_t kMaxStacks = 8;
 constexpr std::size_t kMaxEarly = 3;
 constexpr std::size_t kMaxFaults = 16;
 
@@ -165,6 +166,35 @@ void add_early_exits(const record::EventLog& log, int first, FailureFacts& facts
   }
 }
 
+// Where the ranks were when a hang ended them. A rank apart from its peers keeps them waiting.
+void add_stacks(const record::EventLog& log, FailureFacts& facts) {
+  std::map<std::string, std::vector<record::RankEnded>> places;
+  std::size_t count = 0;
+  for (const record::Event& event : log.events) {
+    const auto ended = record::rank_ended(event);
+    if (!ended || ended->stack.empty()) continue;
+    places[printable(ended->stack)].push_back(*ended);
+    ++count;
+  }
+  if (places.empty()) return;
+  const auto most =
+      std::ranges::max_element(places, {}, [](const auto& place) { return place.second.size(); });
+  if (count > 1 && places.size() == 1) {
+    facts.records.push_back({"records", format("all {} ranks were in {}", count, most->first), -1});
+    return;
+  }
+  for (const auto& [place, ranks] : places) {
+    if (count > 1 && (place == most->first || ranks.size() == most->second.size())) continue;
+    for (const record::RankEnded& rank : ranks) {
+      if (facts.records.size() >= kMaxStacks) return;
+      const std::string others = count > 1 ? format(", most ranks in {}", most->first) : "";
+      facts.records.push_back(
+          {"records", format("rank {} ({}) was in {}{}", rank.rank, printable(rank.host), place, others),
+           rank.rank});
+    }
+  }
+}
+
 Status collect(const Path& folder, int depth, std::vector<FailedLog>& logs, const std::string& prefix) {
   STOKER_ASSIGN_OR_RETURN(names, list_directory(folder));
   for (const std::string& name : names) {
@@ -231,6 +261,7 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
   const std::vector<record::FlightDump> flights = read_flights(attempt, ranks);
   if (waited || waits || is_hung(flights, records.ended > 0 ? records.ended : now))
     add_collective_records(flights, facts);
+  if (log.ok() && flights.empty()) add_stacks(*log, facts);
   return facts;
 }
 

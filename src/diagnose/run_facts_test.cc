@@ -223,6 +223,50 @@ TEST(RunFacts, a_stopped_rank_is_the_cause_and_its_collective_the_evidence) {
               HasSubstr("has not reached all-reduce 118 of float32 [272474]"));
 }
 
+struct Stuck {
+  Stuck(const Path& folder, const std::vector<std::string>& stacks)
+      : run(*record::RunFolder::create(folder, {.name = "x"}, "name: x\n")),
+        attempt(*run.start_attempt("name: x\n")) {
+    auto events = *record::EventWriter::open(attempt.node_events(0));
+    for (std::size_t rank = 0; rank < stacks.size(); ++rank) {
+      record::RankEnded ended;
+      ended.rank = static_cast<int>(rank);
+      ended.host = "n1";
+      ended.signal = 15;
+      ended.stopped_by_us = true;
+      ended.stack = stacks[rank];
+      STOKER_CHECK(write_event(events, ended).ok());
+    }
+    records.state = record::State::failed;
+    records.first_rank = 0;
+    records.reason = "rank 0 (n1) made no progress for 60 s, like all other ranks (timeouts.stall)";
+  }
+  Diagnosis diagnosis() const { return explain_failure(facts_of_run(run, attempt, records, 0)); }
+
+  record::RunFolder run;
+  record::Attempt attempt;
+  record::RunState records;
+};
+
+TEST(RunFacts, a_hanging_rank_apart_from_its_peers_is_the_cause) {
+  TempDirectory box;
+  const Stuck stuck(box.path(), {"wait (q.py:1)", "wait (q.py:1)", "load (train.py:5)"});
+  EXPECT_EQ(stuck.diagnosis().rule, "rank-apart");
+  EXPECT_EQ(stuck.diagnosis().rank, 2);
+  EXPECT_EQ(stuck.diagnosis().cause,
+            "on n1 it was in load (train.py:5), and most ranks waited in wait (q.py:1)");
+}
+
+TEST(RunFacts, no_rank_is_blamed_where_all_hang_in_one_place) {
+  TempDirectory box;
+  EXPECT_EQ(Stuck(box / "a", {"wait (q.py:1)", "wait (q.py:1)"}).diagnosis().cause,
+            "all ranks waited in wait (q.py:1)");
+  // Without a majority it is unknown who waits for whom.
+  EXPECT_EQ(Stuck(box / "b", {"wait (q.py:1)", "load (train.py:5)"}).diagnosis().rule, "rank-silent");
+  EXPECT_EQ(Stuck(box / "c", {"load (train.py:5)"}).diagnosis().cause, "it waited in load (train.py:5)");
+  EXPECT_EQ(Stuck(box / "d", {"", ""}).diagnosis().rule, "rank-silent");
+}
+
 TEST(RunFacts, ranks_that_waited_for_a_peer_until_the_time_limit_have_a_cause) {
   TempDirectory box;
   Waiting waiting(box.path());

@@ -53,7 +53,7 @@ net::ControlMessage to_message(const RankExit& ended) {
       .with("stopped_by_us", std::int64_t{ended.stopped_by_us});
   message.with("time", ended.time).with("ran_s", ended.ran_s).with("memory", cut(ended.memory));
   message.with("last_line", cut(ended.last_line)).with("left_behind", cut(ended.left_behind));
-  message.with("log_error", cut(ended.log_error));
+  message.with("log_error", cut(ended.log_error)).with("stack", cut(ended.stack));
   put(message, ended.where);
   return message;
 }
@@ -71,6 +71,7 @@ RankExit parse_rank_exit(const net::ControlMessage& message) {
   ended.last_line = message.text("last_line");
   ended.left_behind = message.text("left_behind");
   ended.log_error = message.text("log_error");
+  ended.stack = message.text("stack");
   return ended;
 }
 

@@ -51,6 +51,7 @@ struct RankExit {
   std::string last_line;    ///< of its output: the last error, else the last line
   std::string left_behind;  ///< remaining processes that were ended: "sleep (process 4711)"
   std::string log_error;    ///< why output is missing in its log, or ""
+  std::string stack;        ///< where its main thread was when it was stopped because of a hang, or ""
 };
 
 net::ControlMessage to_message(const Heartbeat& heartbeat);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <utility>
 
 #include "rank/process/signals.h"
@@ -132,6 +133,21 @@ std::string describe_lost_output(const std::vector<RankStatus>& statuses) {
       return format("rank {} ({}): {}", status.rank.value, printable(status.host), status.ended->log_error);
   }
   return "";
+}
+
+std::vector<std::string> describe_stacks(const std::vector<RankStatus>& statuses, std::size_t count) {
+  std::map<std::string, std::vector<int>> ranks;  // by place
+  for (const RankStatus& status : statuses) {
+    if (status.ended && !status.ended->stack.empty())
+      ranks[printable(status.ended->stack)].push_back(status.rank.value);
+  }
+  std::vector<std::pair<std::string, std::vector<int>>> places(ranks.begin(), ranks.end());
+  std::ranges::stable_sort(places, {}, [](const auto& place) { return place.second.size(); });
+  if (places.size() > count) places.resize(count);
+  std::vector<std::string> lines;
+  for (const auto& [place, members] : places)
+    lines.push_back(format("{} {} in {}", name_ranks(members), members.size() == 1 ? "was" : "were", place));
+  return lines;
 }
 
 record::AttemptEnded to_event(const Ending& ending) {

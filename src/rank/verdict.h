@@ -24,6 +24,7 @@ struct DetectedFailure {
   int exit_code = 1;
   bool is_sudden = false;  ///< a death that cannot be an effect of a different rank's failure
   bool is_loss = false;    ///< it was killed from outside, or is unreachable
+  bool is_hang = false;    ///< it made no progress
 };
 
 /// The status of one rank.
@@ -78,6 +79,10 @@ Ending judge(const std::vector<RankStatus>& statuses);
 
 /// "rank 0 stopped; ranks 2-4 failed later; rank 1 done earlier" of all ranks but `first`.
 std::string describe_other_ranks(const std::vector<RankStatus>& statuses, std::optional<int> first);
+
+/// Where ranks were when a hang ended them, a line for each place, rare ones first: "rank 3 was in load
+/// (train.py:12)", "ranks 0-2 were in ...". At most `count` lines.
+std::vector<std::string> describe_stacks(const std::vector<RankStatus>& statuses, std::size_t count);
 
 /// {0, 2, 3, 4} as "ranks 0, 2-4", {1} as "rank 1".
 std::string name_ranks(const std::vector<int>& ranks);

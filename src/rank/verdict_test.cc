@@ -131,11 +131,25 @@ TEST(Verdict, hosts_cannot_write_to_the_terminal) {
   EXPECT_EQ(describe_failure(odd), "rank 0 (n\\x1b[31m) exited after 2.1 s: exit code 7");
 }
 
+TEST(Verdict, a_place_with_few_ranks_is_named_first) {
+  std::vector<RankStatus> ranks;
+  for (int rank = 0; rank < 5; ++rank) {
+    ranks.push_back(status(rank, stopped_by_us(1)));
+    ranks.back().ended->stack = rank == 3 ? "load (a.py:1)" : "wait (b.py:2)";
+  }
+  ranks.push_back(status(5, stopped_by_us(1)));
+  EXPECT_EQ(describe_stacks(ranks, 8),
+            (std::vector<std::string>{"rank 3 was in load (a.py:1)", "ranks 0-2, 4 were in wait (b.py:2)"}));
+  EXPECT_EQ(describe_stacks(ranks, 1).size(), 1u);
+  EXPECT_EQ(describe_stacks({status(0)}, 8).size(), 0u);
+}
+
 TEST(Report, ends_and_beats_survive_their_messages) {
   RankExit ended = {
       .exit = {.signal = 11}, .stopped_by_us = true, .time = 12.5, .ran_s = 2, .where = {"data", 1, 2}};
   ended.last_line = "bye";
   ended.left_behind = "sleep (process 4)";
+  ended.stack = "load (a.py:1)";
   const RankExit again = parse_rank_exit(to_message(ended));
   EXPECT_EQ(again.exit.signal, 11);
   EXPECT_TRUE(again.stopped_by_us);
@@ -143,6 +157,7 @@ TEST(Report, ends_and_beats_survive_their_messages) {
   EXPECT_EQ(again.where, ended.where);
   EXPECT_EQ(again.last_line, "bye");
   EXPECT_EQ(again.left_behind, "sleep (process 4)");
+  EXPECT_EQ(again.stack, "load (a.py:1)");
   Heartbeat heartbeat = {.stopped_s = 1, .silent_s = 2.5, .has_beacon = true, .where = {"forward", 0, 7}};
   heartbeat.blocked_on = "10.77.1.3";
   EXPECT_EQ(parse_heartbeat(to_message(heartbeat)), heartbeat);

@@ -153,6 +153,7 @@ TEST(RunEvents, are_read_back_unchanged) {
   ended.epoch = 3;
   ended.step = 118;
   ended.reason = "killed by signal 9";
+  ended.stack = "load (a.py:1)";
   const RankEnded e = round_trip(ended, rank_ended);
   EXPECT_EQ(e.rank, 1);
   EXPECT_EQ(e.exit_code, std::nullopt);
@@ -160,6 +161,7 @@ TEST(RunEvents, are_read_back_unchanged) {
   EXPECT_EQ(e.phase, "backward");
   EXPECT_EQ(e.step, 118);
   EXPECT_EQ(e.reason, "killed by signal 9");
+  EXPECT_EQ(e.stack, "load (a.py:1)");
 
   const AttemptEnded over = round_trip(AttemptEnded{2, Outcome::stopped, 75, 1, "time limit"}, attempt_ended);
   EXPECT_FALSE(over.is_loss);

@@ -137,6 +137,7 @@ Status write_event(EventWriter& out, const RankEnded& event) {
       .add_optional("step", event.step)
       .add_text("reason", event.reason)
       .add_text("lost_output", event.lost_output)
+      .add_text("stack", event.stack)
       .write(out, kRankEnded);
 }
 
@@ -280,6 +281,7 @@ std::optional<RankEnded> rank_ended(const Event& event) {
   ended.step = event.integer("step");
   ended.reason = text(event, "reason");
   ended.lost_output = text(event, "lost_output");
+  ended.stack = text(event, "stack");
   return ended;
 }
 

@@ -72,7 +72,8 @@ struct RankEnded {
   std::optional<std::int64_t> step;
   std::string reason;  ///< one readable line: "killed by signal 9, out of memory (...)"
   std::string
-      lost_output;  ///< why its log lacks output: "rank-0000.log: no space left on device; 3 MB of ..."
+      lost_output;    ///< why its log lacks output: "rank-0000.log: no space left on device; 3 MB of ..."
+  std::string stack;  ///< of a rank that was stopped because of a hang: "recv (socket.py:12), called by ..."
 };
 
 /// By the supervisor, when it starts to terminate the ranks: "rank 1 failed", "interrupted", "time limit".

@@ -329,8 +329,11 @@ def test_hanging_data_ends_the_run_if_the_loader_waits_longer(stoker, dataset):
     settings = ["--set", "timeouts.data=1m", "--set", "timeouts.stall=4s"]
     done = stoker("run", job, *settings, code=1)
     assert "loader:" not in done.err
+    assert re.search(r"^ranks 0, 1 were in ", done.err, re.M)
+    assert " in open" in (trained.attempts(trained.the_run(stoker.folder))[0] / "rank-0000.log").read_text()
     assert re.search(
-        r"^rank [01] \(\S+\) made no progress for [\d.]+ s at epoch 1 step 1, phase data \(timeouts\.stall\)$",
+        r"^rank [01] \(\S+\) made no progress for [\d.]+ s at epoch 1 step 1, phase data, like all other ranks "
+        r"\(timeouts\.stall\)$",
         done.err,
         re.M,
     )

@@ -12,6 +12,7 @@
 #include "rank/checkpoint_presence.h"
 #include "rank/group/gpu_events.h"
 #include "rank/process/process_tree.h"
+#include "rank/stacks/stacks.h"
 
 namespace stoker::rank {
 
@@ -25,6 +26,9 @@ constexpr Duration kReaderTimeout = 5s;
 constexpr Duration kMargin = 3s;
 constexpr Duration kHelperLimit = 20s;
 constexpr Duration kSamplingDelay = 400ms;
+// A rank that is ended after such a silence may hang.
+constexpr Duration kLongSilence = 60s;
+constexpr std::size_t kMaxStackLines = 8;
 constexpr int kEndingTickMs = 10;
 constexpr int kIdleTickMs = 500;
 
@@ -317,6 +321,7 @@ void RankGroup::handle_rank_exit(RankStatus& member, RankExit ended) {
   event.step = ended.where.step;
   event.reason = reason(ended);
   event.lost_output = ended.log_error;
+  event.stack = ended.stack;
   (void)write_event(events_, event);
   const std::string who = format("rank {} ({})", member.rank.value, printable(member.host));
   if (!ended.left_behind.empty() && !ended.stopped_by_us) {
@@ -404,6 +409,7 @@ void RankGroup::check_running(RankStatus& member) {
                  {.now = mono_now(),
                   .timeouts = options_.timeouts,
                   .is_peer_stopped = is_peer_stopped(member.rank),
+                  .are_all_silent = are_peers_silent(member.rank),
                   .send_probe = [&] { server_.send(member.rank, net::ControlMessage{"still there", {}}); },
                   .has_unacknowledged_data = [&] { return server_.unacknowledged(member.rank) > 0; },
                   .is_stopped_here = [&] { return is_stopped_here(member.rank); },
@@ -418,6 +424,27 @@ bool RankGroup::is_peer_stopped(Rank rank) const {
     const RankMonitor& peer = monitors_[static_cast<std::size_t>(status.rank.value)];
     return status.rank.value != rank.value && status.joined && !status.ended &&
            (peer.heartbeat.stopped_s > 0 || peer.reported_unheard);
+  });
+}
+
+// Whether there are different ranks, and none of them makes progress.
+bool RankGroup::are_peers_silent(Rank rank) const {
+  const double limit_s =
+      std::min(Seconds(options_.timeouts.stall).count() / 2, Seconds(kLongSilence).count());
+  return statuses_.size() > 1 &&
+         std::all_of(statuses_.begin(), statuses_.end(), [&](const RankStatus& status) {
+           const RankMonitor& peer = monitors_[static_cast<std::size_t>(status.rank.value)];
+           return status.rank.value == rank.value || (!status.ended && peer.heartbeat.silent_s >= limit_s);
+         });
+}
+
+// A hanging rank, or one that may hang and is ended for another reason: its stacks show the place.
+bool RankGroup::has_hanging_rank() const {
+  const bool is_ended_early = state_.cause == StopCause::time_limit || state_.cause == StopCause::interrupted;
+  return std::any_of(statuses_.begin(), statuses_.end(), [&](const RankStatus& status) {
+    if (status.detected_failure && status.detected_failure->is_hang) return true;
+    const double silent_s = monitors_[static_cast<std::size_t>(status.rank.value)].heartbeat.silent_s;
+    return is_ended_early && !status.ended && silent_s >= Seconds(kLongSilence).count();
   });
 }
 
@@ -519,13 +546,14 @@ void RankGroup::stop_all(int signal) {
   stopping_since_ = mono_now();
   (void)write_event(events_, record::Stopping{.reason = state_.reason});
   net::ControlMessage message{"stop", {}};
-  server_.broadcast(message.with("signal", std::int64_t{signal}));
+  const bool wants_stacks = has_hanging_rank();
+  server_.broadcast(message.with("signal", std::int64_t{signal}).with("stacks", std::int64_t{wants_stacks}));
   // Ranks that have not joined receive no messages yet. srun forwards the signal to its tasks.
   for (Starter& starter : starters_) {
     const bool has_joined = starter.rank && status(Rank(*starter.rank)).joined;
     if (!has_joined && state_.phase == GroupPhase::aborting) (void)starter.child.signal(SIGTERM);
   }
-  kill_at_ = mono_now() + options_.timeouts.grace + kMargin;
+  kill_at_ = mono_now() + options_.timeouts.grace + kMargin + (wants_stacks ? kStackTime : Duration::zero());
 }
 
 // Kills every remaining descendant.
@@ -578,6 +606,7 @@ Result<Ending> RankGroup::finish() {
   // Without its srun, Slurm keeps a step's tasks on other nodes running until the job ends.
   if (was_srun_killed_ && !step_.empty() && options_.end_step) options_.end_step(step_);
   report_folder_loss(folders_.check_now());
+  for (const std::string& line : describe_stacks(statuses_, kMaxStackLines)) log_line(line);
   const Ending ending = conclude(state_, statuses_,
                                  {.deadline_text = options_.deadline_text,
                                   .has_checkpoint = [&] { return has_any_checkpoint(options_.environment); },

@@ -36,7 +36,9 @@ class RankCheck {
     }
     if (!check_heartbeat()) return std::move(result_);
     if (timeouts.stall > Duration::zero() && silent >= timeouts.stall && !facts_.is_peer_stopped) {
-      fail(format("made no progress for {}{} (timeouts.stall)", rounded_duration(silent), position_));
+      fail(format("made no progress for {}{}{} (timeouts.stall)", rounded_duration(silent), position_,
+                  facts_.are_all_silent ? ", like all other ranks" : ""));
+      result_.failure->is_hang = true;
       return std::move(result_);
     }
     report_stopped(stopped);

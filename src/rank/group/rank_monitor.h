@@ -34,6 +34,7 @@ struct MonitorFacts {
   MonoTime now;
   job::Timeouts timeouts;
   bool is_peer_stopped = false;      ///< a different rank is stopped or unheard: this one may wait for it
+  bool are_all_silent = false;       ///< the other ranks, at least one, make no progress either
   std::function<void()> send_probe;  ///< a message that the kernel of its host acknowledges
   std::function<bool()> has_unacknowledged_data;         ///< sent to the rank's host
   std::function<bool()> is_stopped_here;                 ///< its `stoker rank` is stopped on this machine

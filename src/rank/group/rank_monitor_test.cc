@@ -21,6 +21,7 @@ class RankMonitorTest : public testing::Test {
         {.now = now_,
          .timeouts = timeouts_,
          .is_peer_stopped = is_peer_stopped_,
+         .are_all_silent = are_all_silent_,
          .send_probe = [this] { ++probes_; },
          .has_unacknowledged_data = [this] { return !is_acknowledged_; },
          .is_stopped_here = [this] { return is_stopped_here_; },
@@ -38,6 +39,7 @@ class RankMonitorTest : public testing::Test {
   bool is_acknowledged_ = true;
   bool is_stopped_here_ = false;
   bool is_peer_stopped_ = false;
+  bool are_all_silent_ = false;
   int probes_ = 0;
 };
 
@@ -95,6 +97,18 @@ TEST_F(RankMonitorTest, hanging_rank_fails_after_its_timeout) {
   const auto failure = check().failure;
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->what, "made no progress for 30 s at epoch 1 step 7, phase backward (timeouts.stall)");
+}
+
+TEST_F(RankMonitorTest, a_rank_is_not_blamed_alone_if_all_are_silent) {
+  timeouts_.stall = 30s;
+  are_all_silent_ = true;
+  monitor_.heartbeat.silent_s = 30;
+  const auto failure = check().failure;
+  ASSERT_TRUE(failure);
+  EXPECT_TRUE(failure->is_hang);
+  EXPECT_EQ(
+      failure->what,
+      "made no progress for 30 s at epoch 1 step 7, phase backward, like all other ranks (timeouts.stall)");
 }
 
 TEST_F(RankMonitorTest, blocked_peer_is_reported_with_a_cure) {

@@ -24,6 +24,7 @@
 #include "rank/process/signals.h"
 #include "rank/process/tcp_table.h"
 #include "rank/report.h"
+#include "rank/stacks/stacks.h"
 #include "record/beacon.h"
 #include "record/run_folder.h"
 
@@ -42,6 +43,9 @@ constexpr Duration kReaderTimeout = 15s;
 // A rank without progress for this long may wait for a dead host: inspect its sockets.
 constexpr Duration kSocketCheckAfter = 3s;
 constexpr int kRetransmits = 4;
+// For the answer of one process to kStackSignal: it begins at once, or not at all.
+constexpr Duration kStackAnswer = 1s;
+constexpr Duration kStackPause = 200ms;  // after the last of its output
 
 // One of the command's two output streams.
 struct Stream {
@@ -123,6 +127,8 @@ class RankRunner {
   void request_stop(int signal, Duration grace);
   void forward_signal(int signal);
   void signal_all(int signal);
+  void write_stacks();
+  std::string take_output();
   void report_end(const Exit& exit, std::string start_error, bool has_children);
   void finish();
   bool is_command_running() const { return child_ && !state_.has_ended(); }
@@ -148,7 +154,9 @@ class RankRunner {
   Watch watch_;
   MonoTime next_sample_;
   RunnerState state_;
-  bool is_notified_ = false;  // to save and stop: a process handled SIGUSR1
+  bool is_notified_ = false;              // to save and stop: a process handled SIGUSR1
+  std::string stack_;                     // where the training was when it was stopped, if that was asked
+  std::string* recent_output_ = nullptr;  // receives output of the command
 };
 
 void RankRunner::start(const Rendezvous& rendezvous) {
@@ -221,7 +229,10 @@ void RankRunner::handle_run_messages() {
   for (const net::ControlMessage& message : std::exchange(pending_messages_, {})) {
     const int signal = static_cast<int>(message.integer("signal").value_or(SIGTERM));
     if (!state_.is_stopping()) poll_command_before_message();
-    if (message.kind == "stop") request_stop(signal, grace_);
+    if (message.kind == "stop") {
+      if (message.integer("stacks") == 1) write_stacks();
+      request_stop(signal, grace_);
+    }
     if (message.kind == "kill") request_stop(SIGKILL, Duration::zero());
     if (message.kind == "signal") forward_signal(signal);
     if (message.kind == "leave" && child_) apply(runner_event::Dismissed{});
@@ -240,6 +251,10 @@ bool RankRunner::read_once(Stream& stream) {
   }
   const std::string_view bytes(buffer, static_cast<std::size_t>(n));
   log_.write(stream.log_buffer.feed(bytes, mono_now()));
+  if (recent_output_ != nullptr) {
+    recent_output_->append(bytes);
+    return true;
+  }
   stream.tail.feed(bytes);
   stream.show(bytes, mono_now());
   return true;
@@ -288,6 +303,35 @@ void RankRunner::handle_command_exit(Exit exit) {
   apply(runner_event::CommandExited{exit, has_descendants, mono_now() + grace_});
 }
 
+// Before a hanging rank is ended: afterwards its place is lost.
+void RankRunner::write_stacks() {
+  if (!is_command_running() || is_node() || !stack_.empty()) return;
+  log_.write("stoker: where the processes are before they are stopped\n");
+  stack_ = rank::write_stacks({.processes = descendants(::getpid()),
+                               .take_output = [this] { return take_output(); },
+                               .write = [this](std::string_view text) { log_.write(text); }},
+                              Deadline::after(kStackTime));
+}
+
+// What the command prints now. It is for the log alone.
+std::string RankRunner::take_output() {
+  std::string output;
+  recent_output_ = &output;
+  const Deadline deadline = Deadline::after(kStackAnswer);
+  MonoTime last = mono_now();
+  while (!deadline.passed() && mono_now() - last < (output.empty() ? kStackAnswer : kStackPause)) {
+    const std::size_t before = output.size();
+    pump(out_);
+    pump(err_);
+    if (output.size() != before)
+      last = mono_now();
+    else
+      ::poll(nullptr, 0, kEndingTickMs);
+  }
+  recent_output_ = nullptr;
+  return output;
+}
+
 void RankRunner::report_end(const Exit& exit, std::string start_error, bool has_children) {
   RankExit ended;
   ended.exit = exit;
@@ -311,6 +355,7 @@ void RankRunner::report_end(const Exit& exit, std::string start_error, bool has_
     }
   }
   ended.log_error = log_.error_summary();
+  ended.stack = stack_;
   if (!is_run_lost()) (void)run_.send(to_message(ended));
 }
 

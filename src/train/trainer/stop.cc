@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/exit_code.h"
+#include "base/stack_signal.h"
 
 namespace stoker::train {
 
@@ -27,6 +28,7 @@ constexpr std::array kSignals = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
 }  // namespace
 
 StopSignals::StopSignals() : before_() {
+  install_stack_signal();
   g_requested.store(false);
   g_pressed.store(false);
   struct sigaction action{};

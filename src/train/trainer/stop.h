@@ -9,10 +9,10 @@
 
 namespace stoker::train {
 
-/// While it exists, SIGTERM, SIGUSR1, SIGINT and SIGHUP set requested(); ignored signals (nohup) stay
-/// ignored. Further signals have no effect: Slurm signals every process of a job step and a supervisor
-/// forwards signals, so they arrive twice. A second Ctrl-C on this process's terminal ends it at once (exit
-/// 130).
+/// The process answers kStackSignal (base/stack_signal.h). While the object exists, SIGTERM, SIGUSR1, SIGINT
+/// and SIGHUP set requested(); ignored signals (nohup) stay ignored. Further signals have no effect: Slurm
+/// signals every process of a job step and a supervisor forwards signals, so they arrive twice. A second
+/// Ctrl-C on this process's terminal ends it at once (exit 130).
 class StopSignals {
  public:
   StopSignals();
