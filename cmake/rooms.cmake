@@ -194,7 +194,7 @@ function(stoker_add_rooms)
   stoker_room(arrays ROOMS codec archive LIBRARIES stoker::json)
   stoker_room(parquet ROOMS codec archive LIBRARIES stoker::json)
   stoker_room(dataset PUBLIC dataset ROOMS codec archive arrays parquet LIBRARIES stoker::json)
-  stoker_room(record ROOMS LIBRARIES stoker::json)
+  stoker_room(record PUBLIC metrics ROOMS LIBRARIES stoker::json Threads::Threads)
 
   stoker_room(image PUBLIC transform_options ROOMS LIBRARIES stoker::jpeg stoker::hwy stoker::png stoker::webp)
   stoker_room(loader PUBLIC fields loader sampler ROOMS codec dataset image TESTS pack LIBRARIES stoker::json stoker::png Threads::Threads)
@@ -231,7 +231,7 @@ function(stoker_add_rooms)
       set(without_cuda "")
       set_source_files_properties(${CMAKE_SOURCE_DIR}/src/train/device/cuda_part.cc PROPERTIES COMPILE_DEFINITIONS STOKER_CUDA)
     endif()
-    stoker_room(train LIBTORCH ${without_cuda} PUBLIC adaptive data_parallel ema exceptions gradients metrics model model_state optimizer
+    stoker_room(train LIBTORCH ${without_cuda} PUBLIC adaptive data_parallel ema exceptions gradients model model_state optimizer
                 process_group rendezvous_options schedule session sgd sync_batch_norm
                 ROOMS net dataset record image loader job checkpoint LIBRARIES libtorch::libtorch stoker::json)
     # The wheel has gloo but not its headers: only this source sees our declarations in their place.

@@ -1,27 +1,96 @@
-// Metrics of a training over all ranks: means, ratios, counts by class. all_reduce() combines the metrics of
-// all ranks. Ranks may have metrics of different names without a deadlock. Used by training loops. One thread
-// of one rank.
+// Metrics of a training. record::MetricLog records values under any name in the run of `stoker run`;
+// `stoker status`, `top` and `report` show them. It does not need libtorch. train::Metrics combines metrics
+// over all ranks: means, ratios, counts by class. Ranks may have metrics of different names without a
+// deadlock.
 //
-//   Metrics metrics;
+//   record::MetricLog log = record::MetricLog::open();            // of this rank, from the environment
+//   train::Metrics metrics;
 //   metrics.add_mean("loss", loss, batch);
 //   metrics.add_ratio("top1", right, batch);
 //   STOKER_ASSIGN_OR_RETURN(all, metrics.all_reduce(group));      // every 10 steps, for example
-//   all.metrics.value("loss"), metrics.value("loss")   // of all ranks, of this one
+//   STOKER_RETURN_IF_ERROR(log.log({{"loss", all.metrics.value("loss")}}, step));
+//   STOKER_RETURN_IF_ERROR(log.summary({{"best_accuracy", best}}));
+//
+// Logged values reach the kernel within 100 ms and then survive a kill -9 of the process. Format:
+// docs/formats/metrics.md.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "stoker/status.h"
+#include "stoker/time.h"
+
+namespace stoker::record {
+
+/// The value of a metric. NaN and infinity are values too.
+struct MetricValue {
+  std::string_view metric;  ///< at most 256 bytes, without control characters
+  double value = 0;
+};
+
+struct MetricLogOptions {
+  Path attempt;  ///< folder of the attempt; empty: nothing is recorded
+  int rank = 0;
+  std::int64_t last_step = 0;  ///< the first log() without a step records the next one
+  /// Receives each problem once ("no space left on device ..."), from any thread. Unset: standard error.
+  std::function<void(std::string_view problem)> report;
+};
+
+/// Appends to the file of this rank. Thread-safe. After fork(2), the child has its own file and writes each
+/// call at once.
+class MetricLog {
+ public:
+  /// From STOKER_ATTEMPT_DIR, RANK (STOKER_TASK in an array) and STOKER_RESUME. Outside a run, valid values
+  /// are ignored.
+  static MetricLog open();
+  explicit MetricLog(const MetricLogOptions& options);
+  MetricLog(MetricLog&& other) noexcept;
+  MetricLog& operator=(MetricLog&& other) noexcept;
+  /// Writes the remaining values.
+  ~MetricLog();
+
+  /// Whether the values are recorded: false outside a run.
+  bool is_recording() const;
+
+  /// Records values at `step`, by default the last one plus one. Steps may repeat and go back: the later
+  /// value of a step counts. Invalid for a bad name or a negative step; nothing is recorded then. Never waits
+  /// for the disk: values are written in the background, and kept in memory (up to 8 MiB) while the disk is
+  /// full.
+  Status log(std::span<const MetricValue> values, std::optional<std::int64_t> step = std::nullopt);
+  Status log(std::initializer_list<MetricValue> values, std::optional<std::int64_t> step = std::nullopt) {
+    return log(std::span(values.begin(), values.size()), step);
+  }
+  /// Records values of the whole run, such as the best accuracy. The last value of a name counts.
+  Status summary(std::span<const MetricValue> values);
+  Status summary(std::initializer_list<MetricValue> values) {
+    return summary(std::span(values.begin(), values.size()));
+  }
+  /// Blocks until all values are written. Returns the error of the last write, or Timeout.
+  Status flush(Deadline deadline = Deadline::after(std::chrono::seconds(5)));
+
+ private:
+  class Writer;
+  Writer& writer();
+
+  std::atomic<Writer*> writer_ = nullptr;
+};
+
+}  // namespace stoker::record
 
 namespace stoker::train {
 
 class ProcessGroup;
 
+/// Used by one thread of one rank.
 class Metrics {
  public:
   struct Reduced;

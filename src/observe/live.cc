@@ -45,6 +45,36 @@ void apply_steps(const record::MetricTable& table, LiveRank& rank) {
   }
 }
 
+// Of a program without a trainer that records its steps: the highest step, and steps per second of the metric
+// with the most points.
+void apply_points(const record::RankPoints& points, LiveRank& rank) {
+  const std::vector<record::Point>* longest = nullptr;
+  for (const auto& [name, series] : points.metrics) {
+    const record::Point& last = series.back();
+    rank.metrics.emplace(name, last);
+    if (longest == nullptr || series.size() > longest->size()) longest = &series;
+    rank.step = std::max(rank.step.value_or(0), last.step);
+  }
+  if (longest == nullptr || rank.steps_per_s) return;
+  const record::Point& first = longest->front();
+  const record::Point& last = longest->back();
+  if (first.time > 0 && last.time > first.time)
+    rank.steps_per_s = static_cast<double>(last.step - first.step) / (last.time - first.time);
+}
+
+void apply_all_points(const record::Attempt& attempt, std::vector<LiveRank>& ranks) {
+  constexpr std::uint64_t kTail = 16 * 1024;
+  const std::vector<record::PointFile> files = record::list_point_files(attempt);
+  for (std::size_t begin = 0; begin < files.size();) {
+    std::size_t end = begin;
+    while (end < files.size() && files[end].rank == files[begin].rank) ++end;
+    const auto rank = static_cast<std::size_t>(files[begin].rank);
+    const auto own = std::span(files).subspan(begin, end - begin);
+    if (rank < ranks.size()) apply_points(record::read_points(own, {.tail_bytes = kTail}), ranks[rank]);
+    begin = end;
+  }
+}
+
 void apply_rank_events(const record::EventLog& log, std::vector<LiveRank>& ranks) {
   const auto find_rank = [&](int rank) -> LiveRank* {
     return rank >= 0 && static_cast<std::size_t>(rank) < ranks.size() ? &ranks[static_cast<std::size_t>(rank)]
@@ -103,6 +133,14 @@ void apply_beacon(const record::Attempt& attempt, double now, LiveRank& rank) {
 
 }  // namespace
 
+std::vector<record::LastValue> LiveRun::metrics() const {
+  record::LastValues values;
+  for (const LiveRank& rank : ranks) {
+    for (const auto& [name, point] : rank.metrics) values.add(name, point);
+  }
+  return std::move(values).finish();
+}
+
 std::optional<double> LiveRun::samples_per_s() const {
   std::optional<double> sum;
   for (const LiveRank& rank : ranks) {
@@ -121,6 +159,7 @@ LiveRun read_live_run(const record::Attempt& attempt, int world_size, double now
     if (const auto steps = read_tail(attempt.metrics(rank.rank))) apply_steps(*steps, rank);
     apply_beacon(attempt, now, rank);
   }
+  apply_all_points(attempt, run.ranks);
   if (const auto system = read_tail(attempt.system(0))) apply_system_samples(*system, run);
   if (log.ok()) apply_gpu_events(*log, run.gpus);
   return run;

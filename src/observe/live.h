@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "record/beacon.h"
+#include "record/points/points.h"
 #include "record/run_folder.h"
 
 namespace stoker::observe {
@@ -31,7 +33,8 @@ struct LiveRank {
   std::array<std::optional<double>, kStepParts.size()> shares;  ///< fractions of a step's time
   std::optional<double> cpu_cores;
   std::optional<double> memory_bytes;
-  std::optional<std::string> ended;  ///< reason, if it has ended
+  std::map<std::string, record::Point> metrics;  ///< logged metrics, the last value of each
+  std::optional<std::string> ended;              ///< reason, if it has ended
 };
 
 /// One GPU in the last sample. Values that were not recorded are unset.
@@ -52,6 +55,8 @@ struct LiveRun {
   std::vector<LiveGpu> gpus;  ///< of this run's first node
   std::optional<double> host_cpu_percent;
 
+  /// The last values of logged metrics over all ranks, by name.
+  std::vector<record::LastValue> metrics() const;
   /// Sum over all ranks; nothing if none records it.
   std::optional<double> samples_per_s() const;
 };

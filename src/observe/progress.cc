@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "observe/csv_tail.h"
 #include "record/metrics.h"
@@ -32,6 +33,24 @@ std::optional<double> rate(const record::MetricTable& table) {
   return sum / seconds;
 }
 
+void apply_points(const record::Attempt& attempt, RunProgress& progress) {
+  progress.metrics = record::read_last_values(attempt);
+  if (progress.metrics.empty()) return;
+  std::vector<std::string> names;
+  std::int64_t step = 0;
+  for (const record::LastValue& value : progress.metrics) {
+    names.push_back(value.metric);
+    step = std::max(step, value.step);
+  }
+  if (!progress.step) progress.step = step;
+  const std::string main = record::main_metric(names);
+  for (const record::LastValue& value : progress.metrics) {
+    if (value.metric == main) progress.main_metric = value;
+  }
+  if (progress.main_metric && !progress.loss && !std::isnan(progress.main_metric->mean))
+    progress.loss = progress.main_metric->mean;
+}
+
 }  // namespace
 
 RunProgress read_progress(const record::Attempt& attempt, int world_size) {
@@ -42,6 +61,7 @@ RunProgress read_progress(const record::Attempt& attempt, int world_size) {
     progress.loss = last(*steps, "loss");
     if (const auto samples_per_s = rate(*steps)) progress.samples_per_s = *samples_per_s * world_size;
   }
+  apply_points(attempt, progress);
   if (const auto epochs = read_tail(attempt.epochs())) progress.validation_top1 = last(*epochs, "val_top1");
   return progress;
 }

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "record/points/points.h"
 #include "record/run_folder.h"
 #include "stoker/status.h"
 
@@ -18,6 +20,10 @@ struct RunProgress {
   /// Over the last steps, by rank 0's clock, assuming that every rank is as fast as rank 0.
   std::optional<double> samples_per_s;
   std::optional<double> validation_top1;  ///< fraction of 1, last validated epoch of this attempt
+  /// Of a program that logs metrics: the last value of each, over its ranks. `step` and `loss` are then the
+  /// highest step and the main metric.
+  std::vector<record::LastValue> metrics;
+  std::optional<record::LastValue> main_metric;  ///< the loss, if one of them is
 };
 
 /// Of one attempt. Absent or damaged files give empty values.

@@ -14,6 +14,7 @@
 #include "report/gpus.h"
 #include "report/learning.h"
 #include "report/log_tails.h"
+#include "report/metric_curves.h"
 #include "report/sources.h"
 #include "report/system.h"
 #include "report/traces.h"
@@ -276,6 +277,7 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
   }
   place_checkpoints(sources, facts);
   read_learning(sources, facts);
+  read_metric_curves(sources, facts);
   read_system(sources, facts);
   read_gpus(sources, facts);
   read_traces(sources, facts);

@@ -83,6 +83,29 @@ struct Learning {
   std::vector<std::int64_t> resumed_at;  ///< steps
 };
 
+/// A metric at one step, over the ranks that recorded it.
+struct MetricPoint {
+  std::int64_t step = 0;
+  double run_time = 0;
+  double mean = 0;  ///< nan if the value of a rank is
+  double lowest = 0;
+  double highest = 0;
+  int ranks = 0;
+  int attempt = 0;
+};
+
+/// A metric that a program logged, or that was found in its log or its tracker's files.
+struct MetricCurve {
+  std::string name;
+  std::vector<MetricPoint> points;  ///< by step; for repeated steps, only the last values
+};
+
+/// A value of the whole run (stoker.summary), of its last attempt that has it.
+struct SummaryValue {
+  std::string name;
+  MetricPoint value;
+};
+
 /// Where a second of training can go.
 enum class TimePart {
   data,
@@ -224,6 +247,8 @@ struct RunFacts {
   std::vector<AttemptFacts> attempts;
   record::Capsule capsule;
   Learning learning;
+  std::vector<MetricCurve> metrics;   ///< by name
+  std::vector<SummaryValue> summary;  ///< by name
   TimeSplit time;
   std::optional<TracedStep> traced;  ///< of the last attempt that has traces
   std::vector<Series> speed;         ///< samples/s

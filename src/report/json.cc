@@ -105,6 +105,43 @@ Json steps_json(const RunFacts& facts) {
   return object;
 }
 
+Json points_json(const MetricCurve& curve) {
+  const auto& points = curve.points;
+  const std::size_t stride = std::max<std::size_t>(1, (points.size() + kCurvePoints - 1) / kCurvePoints);
+  Json object = {{"name", curve.name}, {"recorded", points.size()}, {"stride", stride}};
+  for (const char* name : {"step", "run_time", "mean", "lowest", "highest", "ranks", "attempt"})
+    object[name] = Json::array();
+  for (std::size_t i = 0; i < points.size(); i += stride) {
+    // The last point of the curve is always there.
+    const MetricPoint& point = i + stride < points.size() ? points[i] : points.back();
+    object["step"].push_back(point.step);
+    object["run_time"].push_back(number(point.run_time));
+    object["mean"].push_back(number(point.mean));
+    object["lowest"].push_back(number(point.lowest));
+    object["highest"].push_back(number(point.highest));
+    object["ranks"].push_back(point.ranks);
+    object["attempt"].push_back(point.attempt);
+  }
+  return object;
+}
+
+Json metrics_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const MetricCurve& curve : facts.metrics) list.push_back(points_json(curve));
+  return list;
+}
+
+Json summary_json(const RunFacts& facts) {
+  Json object = Json::object();
+  for (const SummaryValue& each : facts.summary) {
+    object[each.name] = {{"mean", number(each.value.mean)},
+                         {"lowest", number(each.value.lowest)},
+                         {"highest", number(each.value.highest)},
+                         {"ranks", each.value.ranks}};
+  }
+  return object;
+}
+
 Json rank_time_json(const RankTime& time, bool is_whole) {
   Json seconds = Json::object();
   for (TimePart part : kAllParts) {
@@ -256,6 +293,8 @@ Json run_json(const RunFacts& facts) {
   object["attempts"] = attempts_json(facts);
   object["epochs"] = epochs_json(facts);
   object["steps"] = steps_json(facts);
+  object["metrics"] = metrics_json(facts);
+  object["summary"] = summary_json(facts);
   object["time"] = time_json(facts);
   object["traced_step"] = traced_json(facts);
   object["speed"] = series_json(facts.speed);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/exit_code.h"
+#include "report/metric_curves.h"
 #include "stoker/time.h"
 
 namespace stoker::report {
@@ -42,6 +43,11 @@ std::string result(const RunFacts& facts) {
   if (!learning.steps.empty()) {
     return format("loss {} after {}", significant(learning.steps.back().loss),
                   count_of(learning.steps.back().step, "step", "steps"));
+  }
+  if (const MetricCurve* curve = main_curve(facts)) {
+    const MetricPoint& last = curve->points.back();
+    return format("{} {} after {}", printable(curve->name), significant(last.mean),
+                  count_of(last.step, "step", "steps"));
   }
   return "";
 }
@@ -85,6 +91,12 @@ std::string significant(double value) {
   if (size >= 0.9995) return format("{:.2f}", value);
   if (size >= 0.001 || size == 0) return format("{:.3f}", value);
   return format("{:.2e}", value);
+}
+
+std::string metric_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  return significant(value);
 }
 
 std::string seconds_text(double seconds) {

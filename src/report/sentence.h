@@ -17,6 +17,8 @@ std::string state_text(const RunFacts& facts);
 std::string percent(double fraction);
 /// Three or four significant digits: "0.0123", "1.85", "1 204"; "-" for NaN.
 std::string significant(double value);
+/// The same, with "nan" and "inf".
+std::string metric_text(double value);
 /// "2 min 11 s".
 std::string seconds_text(double seconds);
 

@@ -253,6 +253,45 @@ Table epochs_table(const RunFacts& facts) {
   return table;
 }
 
+Table metrics_table(const RunFacts& facts) {
+  Table table{"Metrics",
+              "attempts/*/points-*.csv, mean over ranks",
+              {{"metric"},
+               {"step", true},
+               {"last", true},
+               {"lowest", true},
+               {"highest", true},
+               {"points", true},
+               {"ranks", true}},
+              {}};
+  for (const MetricCurve& curve : facts.metrics) {
+    if (curve.points.empty()) continue;
+    const MetricPoint& last = curve.points.back();
+    double lowest = last.mean;
+    double highest = last.mean;
+    for (const MetricPoint& point : curve.points) {
+      lowest = std::fmin(lowest, point.mean);
+      highest = std::fmax(highest, point.mean);
+    }
+    table.rows.push_back({printable(curve.name), std::to_string(last.step), metric_text(last.mean),
+                          metric_text(lowest), metric_text(highest), std::to_string(curve.points.size()),
+                          std::to_string(last.ranks)});
+  }
+  return table;
+}
+
+Table summary_table(const RunFacts& facts) {
+  Table table{"Summary",
+              "attempts/*/points-*.csv, lines without a step",
+              {{"metric"}, {"mean", true}, {"lowest", true}, {"highest", true}, {"ranks", true}},
+              {}};
+  for (const SummaryValue& each : facts.summary) {
+    table.rows.push_back({printable(each.name), metric_text(each.value.mean), metric_text(each.value.lowest),
+                          metric_text(each.value.highest), std::to_string(each.value.ranks)});
+  }
+  return table;
+}
+
 Table time_table(const RunFacts& facts) {
   const TimeSplit& time = facts.time;
   Table table{"Seconds", "attempts/*/metrics-*.csv, summed over attempts", {{"part"}}, {}};

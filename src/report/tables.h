@@ -37,6 +37,10 @@ Table attempts_table(const RunFacts& facts);
 /// Settings that changed between attempts; may have no rows.
 Table changes_table(const RunFacts& facts);
 Table epochs_table(const RunFacts& facts);
+/// The last value of each metric and its range; no rows without logged metrics.
+Table metrics_table(const RunFacts& facts);
+/// Values of the whole run.
+Table summary_table(const RunFacts& facts);
 Table time_table(const RunFacts& facts);
 /// Use, clocks, throttling and errors of each GPU; no rows without samples of GPUs.
 Table gpus_table(const RunFacts& facts);

@@ -97,6 +97,8 @@ void add_run(std::string& out, const RunFacts& facts) {
   add_table(out, attempts_table(facts));
   add_table(out, changes_table(facts));
   add_table(out, epochs_table(facts));
+  add_table(out, metrics_table(facts));
+  add_table(out, summary_table(facts));
   if (!facts.time.ranks.empty()) add_table(out, time_table(facts));
   add_table(out, traced_table(facts));
   if (facts.samples_per_s > 0)

@@ -6,6 +6,7 @@
 #include "cli/life/jobs.h"
 #include "cli/runs.h"
 #include "job/job.h"
+#include "report/progress_note.h"
 #include "stoker/time.h"
 
 namespace stoker::cli {
@@ -25,14 +26,6 @@ RunLine describe(const record::RunFolder& run, const launch::RunLife& life, doub
   const auto job = job::load(attempt->job());
   if (job && job->train) line.epochs = job->train->epochs;
   return line;
-}
-
-std::string progress_text(const RunLine& line) {
-  if (!line.progress.epoch) return "-";
-  std::string text = format("epoch {}", *line.progress.epoch + 1);
-  if (line.epochs) text += format("/{}", *line.epochs);
-  if (line.progress.step) text += format(" step {}", *line.progress.step);
-  return text;
 }
 
 nlohmann::ordered_json to_json(const RunLine& line) {
@@ -55,6 +48,7 @@ nlohmann::ordered_json to_json(const RunLine& line) {
           {"step", or_null(line.progress.step)},
           {"samples_per_s", or_null(line.progress.samples_per_s)},
           {"validation_top1", or_null(line.progress.validation_top1)},
+          {"metrics", parse_json<nlohmann::ordered_json>(record::json_of(line.progress.metrics))},
           {"exit_code", or_null(line.life.records.exit_code)},
           {"reason", line.problem.ok() ? line.life.note : std::string(line.problem.message())},
           {"doubts", parse_json<nlohmann::ordered_json>(json_of(line.doubts))}};
@@ -88,8 +82,7 @@ std::string state_of(const RunLine& line) {
 std::string note_of(const RunLine& line) {
   if (!line.problem.ok()) return std::string(line.problem.message());
   std::string text = line.life.note;
-  if (text.empty() && line.progress.validation_top1)
-    text = format("top-1 {:.1f} %", 100 * *line.progress.validation_top1);
+  if (text.empty()) text = report::progress_note(line.progress);
   const std::string doubt = doubt_text(line.doubts);
   if (!doubt.empty()) text += (text.empty() ? "" : "; ") + doubt;
   const int attempts = line.life.records.attempts;
@@ -103,7 +96,8 @@ void print_runs(const std::vector<RunLine>& lines, Output& out) {
   for (const RunLine& line : lines) {
     const auto& rate = line.progress.samples_per_s;
     rows.push_back({line.id, state_of(line), line.problem.ok() ? std::to_string(line.ranks) : "-",
-                    line.life.records.started > 0 ? clock_text(line.elapsed_s) : "-", progress_text(line),
+                    line.life.records.started > 0 ? clock_text(line.elapsed_s) : "-",
+                    report::progress_text(line.progress, line.epochs),
                     rate ? format("{} samples/s", grouped(static_cast<std::uint64_t>(*rate))) : "-",
                     note_of(line)});
   }

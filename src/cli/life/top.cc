@@ -10,6 +10,7 @@
 #include "launch/status/life.h"
 #include "observe/gpu_health.h"
 #include "observe/live.h"
+#include "report/progress_note.h"
 #include "stoker/time.h"
 
 namespace stoker::cli {
@@ -159,6 +160,7 @@ void print(const record::RunFolder& run, const TopView& view, Output& out) {
   if (rows.size() < view.live.ranks.size())
     out.line("... and {} more ranks", grouped(view.live.ranks.size() - rows.size()));
   for (const observe::LiveGpu& gpu : view.live.gpus) out.line("{}", gpu_line(gpu));
+  for (const record::LastValue& metric : view.live.metrics()) out.line("{}", report::metric_line(metric));
 }
 
 Json to_json_value(const record::RunFolder& run, const TopView& view) {
@@ -179,6 +181,7 @@ Json to_json_value(const record::RunFolder& run, const TopView& view) {
                      {"shares", shares},
                      {"cpu_cores", or_null(rank.cpu_cores)},
                      {"memory_bytes", or_null(rank.memory_bytes)},
+                     {"metrics", parse_json<Json>(record::json_of(rank.metrics))},
                      {"ended", or_null(rank.ended)}});
   }
   Json tasks = Json::array();

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "observe/gpu_health.h"
+#include "record/points/points.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -327,13 +328,39 @@ std::vector<Finding> step_findings(const std::string& file, const record::Metric
   return found;
 }
 
-std::vector<Finding> usage_findings(const record::Attempt& attempt) {
+std::vector<Finding> metric_findings(const record::Attempt& attempt) {
   std::vector<Finding> found;
+  const std::vector<record::PointFile> files = record::list_point_files(attempt);
+  const auto first = std::find_if(files.begin(), files.end(),
+                                  [&](const record::PointFile& file) { return file.rank != files[0].rank; });
+  const record::RankPoints rank = record::read_points({files.begin(), first});
+  for (const auto& [metric, points] : rank.metrics) {
+    auto broken = points.end();
+    while (broken != points.begin() && !std::isfinite(std::prev(broken)->value)) --broken;
+    if (broken == points.end() || broken == points.begin()) continue;
+    const Message evidence = message("{} of rank {} is finite until step {}", printable(metric),
+                                     files[0].rank, std::prev(broken)->step);
+    found.push_back(
+        {.rule = "metric-not-finite",
+         .level = Level::time,
+         .what = std::isnan(broken->value)
+                     ? message("{} is NaN from step {}", printable(metric), broken->step)
+                     : message("{} is infinite from step {}", printable(metric), broken->step),
+         .evidence = {{files[0].path.filename().string(), evidence}},
+         .cure = message("resume from a checkpoint before that step with a lower learning rate, or clip the "
+                         "gradients")});
+  }
+  return found;
+}
+
+std::vector<Finding> usage_findings(const record::Attempt& attempt) {
+  std::vector<Finding> found = metric_findings(attempt);
   std::set<std::string> reported;
   NodeUsage use;
   if (const auto job = job::load(attempt.job()); job.ok()) use.asked = job->resources;
   if (auto steps = record::read_metrics(attempt.metrics(0)); steps.ok()) {
-    found = step_findings(attempt.metrics(0).filename().string(), *steps);
+    for (Finding& each : step_findings(attempt.metrics(0).filename().string(), *steps))
+      found.push_back(std::move(each));
     use.steps = *std::move(steps);
   }
   for (use.node = 0; use.node < kMaxNodes; ++use.node) {

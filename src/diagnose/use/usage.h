@@ -12,7 +12,7 @@
 
 namespace stoker::diagnose {
 
-/// Findings of one attempt. Empty for a short run: fewer than 60 samples.
+/// Findings of one attempt. For a short run (fewer than 60 samples), only metrics that are NaN or infinite.
 std::vector<Finding> usage_findings(const record::Attempt& attempt);
 
 /// The samples of one node and the requested resources.

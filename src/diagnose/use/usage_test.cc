@@ -145,6 +145,18 @@ TEST(Use, communication_outside_the_backward_pass_is_reported_by_its_share) {
   EXPECT_THAT(step_findings("", steps), IsEmpty());
 }
 
+TEST(Use, a_logged_metric_that_stays_nan_is_reported_with_its_step) {
+  TempDirectory box;
+  const record::Attempt attempt(box.path(), 1);
+  ASSERT_TRUE(write_file(box / "points-0000.csv",
+                         ",1,0.5,loss\n,2,nan,loss\n,3,nan,loss\n,1,nan,val\n"
+                         ",1,nan,lr\n,2,1,lr\n")
+                  .ok());
+  const auto found = usage_findings(attempt);
+  EXPECT_THAT(texts(found), ElementsAre("metric-not-finite: loss is NaN from step 2"));
+  EXPECT_EQ(found[0].evidence.at(0).where, "points-0000.csv");
+}
+
 TEST(Use, a_finding_on_several_nodes_is_reported_once) {
   TempDirectory box;
   const auto run = record::RunFolder::create(box.path(), {.name = "x"}, "name: x\nrun: x\n");

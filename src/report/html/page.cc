@@ -38,9 +38,10 @@ std::string footer(const RunFacts& facts) {
 
 std::string page_of(const RunFacts& facts) {
   return "<main>\n" + html::header(facts) + html::notes_section(facts) + html::attempts_section(facts) +
-         html::logs_section(facts) + html::learning_section(facts) + html::time_section(facts) +
-         html::traced_section(facts) + html::machine_section(facts) + html::checkpoints_section(facts) +
-         html::facts_section(facts) + html::rerun_section(facts) + footer(facts) + "\n</main>\n";
+         html::logs_section(facts) + html::learning_section(facts) + html::metrics_section(facts) +
+         html::time_section(facts) + html::traced_section(facts) + html::machine_section(facts) +
+         html::checkpoints_section(facts) + html::facts_section(facts) + html::rerun_section(facts) +
+         footer(facts) + "\n</main>\n";
 }
 
 }  // namespace

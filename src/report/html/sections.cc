@@ -17,6 +17,8 @@ namespace stoker::report::html {
 namespace {
 
 constexpr double kSmallChart = 110;
+// The other metrics are in the table.
+constexpr std::size_t kMetricCharts = 24;
 
 std::string section(std::string_view title, std::string_view source, std::string_view body) {
   if (body.empty()) return "";
@@ -167,6 +169,35 @@ AxisUnit unit_of(std::string_view unit) {
                              : AxisUnit::plain;
 }
 
+/// The mean, and with several ranks the lowest and highest value.
+std::string metric_chart(const MetricCurve& curve, const RunFacts& facts) {
+  constexpr std::size_t kPoints = 400;
+  Chart chart;
+  chart.title = printable(curve.name);
+  chart.source = "points-*.csv";
+  chart.x_name = "step";
+  chart.height = kSmallChart;
+  chart.marks = resume_marks(facts);
+  const bool has_range = std::any_of(curve.points.begin(), curve.points.end(),
+                                     [](const MetricPoint& point) { return point.ranks > 1; });
+  const auto add = [&](std::string_view name, double MetricPoint::* value, bool is_faint) {
+    Line line{std::string(name), "s0", {}, {}, is_faint, false};
+    for (const MetricPoint& point : curve.points) {
+      if (!std::isfinite(point.*value)) continue;
+      line.x.push_back(static_cast<double>(point.step));
+      line.y.push_back(point.*value);
+    }
+    downsample(line.x, line.y, kPoints);
+    chart.lines.push_back(std::move(line));
+  };
+  if (has_range) {
+    add("lowest rank", &MetricPoint::lowest, true);
+    add("highest rank", &MetricPoint::highest, true);
+  }
+  add(has_range ? "mean over ranks" : "value", &MetricPoint::mean, false);
+  return draw(chart);
+}
+
 std::string system_chart(const SystemChart& data, const RunFacts& facts) {
   Chart chart;
   chart.title =
@@ -272,6 +303,23 @@ std::string learning_section(const RunFacts& facts) {
   const std::string epochs = table_html(epochs_table(facts));
   return section("Learning", "metrics-*.csv and epochs.csv of each attempt",
                  charts + (epochs.empty() ? "" : "<h3>Epochs</h3>" + epochs));
+}
+
+std::string metrics_section(const RunFacts& facts) {
+  const Table table = metrics_table(facts);
+  const Table summary = summary_table(facts);
+  std::string charts;
+  std::size_t drawn = 0;
+  for (const MetricCurve& curve : facts.metrics) {
+    if (drawn == kMetricCharts) break;
+    const std::string chart = metric_chart(curve, facts);
+    charts += chart;
+    drawn += chart.empty() ? 0 : 1;
+  }
+  if (!charts.empty()) charts = "<div class=\"charts small\">" + charts + "</div>";
+  std::string body = charts + table_html(table);
+  if (!summary.rows.empty()) body += "<h3>Summary</h3>" + table_html(summary);
+  return section("Metrics", "points-*.csv of each attempt, mean over ranks", body);
 }
 
 std::string time_section(const RunFacts& facts) {

@@ -11,6 +11,8 @@ namespace stoker::report::html {
 std::string header(const RunFacts& facts);
 std::string attempts_section(const RunFacts& facts);
 std::string learning_section(const RunFacts& facts);
+/// Metrics that the program logged.
+std::string metrics_section(const RunFacts& facts);
 std::string time_section(const RunFacts& facts);
 std::string traced_section(const RunFacts& facts);
 std::string machine_section(const RunFacts& facts);
