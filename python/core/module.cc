@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "core/checkpoint.h"
 #include "core/feed.h"
+#include "core/metrics.h"
 
 namespace nb = nanobind;
 using stoker::python::Feed;
@@ -123,6 +124,7 @@ NB_MODULE(_core, m) {
   define_batch(m);
   define_feed(m);
   stoker::python::define_checkpoint(m);
+  stoker::python::define_metrics(m);
   // loader.py closes remaining loaders at interpreter exit; remaining objects are not leaks.
   nb::set_leak_warnings(false);
 }

@@ -1,4 +1,4 @@
-"""Data loading from sharded datasets, checkpoints for any training loop, and submission of functions to Slurm.
+"""Data loading from sharded datasets, checkpoints and metrics for any training loop, and functions as Slurm jobs.
 
 C++ threads read, verify, decode and transform the samples. Their order is a function of (seed, epoch, position), so a
 run resumes exactly, on any number of processes. Importing this module imports neither numpy nor torch."""
@@ -21,6 +21,7 @@ from stoker.errors import (
     WaitTimeoutError,
 )
 from stoker.loader import Loader
+from stoker.metrics import log, summary
 
 if TYPE_CHECKING:
     from stoker import checkpoint
@@ -48,8 +49,10 @@ __all__ = [
     "WaitTimeoutError",
     "__version__",
     "checkpoint",
+    "log",
     "map_array",
     "submit",
+    "summary",
 ]
 
 # Loaded on first use: they import multiprocessing, subprocess and threading.
