@@ -46,6 +46,7 @@ int status(std::span<const std::string> words, Output& out);
 int logs(std::span<const std::string> words, Output& out);
 int explain_command(std::span<const std::string> words, Output& out);
 int report(std::span<const std::string> words, Output& out);
+int compare(std::span<const std::string> words, Output& out);
 int environment_run(std::span<const std::string> words, Output& out);
 int site_list(std::span<const std::string> words, Output& out);
 int site_show(std::span<const std::string> words, Output& out);
@@ -91,6 +92,7 @@ std::span<const CommandEntry> commands() {
       {"explain", "Explain why a run or job failed, hangs or is pending", explain_command},
       {"fetch", "Copy a run from a remote machine", fetch},
       {"report", "Write a report: result, curves, time split", report},
+      {"compare", "Compare runs: what differs, and whether the result does", compare},
       {"checkpoint list", "List the checkpoints of a run and their state", checkpoint_list},
       {"checkpoint latest", "Find the newest intact checkpoint of a folder", checkpoint_latest},
       {"checkpoint verify", "Verify every byte of a checkpoint", checkpoint_verify},

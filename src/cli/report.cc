@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/remote/host.h"
+#include "cli/run_facts.h"
 #include "cli/runs.h"
-#include "launch/status/life.h"
 #include "report/html/page.h"
 #include "report/json.h"
 #include "report/sentence.h"
@@ -181,15 +181,7 @@ int report(std::span<const std::string> words, Output& out) {
     if (!run) return out.fail(run.error());
     runs.push_back(*run);
   }
-  auto scheduler = make_scheduler();
-  const auto lives = launch::query_life(runs, scheduler, Deadline::after(kSchedulerTimeout));
-  std::vector<report::RunFacts> all;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const launch::RunLife& life = lives[i];
-    all.push_back(report::collect_run_facts(
-        runs[i], {},
-        report::JudgedState{std::string(to_text(life.life)), life.note, is_over(life.life), life.records}));
-  }
+  const std::vector<report::RunFacts> all = collect_judged_facts(runs);
   return o.form == "html" ? write_page(o, all, out) : write_text(o, all, out);
 }
 

@@ -136,6 +136,7 @@ void note_changes(const std::vector<record::Attempt>& attempts, RunFacts& facts)
     auto job = job::load(attempts[i].job());
     if (!job.ok()) continue;
     if (before) facts.attempts[i].changes = job::differences(*before, *job);
+    facts.job = *job;
     for (job::Difference& change : facts.attempts[i].changes) {
       change.before = hide_setting(change.key, change.before);
       change.after = hide_setting(change.key, change.after);

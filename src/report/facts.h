@@ -246,6 +246,7 @@ struct RunFacts {
   double samples_per_s = 0;   ///< over all steps, without validation; 0 without metrics
   std::vector<AttemptFacts> attempts;
   record::Capsule capsule;
+  std::optional<job::Job> job;  ///< of the last attempt whose job can be read
   Learning learning;
   std::vector<MetricCurve> metrics;   ///< by name
   std::vector<SummaryValue> summary;  ///< by name

@@ -27,6 +27,12 @@ void add_cell(std::string& line, std::string_view cell, std::size_t width, bool 
 void add_table(std::string& out, const Table& table) {
   if (table.rows.empty()) return;
   out += format("\n{} ({})\n", to_lower(table.title), table.source);
+  add_rows(out, table);
+}
+
+}  // namespace
+
+void add_rows(std::string& out, const Table& table) {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     std::size_t widest = width_of(table.columns[c].name);
@@ -50,6 +56,8 @@ void add_table(std::string& out, const Table& table) {
     add_row([&](std::size_t c) -> std::string_view { return table.rows[r][c]; });
   }
 }
+
+namespace {
 
 std::pair<double, double> mean_and_peak(const std::vector<double>& values) {
   double sum = 0;
