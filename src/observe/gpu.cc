@@ -90,6 +90,7 @@ struct GpuReader::Library {
   int (*temperature)(Device, unsigned, unsigned*) = nullptr;
   int (*throttle_reasons)(Device, unsigned long long*) = nullptr;
   int (*ecc_errors)(Device, unsigned, unsigned, unsigned long long*) = nullptr;
+  int (*energy)(Device, unsigned long long*) = nullptr;
   int (*mig_mode)(Device, unsigned*, unsigned*) = nullptr;
   int (*mig_device)(Device, unsigned, Device*) = nullptr;
   int (*make_events)(EventSet*) = nullptr;
@@ -126,6 +127,7 @@ struct GpuReader::Library {
     (void)(load("nvmlDeviceGetCurrentClocksEventReasons", throttle_reasons) ||
            load("nvmlDeviceGetCurrentClocksThrottleReasons", throttle_reasons));
     load("nvmlDeviceGetTotalEccErrors", ecc_errors);
+    load("nvmlDeviceGetTotalEnergyConsumption", energy);
     load("nvmlDeviceGetMigMode", mig_mode);
     load("nvmlDeviceGetMigDeviceHandleByIndex", mig_device);
     load("nvmlEventSetCreate", make_events);
@@ -166,6 +168,7 @@ struct GpuReader::Library {
     use.throttle_reasons = converted<std::uint64_t>(queried<unsigned long long>(throttle_reasons, gpu));
     use.ecc_errors = converted<std::uint64_t>(
         queried<unsigned long long>(ecc_errors, gpu, kUncorrected, kSinceDriverLoad));
+    use.energy_mj = converted<std::uint64_t>(queried<unsigned long long>(energy, gpu));
     return use;
   }
 

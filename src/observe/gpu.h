@@ -32,6 +32,7 @@ struct GpuUsage {
   std::optional<double> temperature_c;
   std::optional<std::uint64_t> throttle_reasons;  ///< NVML's bits of clock event reasons: gpu_health.h
   std::optional<std::uint64_t> ecc_errors;        ///< uncorrected memory errors since the driver was loaded
+  std::optional<std::uint64_t> energy_mj;         ///< millijoules since the driver was loaded
 };
 
 /// A critical error that the driver reported for one GPU.

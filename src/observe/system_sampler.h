@@ -1,18 +1,26 @@
-// Samples CPU, memory and I/O of each rank (with its children), of this host and its cgroup, and the GPUs
-// once per second, as one CSV row per node. The supervisor of a node runs it next to its ranks. SystemSampler
-// belongs to one thread; SamplerThread is that thread.
+// Samples a node of a run once per second, as one CSV row: CPU, memory and I/O of each rank (with its
+// children), of the job's cores, of its cgroup and of the host; network, filesystems, energy and GPUs. One
+// process per node runs it next to the ranks. SystemSampler belongs to one thread; SamplerThread is that
+// thread.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/thread.h"
 #include "observe/gpu.h"
-#include "observe/proc.h"
+#include "observe/node/cgroup.h"
+#include "observe/node/cpus.h"
+#include "observe/node/energy.h"
+#include "observe/node/filesystems.h"
+#include "observe/node/network.h"
+#include "observe/node/proc.h"
 #include "record/metrics.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
@@ -25,24 +33,29 @@ struct RankProcess {
   std::int64_t pid = 0;
 };
 
+/// Ranks with separate columns; the rest of a larger node only counts in the sums.
+inline constexpr std::size_t kMostRankColumns = 64;
+
 /// Where to read; tests pass their own folders.
 struct SamplerOptions {
-  Path proc = "/proc";
-  Path cgroup_root = "/sys/fs/cgroup";
+  NodeRoots roots;
   bool wants_gpus = true;
   std::string nvml = kNvmlLibrary;
   Duration every = std::chrono::seconds(1);
 };
 
+/// What a sampler found to read on its node.
+struct NodeSources {
+  int cpus = 0;                    ///< cores that the ranks may use
+  std::vector<std::string> texts;  ///< "energy: cpu: RAPL package-0", "not readable: gpfs /gpfs", ...
+};
+
 /// Takes samples and writes them. Rates are relative to the previous sample; the first row has none (nan).
-/// Columns: time, host_cpu_percent, host_memory_bytes, host_memory_total_bytes, cgroup_memory_bytes,
-/// cgroup_memory_limit_bytes; for each rank R: rankR.cpu_cores, rankR.rss_bytes, rankR.read_bytes_per_s,
-/// rankR.write_bytes_per_s, rankR.asked_bytes_per_s; for each GPU G: gpuG.busy_percent, gpuG.memory_bytes,
-/// gpuG.power_w, gpuG.memory_total_bytes, gpuG.sm_clock_mhz, gpuG.memory_clock_mhz, gpuG.temperature_c,
-/// gpuG.throttle_reasons (NVML's bits as a number), gpuG.ecc_errors.
+/// Columns: docs/formats/run.md#metrics. A source that the node lacks has no columns.
 class SystemSampler {
  public:
-  /// Creates `file` (record::Attempt::system(node)). Exists if it exists.
+  /// Creates `file` (record::Attempt::system(node)), or continues it if it exists and has the same columns;
+  /// else Exists. A successor continues the file of a process that has stopped sampling.
   static Result<SystemSampler> create(const Path& file, std::vector<RankProcess> ranks,
                                       const SamplerOptions& options = {});
 
@@ -51,25 +64,51 @@ class SystemSampler {
   /// Xid errors since the last call. Not part of the rows.
   std::vector<GpuXid> poll_xids() { return gpus_.poll_xids(); }
   const std::vector<GpuDevice>& gpus() const { return gpus_.devices(); }
+  NodeSources sources() const;
+  /// CPU seconds of the last sample, without the search for new children, which limits itself.
+  double cost_s() const { return cost_s_; }
 
  private:
-  SystemSampler(record::MetricWriter writer, std::vector<RankProcess> ranks, const SamplerOptions& options,
-                GpuReader gpus);
-  void add_host(std::vector<double>& row);
-  void add_rank(std::vector<double>& row, const RankProcess& rank, double seconds);
-  void add_gpus(std::vector<double>& row) const;
-  void refresh_trees();
+  SystemSampler(std::vector<RankProcess> ranks, const SamplerOptions& options);
+  std::vector<std::string> columns() const;
+  void add_host(std::vector<double>& row, double seconds);
+  void add_sources(std::vector<double>& row, double seconds, double mono_s);
+  void add_filesystems(std::vector<double>& row, double seconds);
+  void add_ranks(std::vector<double>& row, double seconds);
+  void add_gpus(std::vector<double>& row);
+  void refresh_trees(double mono_s);
+  void discount_earlier_use(int rank, std::int64_t pid, double seconds);
 
   SamplerOptions options_;
   record::MetricWriter writer_;
   std::vector<RankProcess> ranks_;
   GpuReader gpus_;
+  JobCgroup cgroup_;
+  NetworkReader network_;
+  FilesystemReader filesystems_;
+  EnergyReader energy_;
+  std::set<int> cores_;                             // that the ranks may use
   std::map<int, std::vector<std::int64_t>> trees_;  // by rank
-  std::map<int, ProcessUsage> before_;
-  HostUsage host_before_;
+  double next_trees_s_ = 0;
+  double trees_cost_s_ = 0;
+  double cost_s_ = 0;
+  double ranks_cpu_s_ = 0;  // since the first sample
+  // Of the previous sample.
+  std::map<int, ProcessUsage> ranks_before_;
+  std::optional<CoreUse> host_before_;
+  std::optional<CoreUse> cores_before_;
+  std::optional<double> cgroup_cpu_before_;
+  std::vector<LinkUse> links_before_;
+  FilesystemUse shared_before_;
+  FilesystemUse local_before_;
+  std::vector<Counter> gpu_energy_start_;  // of the first sample
   double mono_before_ = 0;
   int samples_ = 0;
 };
+
+/// The pause from one sample to the next: `every`, or longer so that samples that cost `cpu` seconds of a
+/// core use at most 0.4 % of it. An interval shorter than a second was chosen by the user, and is kept.
+Duration pause_after(Duration every, double cpu_s);
 
 /// Samples in its own thread until it is destroyed. A sample that cannot be written (disk full) is dropped.
 class SamplerThread {
@@ -85,6 +124,8 @@ class SamplerThread {
   std::vector<GpuXid> take_xids();
   /// The sampled GPUs; never changes. Thread-safe.
   const std::vector<GpuDevice>& gpus() const { return devices_; }
+  /// The sources of the rows; never changes. Thread-safe.
+  const NodeSources& sources() const { return sources_; }
 
  private:
   explicit SamplerThread(SystemSampler sampler, Duration every);
@@ -93,6 +134,7 @@ class SamplerThread {
 
   SystemSampler sampler_;
   const std::vector<GpuDevice> devices_;
+  const NodeSources sources_;
   const Duration every_;
   Mutex mu_;
   Condition wake_;

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "observe/fake_nvml.h"
+#include "observe/node/node_tree.h"
 
 namespace stoker::observe {
 namespace {
@@ -16,117 +17,58 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
-/// A /proc folder for the test.
-class FakeProc {
- public:
-  const Path& path() const { return box_.path(); }
-  void put(std::string_view name, std::string_view content) {
-    const Path file = box_ / name;
-    ASSERT_TRUE(make_directories(file.parent_path()).ok());
-    ASSERT_TRUE(write_file(file, content).ok());
-  }
-  void process(int pid, int parent, int user_ticks, int pages, std::string_view name = "python") {
-    put(format("{}/stat", pid), format("{} ({}) S {} 1 1 0 -1 0 0 0 0 0 {} 10 20 30 20 0 4 0 99 0 {} 0\n",
-                                       pid, name, parent, user_ticks, pages));
-  }
-  void io(int pid, int asked, int read, int write) {
-    put(format("{}/io", pid),
-        format("rchar: {}\nwchar: 1\nread_bytes: {}\nwrite_bytes: {}\n", asked, read, write));
-  }
-  void host(int busy, int idle) {
-    put("stat", format("cpu  {} 0 0 {} 0 0 0 0 0 0\ncpu0 1 2 3\n", busy, idle));
-    put("meminfo", "MemTotal:  1000 kB\nMemFree:  10 kB\nMemAvailable:  400 kB\n");
-  }
-
- private:
-  TempDirectory box_;
-};
-
 TEST(Proc, reads_process_usage_despite_a_hostile_name) {
-  FakeProc proc;
-  proc.process(7, 1, 100, 5, "a) S 1 (b\n");
-  proc.io(7, 300, 200, 100);
-  const auto use = read_process(proc.path(), 7);
+  NodeTree node;
+  node.proc("7/stat", "7 (a) S 1 (b\n) S 1 1 1 0 -1 0 0 0 0 0 100 10 20 30 20 0 4 0 99 0 5 0\n");
+  node.io(7, 300, 200, 100);
+  const auto use = read_process(node.roots().proc, 7);
   ASSERT_TRUE(use.has_value());
   EXPECT_DOUBLE_EQ(use->cpu_s, 160.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)));
   EXPECT_EQ(use->rss_bytes, 5u * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
   EXPECT_EQ(use->asked_bytes, 300u);
   EXPECT_EQ(use->read_bytes, 200u);
   EXPECT_EQ(use->write_bytes, 100u);
+  EXPECT_EQ(use->read_calls, 3u);
+  EXPECT_EQ(use->write_calls, 2u);
 }
 
 TEST(Proc, damaged_or_absent_files_give_no_values) {
-  FakeProc proc;
-  EXPECT_FALSE(read_process(proc.path(), 7).has_value());
-  EXPECT_FALSE(read_host(proc.path()).has_value());
-  EXPECT_FALSE(read_cgroup_memory(proc.path(), proc.path()).has_value());
+  NodeTree node;
+  EXPECT_FALSE(read_process(node.roots().proc, 7).has_value());
+  EXPECT_FALSE(read_host_memory(node.roots().proc).has_value());
   for (std::string_view content : {"", "7", "7 (x", "7 (x)", "7 (x) ", "7 (x) S 1 2 3"}) {
-    proc.put("7/stat", content);
-    EXPECT_FALSE(read_process(proc.path(), 7).has_value()) << content;
+    node.proc("7/stat", content);
+    EXPECT_FALSE(read_process(node.roots().proc, 7).has_value()) << content;
   }
 }
 
-TEST(Proc, host_usage_counts_iowait_as_idle) {
-  FakeProc proc;
-  proc.put("stat", "cpu  100 10 20 500 70 1 2 3 50 50\n");
-  proc.put("meminfo", "MemTotal: 1000 kB\nMemAvailable: 400 kB\n");
-  const auto host = read_host(proc.path());
-  const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  EXPECT_DOUBLE_EQ(host->total_s, 706 / ticks);
-  EXPECT_DOUBLE_EQ(host->busy_s, 136 / ticks);
-  EXPECT_EQ(host->memory_used_bytes, 600u * 1024);
-}
-
-TEST(Proc, reads_cgroup_memory_of_both_versions_and_in_a_container) {
-  FakeProc proc;
-  TempDirectory groups;
-  const auto put = [&](std::string_view name, std::string_view content) {
-    ASSERT_TRUE(make_directories((groups / name).parent_path()).ok());
-    ASSERT_TRUE(write_file(groups / name, content).ok());
-  };
-  proc.put("self/cgroup", "0::/user.slice/job\n");
-  put("user.slice/job/memory.current", "4096\n");
-  put("user.slice/job/memory.max", "max\n");
-  EXPECT_EQ(read_cgroup_memory(proc.path(), groups.path())->used_bytes, 4096u);
-  EXPECT_EQ(read_cgroup_memory(proc.path(), groups.path())->limit_bytes, std::nullopt);
-  proc.put("self/cgroup", "0::/not/visible/here\n");
-  put("memory.current", "8192\n");
-  put("memory.max", "16384\n");
-  EXPECT_EQ(read_cgroup_memory(proc.path(), groups.path())->limit_bytes, 16384u);
-  proc.put("self/cgroup", "9:cpu,cpuacct:/x\n7:memory:/slurm/job_1\n0::/\n");
-  put("memory/slurm/job_1/memory.usage_in_bytes", "100\n");
-  put("memory/slurm/job_1/memory.limit_in_bytes", "9223372036854771712\n");
-  EXPECT_EQ(read_cgroup_memory(proc.path(), groups.path())->used_bytes, 100u);
-  EXPECT_EQ(read_cgroup_memory(proc.path(), groups.path())->limit_bytes, std::nullopt);
-}
-
 TEST(Proc, tree_contains_descendants_even_with_a_cycle) {
-  FakeProc proc;
-  proc.process(10, 1, 0, 0);
-  proc.process(11, 10, 0, 0);
-  proc.process(12, 11, 0, 0);
-  proc.process(13, 1, 0, 0);
-  proc.put("notes/stat", "x");
-  EXPECT_THAT(tree_of(10, read_parents(proc.path())), ElementsAre(10, 11, 12));
+  NodeTree node;
+  node.process(10, 1, 0, 0);
+  node.process(11, 10, 0, 0);
+  node.process(12, 11, 0, 0);
+  node.process(13, 1, 0, 0);
+  node.proc("notes/stat", "x");
+  EXPECT_THAT(tree_of(10, read_parents(node.roots().proc)), ElementsAre(10, 11, 12));
   EXPECT_THAT(tree_of(1, {{1, 2}, {2, 1}, {3, 3}}), UnorderedElementsAre(1, 2));
 }
 
 TEST(SystemSampler, rows_contain_rates_since_the_previous_row) {
-  FakeProc proc;
+  NodeTree node;
   TempDirectory box;
   const int ticks = static_cast<int>(::sysconf(_SC_CLK_TCK));
-  proc.host(0, 0);
-  proc.process(10, 1, 0, 1);
-  proc.io(10, 0, 0, 0);
-  proc.process(11, 10, 0, 2);
-  auto sampler = SystemSampler::create(box / "system.csv", {{3, 10}},
-                                       {.proc = proc.path(), .cgroup_root = box.path(), .wants_gpus = false});
+  node.host(0, 0);
+  node.process(10, 1, 0, 1);
+  node.io(10, 0, 0, 0);
+  node.process(11, 10, 0, 2);
+  auto sampler =
+      SystemSampler::create(box / "system.csv", {{3, 10}}, {.roots = node.roots(), .wants_gpus = false});
   ASSERT_TRUE(sampler.ok());
   ASSERT_TRUE(sampler->sample(1000, 5).ok());
-  proc.host(3 * ticks, ticks);
-  proc.process(10, 1, ticks, 1);
-  proc.io(10, 6000, 4000, 2000);
-  proc.process(11, 10, 2 * ticks, 2);
+  node.host(3 * ticks, ticks);
+  node.process(10, 1, ticks, 1);
+  node.io(10, 6000, 4000, 2000);
+  node.process(11, 10, 2 * ticks, 2);
   ASSERT_TRUE(sampler->sample(1002, 7).ok());
   const auto table = record::read_metrics(box / "system.csv");
   ASSERT_EQ(table->rows(), 2u);
@@ -142,23 +84,155 @@ TEST(SystemSampler, rows_contain_rates_since_the_previous_row) {
   EXPECT_EQ(second("rank3.read_bytes_per_s"), 2000);
   EXPECT_EQ(second("rank3.write_bytes_per_s"), 1000);
   EXPECT_EQ(second("rank3.asked_bytes_per_s"), 3000);
+  EXPECT_EQ(second("rank3.read_calls_per_s"), 30);
+  EXPECT_EQ(second("ranks.cpu_cores"), 1.5);
+  EXPECT_EQ(second("ranks.cpu_s"), 3);
+}
+
+TEST(SystemSampler, a_row_has_the_nodes_own_counters) {
+  NodeTree node;
+  TempDirectory box;
+  const int ticks = static_cast<int>(::sysconf(_SC_CLK_TCK));
+  node.host(0, 0);
+  node.process(10, 1, 0, 1);
+  node.proc("10/status", "Name:\tpython\nCpus_allowed_list:\t0\n");
+  node.proc("net/dev", "  eth0: 100 0 0 0 0 0 0 0 50 0\n");
+  node.sys("class/net/eth0/mtu", "1500");
+  node.proc("fs/lustre/llite/x/stats", "snapshot_time 1\nread_bytes 1 samples [bytes] 1 1 1000\n");
+  node.proc("diskstats", " 254 0 vda 1 1 2 1 1 1 4 1 0 1 1\n");
+  node.sys("block/vda/size", "1");
+  node.sys("cray/pm_counters/energy", "100 J\n");
+  node.proc("self/cgroup", "0::/job_4\n");
+  node.sys("fs/cgroup/job_4/memory.current", "4096\n");
+  node.sys("fs/cgroup/job_4/memory.events", "oom_kill 0\n");
+  node.sys("fs/cgroup/job_4/cpu.stat", "usage_usec 1000000\n");
+  auto sampler =
+      SystemSampler::create(box / "system.csv", {{0, 10}}, {.roots = node.roots(), .wants_gpus = false});
+  ASSERT_TRUE(sampler.ok());
+  EXPECT_EQ(sampler->sources().cpus, 1);
+  EXPECT_THAT(sampler->sources().texts, ElementsAre("memory: cgroup v2 /job_4", "network: net.eth0",
+                                                    "energy: node: pm_counters energy"));
+  ASSERT_TRUE(sampler->sample(1000, 5).ok());
+  node.host(ticks, 3 * ticks);
+  node.proc("net/dev", "  eth0: 300 0 0 0 0 0 0 0 20 0\n");  // one counter has wrapped
+  node.proc("fs/lustre/llite/x/stats",
+            "snapshot_time 1\nread_bytes 1 samples [bytes] 1 1 5000\nopen 8 samples [regs]\n");
+  node.proc("diskstats", " 254 0 vda 1 1 4 1 1 1 4 1 0 1 1\n");
+  node.sys("cray/pm_counters/energy", "700 J\n");
+  node.sys("fs/cgroup/job_4/memory.events", "oom_kill 1\n");
+  node.sys("fs/cgroup/job_4/cpu.stat", "usage_usec 2500000\n");
+  ASSERT_TRUE(sampler->sample(1002, 7).ok());
+  const auto table = record::read_metrics(box / "system.csv");
+  const auto second = [&](std::string_view name) { return table->column(name)[1]; };
+  EXPECT_EQ(second("job_cpus"), 1);
+  EXPECT_EQ(second("job_cpu_percent"), 25);
+  EXPECT_EQ(second("cgroup_cpu_cores"), 0.75);
+  EXPECT_EQ(second("cgroup_oom_kills"), 1);
+  EXPECT_EQ(second("net.eth0.received_bytes_per_s"), 100);
+  EXPECT_TRUE(std::isnan(second("net.eth0.sent_bytes_per_s")));
+  EXPECT_EQ(second("shared.read_bytes_per_s"), 2000);
+  EXPECT_EQ(second("shared.opens_per_s"), 4);
+  EXPECT_EQ(second("local.read_bytes_per_s"), 512);
+  EXPECT_EQ(second("energy.node_j"), 600);
+  EXPECT_FALSE(table->has("energy.cpu_j"));
+}
+
+TEST(SystemSampler, a_child_found_late_counts_as_much_as_it_used_in_the_interval) {
+  NodeTree node;
+  TempDirectory box;
+  const int ticks = static_cast<int>(::sysconf(_SC_CLK_TCK));
+  node.host(0, 0);
+  node.proc("uptime", "100.00 50.00\n");
+  node.process(10, 1, 0, 1);
+  auto sampler =
+      SystemSampler::create(box / "system.csv", {{0, 10}}, {.roots = node.roots(), .wants_gpus = false});
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(sampler->sample(1000 + i, 1e6 * i).ok());
+  // Four seconds old, and busy since then. The tree adds 60 ticks to the user's.
+  node.process(11, 10, 4 * ticks - 60, 1, 96 * ticks);
+  ASSERT_TRUE(sampler->sample(1005, 4e6 + 1).ok());
+  const auto table = record::read_metrics(box / "system.csv");
+  EXPECT_EQ(table->column("rank0.cpu_cores")[5], 1);
+  EXPECT_EQ(table->column("ranks.cpu_s")[5], 4);
+}
+
+TEST(SystemSampler, a_successor_continues_the_file_with_the_same_columns_only) {
+  NodeTree node;
+  TempDirectory box;
+  const Path file = box / "system.csv";
+  const SamplerOptions options{.roots = node.roots(), .wants_gpus = false};
+  ASSERT_TRUE(SystemSampler::create(file, {{0, 10}, {1, 11}}, options)->sample(1000, 5).ok());
+  ASSERT_TRUE(SystemSampler::create(file, {{1, 11}, {0, 10}}, options)->sample(1001, 6).ok());
+  EXPECT_THAT(record::read_metrics(file)->column("time"), ElementsAre(1000, 1001));
+  const auto other = SystemSampler::create(file, {{0, 10}}, options);
+  EXPECT_EQ(other.status().message(), file.string() + ": has other columns");
+}
+
+TEST(SystemSampler, a_large_node_has_columns_of_its_first_ranks_and_the_sum_of_all) {
+  NodeTree node;
+  TempDirectory box;
+  std::vector<RankProcess> ranks;
+  for (int r = 0; r < 200; ++r) {
+    node.process(1000 + r, 1, 0, 1);
+    ranks.push_back({r, 1000 + r});
+  }
+  auto sampler =
+      SystemSampler::create(box / "system.csv", ranks, {.roots = node.roots(), .wants_gpus = false});
+  ASSERT_TRUE(sampler->sample(1000, 5).ok());
+  const auto table = record::read_metrics(box / "system.csv");
+  ASSERT_TRUE(table.ok());
+  EXPECT_TRUE(table->has("rank63.rss_bytes"));
+  EXPECT_FALSE(table->has("rank64.rss_bytes"));
+  EXPECT_EQ(table->column("ranks.rss_bytes")[0], 200.0 * static_cast<double>(::sysconf(_SC_PAGESIZE)));
+}
+
+TEST(SystemSampler, hostile_files_of_a_process_give_no_nonsense_rate) {
+  NodeTree node;
+  TempDirectory box;
+  node.process(10, 1, 0, 1);
+  node.proc("10/io", "rchar: 1\nread_bytes: 5\nwrite_bytes: 5\nsyscr: 1\nsyscw: 1\n");
+  auto sampler =
+      SystemSampler::create(box / "system.csv", {{0, 10}}, {.roots = node.roots(), .wants_gpus = false});
+  ASSERT_TRUE(sampler->sample(1000, 5).ok());
+  node.proc("10/io",
+            "rchar: 18446744073709551615\nread_bytes: -4\nwrite_bytes: 99999999999999999999\nsyscr: x\n");
+  node.proc("10/stat", "10 (python) S 1 1 1 0 -1 0 0 0 0 0 18446744073709551615 0 0 0 20 0 4 0 9 0 1 0\n");
+  ASSERT_TRUE(sampler->sample(1001, 6).ok());
+  node.proc("10/io", "truncat");
+  ASSERT_TRUE(sampler->sample(1002, 7).ok());
+  const auto table = record::read_metrics(box / "system.csv");
+  const auto value = [&](std::string_view name, std::size_t row) { return table->column(name)[row]; };
+  EXPECT_TRUE(std::isnan(value("rank0.asked_bytes_per_s", 1)));
+  EXPECT_EQ(value("rank0.read_bytes_per_s", 1), 0);
+  EXPECT_EQ(value("rank0.write_bytes_per_s", 1), 0);
+  EXPECT_TRUE(std::isnan(value("rank0.cpu_cores", 1)));
+  EXPECT_EQ(value("ranks.cpu_s", 1), 0);
+  EXPECT_TRUE(std::isnan(value("rank0.read_bytes_per_s", 2)));
+}
+
+TEST(SystemSampler, the_pause_grows_with_the_cost_of_a_sample) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(pause_after(milliseconds(1000), 0.004), milliseconds(1000));
+  EXPECT_EQ(pause_after(milliseconds(1000), 0.008), milliseconds(2000));
+  EXPECT_EQ(pause_after(milliseconds(10000), 0.008), milliseconds(10000));
+  EXPECT_EQ(pause_after(milliseconds(100), 0.008), milliseconds(100));  // chosen by the user
 }
 
 TEST(SystemSampler, an_ended_rank_has_empty_cells) {
-  FakeProc proc;
+  NodeTree node;
   TempDirectory box;
-  proc.host(0, 0);
+  node.host(0, 0);
   auto sampler =
-      SystemSampler::create(box / "system.csv", {{0, 10}}, {.proc = proc.path(), .wants_gpus = false});
+      SystemSampler::create(box / "system.csv", {{0, 10}}, {.roots = node.roots(), .wants_gpus = false});
   ASSERT_TRUE(sampler->sample(1000, 5).ok());
   EXPECT_TRUE(std::isnan(record::read_metrics(box / "system.csv")->column("rank0.rss_bytes")[0]));
 }
 
 TEST(SystemSampler, rows_contain_the_values_of_each_gpu) {
   const FakeNvml nvml("gpus 2\n1.throttle 36\n1.temperature -\n");
-  FakeProc proc;
+  NodeTree node;
   TempDirectory box;
-  auto sampler = SystemSampler::create(box / "system.csv", {}, {.proc = proc.path(), .nvml = nvml.library()});
+  auto sampler =
+      SystemSampler::create(box / "system.csv", {}, {.roots = node.roots(), .nvml = nvml.library()});
   ASSERT_TRUE(sampler->sample(1000, 5).ok());
   const auto table = record::read_metrics(box / "system.csv");
   EXPECT_EQ(table->column("gpu0.busy_percent")[0], 93);
@@ -169,6 +243,20 @@ TEST(SystemSampler, rows_contain_the_values_of_each_gpu) {
   EXPECT_EQ(table->column("gpu1.throttle_reasons")[0], 36);
   EXPECT_EQ(table->column("gpu1.ecc_errors")[0], 0);
   EXPECT_TRUE(std::isnan(table->column("gpu1.temperature_c")[0]));
+}
+
+TEST(SystemSampler, energy_of_a_gpu_counts_from_the_first_sample) {
+  const FakeNvml nvml("gpus 2\n0.energy 500\n1.energy -\n");
+  NodeTree node;
+  TempDirectory box;
+  auto sampler =
+      SystemSampler::create(box / "system.csv", {}, {.roots = node.roots(), .nvml = nvml.library()});
+  ASSERT_TRUE(sampler->sample(1000, 5).ok());
+  nvml.play("gpus 2\n0.energy 3000\n1.energy -\n");
+  ASSERT_TRUE(sampler->sample(1001, 6).ok());
+  const auto table = record::read_metrics(box / "system.csv");
+  EXPECT_THAT(table->column("gpu0.energy_j"), ElementsAre(0, 2.5));
+  EXPECT_TRUE(std::isnan(table->column("gpu1.energy_j")[1]));
 }
 
 TEST(SystemSampler, an_xid_error_just_before_the_end_is_found) {

@@ -142,17 +142,41 @@ class TableBuilder {
 
 }  // namespace
 
-Result<MetricWriter> MetricWriter::create(const Path& file, std::span<const std::string_view> columns) {
+namespace {
+
+std::string header_of(std::span<const std::string_view> columns) {
   std::string header;
   for (std::string_view column : columns) {
     STOKER_CHECK(is_column_name(column));
     if (!header.empty()) header += ',';
     header += column;
   }
+  return header + '\n';
+}
+
+}  // namespace
+
+Result<MetricWriter> MetricWriter::create(const Path& file, std::span<const std::string_view> columns) {
+  const std::string header = header_of(columns);
   STOKER_RETURN_IF_ERROR(File::create_new(file).status());
   STOKER_ASSIGN_OR_RETURN(appending, File::open_append(file));
   MetricWriter writer(std::move(appending), columns.size());
-  STOKER_RETURN_IF_ERROR(append_record(writer.file_, header + "\n", writer.mid_line_));
+  STOKER_RETURN_IF_ERROR(append_record(writer.file_, header, writer.mid_line_));
+  return writer;
+}
+
+Result<MetricWriter> MetricWriter::reopen(const Path& file, std::span<const std::string_view> columns) {
+  const std::string header = header_of(columns);
+  STOKER_ASSIGN_OR_RETURN(existing, File::open_regular(file));
+  STOKER_ASSIGN_OR_RETURN(size, existing.size());
+  std::string begin(std::min<std::uint64_t>(size, header.size()), '\0');
+  STOKER_RETURN_IF_ERROR(existing.read_at(0, std::as_writable_bytes(std::span(begin))));
+  if (begin != header) return invalid("{}: has other columns", printable(file.string()));
+  char last = '\n';
+  STOKER_RETURN_IF_ERROR(existing.read_at(size - 1, std::as_writable_bytes(std::span(&last, 1))));
+  STOKER_ASSIGN_OR_RETURN(appending, File::open_append(file));
+  MetricWriter writer(std::move(appending), columns.size());
+  writer.mid_line_ = last != '\n';
   return writer;
 }
 

@@ -37,6 +37,9 @@ class MetricWriter {
   /// Creates the file and writes the header line. Exists if the file exists: one writer per file.
   static Result<MetricWriter> create(const Path& file, std::span<const std::string_view> columns);
 
+  /// Continues a file that `create` made with the same columns. Invalid for other columns.
+  static Result<MetricWriter> reopen(const Path& file, std::span<const std::string_view> columns);
+
   /// Writes one row; "nan", "inf" and "-inf" are valid values. REQUIRES: one value per column. A
   /// default-constructed writer ignores rows. After a failed write (disk full) the next row starts on a new
   /// line.

@@ -3,7 +3,7 @@
 //
 //   gpus 2            number of GPUs; 1 without this line
 //   0.busy 93         a value of GPU 0: busy, used, total, power (mW), sm, memory (MHz), temperature,
-//   throttle, ecc 1.power -         GPU 1 does not support it 0.denied 1        this job may not use GPU 0
+//   throttle, ecc, energy (mJ) 1.power -         GPU 1 does not support it 0.denied 1        this job may not use GPU 0
 //   0.mig 2           GPU 0 is divided into 2 MIG devices
 //   xid.0 79          the next Xid error that is reported, for GPU 0; one line per error
 //
@@ -120,6 +120,12 @@ int nvmlDeviceGetTotalEccErrors(void* device, unsigned kind, unsigned since, uns
   const int status = put(device, "ecc", 0, &found);
   *count = found;
   return kind == 1 && since == 0 ? status : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millijoules) {
+  const long long found = value_of(device, "energy", 7000);
+  *millijoules = (unsigned long long)found;
+  return found < 0 ? NOT_SUPPORTED : SUCCESS;
 }
 
 #ifdef OLD_DRIVER

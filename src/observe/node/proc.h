@@ -1,5 +1,5 @@
-// Values from /proc and the cgroup folders. Parsers ignore unknown entries and report nothing for absent
-// files: a sampler must never end a training. Root folders can be replaced in tests. Thread-safe: no state.
+// Processes and the host's memory from /proc. Parsers ignore unknown entries and report nothing
+// for absent files: a sampler must never end a training. Tests pass their own folder. Thread-safe: no state.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,26 @@ struct ProcessUsage {
   std::uint64_t read_bytes = 0;   ///< from storage
   std::uint64_t write_bytes = 0;  ///< to storage
   std::uint64_t asked_bytes = 0;  ///< by read(2) and similar calls, including the page cache; not by mmap
+  std::uint64_t read_calls = 0;   ///< read(2) and similar calls
+  std::uint64_t write_calls = 0;
+  bool has_io = false;   ///< of a sum: of at least one process; else the values of I/O are 0
+  double started_s = 0;  ///< since boot; not added
 
   ProcessUsage& operator+=(const ProcessUsage& other);
 };
 
-/// Whole-host counters.
-struct HostUsage {
-  double busy_s = 0;   ///< CPU seconds not idle, over all cores, since boot
-  double total_s = 0;  ///< CPU seconds of all cores
-  std::uint64_t memory_total_bytes = 0;
-  std::uint64_t memory_used_bytes = 0;  ///< total minus available
-};
-
-/// Memory of this process's control group, v1 or v2.
-struct CgroupMemory {
-  std::uint64_t used_bytes = 0;
-  std::optional<std::uint64_t> limit_bytes;  ///< nullopt: no limit
+/// Memory of the whole host.
+struct HostMemory {
+  std::uint64_t total_bytes = 0;
+  std::uint64_t used_bytes = 0;  ///< total minus available
 };
 
 /// One process; nullopt if it has ended.
 std::optional<ProcessUsage> read_process(const Path& proc, std::int64_t pid);
-/// nullopt if /proc/stat or /proc/meminfo cannot be read.
-std::optional<HostUsage> read_host(const Path& proc);
-/// nullopt without cgroups or without permission to read them.
-std::optional<CgroupMemory> read_cgroup_memory(const Path& proc, const Path& cgroup_root);
+/// nullopt if /proc/meminfo cannot be read.
+std::optional<HostMemory> read_host_memory(const Path& proc);
+/// Seconds since boot; 0 if unreadable.
+double read_uptime(const Path& proc);
 /// (pid, parent pid) of every process. Reads one file per process of the host: use it every few seconds, not
 /// per sample.
 std::vector<std::pair<std::int64_t, std::int64_t>> read_parents(const Path& proc);
