@@ -338,7 +338,7 @@ constexpr std::array kRecord = {
          .fallback = "1s",
          .at_least = 0.1,
          .at_most = 3600,
-         .help = "Interval between samples of the ranks' CPU, memory and I/O."}),
+         .help = "Interval between samples of each node: CPU, memory, I/O, network, GPUs, energy."}),
 
     timeouts<&Timeouts::start>({.key = "timeouts.start",
                                 .fallback = "2m",

@@ -169,6 +169,15 @@ Status write_event(EventWriter& out, const Staged& event) {
       .write(out, kStaged);
 }
 
+Status write_event(EventWriter& out, const NodeSampled& event) {
+  return Fields()
+      .add("node", whole(event.node))
+      .add("host", event.host)
+      .add("cpus", whole(event.cpus))
+      .add("sources", event.sources)
+      .write(out, kNodeSampled);
+}
+
 Status write_event(EventWriter& out, const GpuFound& event) {
   Fields fields;
   fields.add("node", whole(event.node))
@@ -313,6 +322,14 @@ std::optional<Staged> staged(const Event& event) {
                 event.integer("files").value_or(0),
                 event.integer("bytes").value_or(0),
                 event.number("seconds").value_or(0)};
+}
+
+std::optional<NodeSampled> node_sampled(const Event& event) {
+  const auto node = small(event, "node");
+  if (event.kind != kNodeSampled || !node) return std::nullopt;
+  const auto sources = event.list("sources");
+  return NodeSampled{*node, text(event, "host"), small(event, "cpus").value_or(0),
+                     std::vector<std::string>(sources.begin(), sources.end())};
 }
 
 std::optional<GpuFound> gpu_found(const Event& event) {

@@ -28,6 +28,7 @@ inline constexpr std::string_view kRequeueRequested = "requeue_asked";
 inline constexpr std::string_view kStaged = "staged";
 inline constexpr std::string_view kGpuFound = "gpu_found";
 inline constexpr std::string_view kGpuFault = "gpu_xid";
+inline constexpr std::string_view kNodeSampled = "node_sampled";
 
 /// Identifies a process, so that a reader on the same host can check whether it is alive. Process IDs are
 /// reused, so its start time (field 22 of /proc/<pid>/stat) is included, and they are only unique within one
@@ -168,7 +169,15 @@ struct Staged {
   double seconds = 0;
 };
 
-/// By the supervisor, for each GPU that it samples.
+/// By the process that samples a node, when it starts.
+struct NodeSampled {
+  int node = 0;
+  std::string host;
+  int cpus = 0;                      ///< cores that the ranks may use; 0: unknown
+  std::vector<std::string> sources;  ///< "network: net.eth0", "energy: cpu: RAPL package-0"
+};
+
+/// By the process that samples a node, for each of its GPUs.
 struct GpuFound {
   int node = 0;
   std::string host;
@@ -179,7 +188,7 @@ struct GpuFound {
   int mig_devices = 0;     ///< number of MIG devices; 0: not divided
 };
 
-/// By the supervisor, when the driver reports a critical error of a GPU.
+/// By the process that samples a node, when the driver reports a critical error of a GPU.
 struct GpuFault {
   int node = 0;
   std::string host;
@@ -188,6 +197,7 @@ struct GpuFault {
   int code = 0;            ///< NVIDIA's number: 79
 };
 
+Status write_event(EventWriter& out, const NodeSampled& event);
 Status write_event(EventWriter& out, const GpuFound& event);
 Status write_event(EventWriter& out, const GpuFault& event);
 Status write_event(EventWriter& out, const Staged& event);
@@ -206,6 +216,7 @@ Status write_event(EventWriter& out, const CheckpointSaved& event);
 Status write_event(EventWriter& out, const Resumed& event);
 
 /// The event as a struct; nullopt if it is of a different kind or lacks its identifying fields.
+std::optional<NodeSampled> node_sampled(const Event& event);
 std::optional<GpuFound> gpu_found(const Event& event);
 std::optional<GpuFault> gpu_fault(const Event& event);
 std::optional<Staged> staged(const Event& event);

@@ -186,6 +186,24 @@ Path Attempt::file(std::string_view stem, int index, std::string_view extension)
 Path Attempt::events(std::string_view writer) const { return folder_ / format("events-{}.jsonl", writer); }
 Path Attempt::node_events(int node) const { return events(format("node-{:04}", node)); }
 Path Attempt::rank_events(int rank) const { return events(format("rank-{:04}", rank)); }
+std::vector<int> Attempt::sampled_nodes() const {
+  constexpr std::string_view kStem = "system-";
+  constexpr std::string_view kEnd = ".csv";
+  std::vector<int> nodes;
+  const auto names = list_directory(folder_);
+  if (!names.ok()) return nodes;
+  for (std::string_view name : *names) {
+    std::int64_t node = 0;
+    if (!name.starts_with(kStem) || !name.ends_with(kEnd) || name.size() <= kStem.size() + kEnd.size())
+      continue;
+    const std::string_view digits = name.substr(kStem.size(), name.size() - kStem.size() - kEnd.size());
+    if (parse_number(digits, &node) && node >= 0 && node < 10'000'000)
+      nodes.push_back(static_cast<int>(node));
+  }
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+Path Attempt::sampler_events(int node) const { return file("events-sampler", node, "jsonl"); }
 Path Attempt::submit_events() const { return events("submit"); }
 Path Attempt::cancel_events() const { return events("cancel"); }
 

@@ -54,6 +54,8 @@ class Attempt {
   Path trace(int rank) const { return file("trace", rank, "json"); }
   Path receipts(int rank) const { return file("receipts", rank, "bin"); }
   Path system(int node) const { return file("system", node, "csv"); }
+  /// The nodes with a file of samples, ascending.
+  std::vector<int> sampled_nodes() const;
   Path epochs() const { return folder_ / "epochs.csv"; }
   Path batch_script() const { return folder_ / "job.sbatch"; }  ///< of a submitted attempt
   Path batch_log() const { return folder_ / "slurm.log"; }      ///< output of that script
@@ -61,9 +63,10 @@ class Attempt {
   Path events(std::string_view writer) const;
   Path node_events(int node) const;
   Path rank_events(int rank) const;
-  Path submit_events() const;  ///< of the submitter
-  Path cancel_events() const;  ///< of whoever requested its end
-  Path next_events() const;    ///< of the process that decides whether the run continues
+  Path sampler_events(int node) const;  ///< of a `stoker rank` that samples that node
+  Path submit_events() const;           ///< of the submitter
+  Path cancel_events() const;           ///< of whoever requested its end
+  Path next_events() const;             ///< of the process that decides whether the run continues
 
  private:
   Path file(std::string_view stem, int index, std::string_view extension) const;

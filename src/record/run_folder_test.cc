@@ -95,6 +95,7 @@ TEST(RunFolder, names_the_files_of_an_attempt) {
   EXPECT_EQ(attempt.system(1), "/r/attempts/1/system-0001.csv");
   EXPECT_EQ(attempt.node_events(0), "/r/attempts/1/events-node-0000.jsonl");
   EXPECT_EQ(attempt.rank_events(3), "/r/attempts/1/events-rank-0003.jsonl");
+  EXPECT_EQ(attempt.sampler_events(2), "/r/attempts/1/events-sampler-0002.jsonl");
 }
 
 TEST(RunFolder, is_found_by_id_prefix_suffix_path_and_last) {

@@ -32,9 +32,8 @@ struct GroupOptions {
   std::optional<double> deadline;  ///< time limit, Unix seconds
   std::string deadline_text;       ///< "time limit 2h (resources.time)"
   Duration notice{0};              ///< lead time of SIGUSR1, "save and stop", before the deadline; 0: never
-  Duration sample_every{
-      0};       ///< interval for CPU, memory and I/O of the ranks on this machine; 0: not sampled
-  Path stoker;  ///< the executable that starts ranks
+  Duration sample_every{0};        ///< interval of the samples of each node; 0: not sampled
+  Path stoker;                     ///< the executable that starts ranks
   int out_fd = 1;
   int err_fd = 2;
   /// Ends the rest of this Slurm step after its srun was killed; may take seconds.

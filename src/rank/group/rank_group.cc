@@ -10,7 +10,6 @@
 
 #include "base/stopwatch.h"
 #include "rank/checkpoint_presence.h"
-#include "rank/group/gpu_events.h"
 #include "rank/process/process_tree.h"
 #include "rank/stacks/stacks.h"
 
@@ -25,7 +24,6 @@ constexpr Duration kReaderTimeout = 5s;
 // A rank ends within the grace time; one that does not gets this much more before it is killed from here.
 constexpr Duration kMargin = 3s;
 constexpr Duration kHelperLimit = 20s;
-constexpr Duration kSamplingDelay = 400ms;
 // A rank that is ended after such a silence may hang.
 constexpr Duration kLongSilence = 60s;
 constexpr std::size_t kMaxStackLines = 8;
@@ -46,7 +44,8 @@ RankGroup::RankGroup(const GroupOptions& options, Servers servers, SignalFd sign
       folders_(options.attempt.folder()),
       out_(options.out_fd, {.write_timeout = kReaderTimeout}),
       err_(options.err_fd, {.write_timeout = kReaderTimeout}),
-      monitors_(static_cast<std::size_t>(options.plan.world_size().value)) {
+      monitors_(static_cast<std::size_t>(options.plan.world_size().value)),
+      sampling_(options.plan, options.attempt, options.sample_every, events_) {
   for (int r = 0; r < options_.plan.world_size().value; ++r) {
     const auto node = static_cast<std::size_t>(options_.plan.placement_of(Rank(r)).node);
     statuses_.push_back(
@@ -286,27 +285,16 @@ void RankGroup::handle_message(RankStatus& member, const net::ControlMessage& me
 
 void RankGroup::handle_rank_start(RankStatus& member, std::int64_t pid) {
   (void)write_event(events_, record::RankStarted{.rank = member.rank.value, .host = member.host, .pid = pid});
-  processes_.push_back({member.rank.value, pid});
+  sampling_.handle_rank_start(member.rank, member.host, pid);
 }
 
-// Short runs need no samples.
-void RankGroup::start_sampling() {
-  const bool are_all_here =
-      options_.plan.start == StartMethod::local && processes_.size() == statuses_.size();
-  if (sampler_ || !are_all_here || mono_now() - start_time_ < kSamplingDelay) return;
-  wants_sampling_ = false;
-  auto sampler =
-      observe::SamplerThread::start(options_.attempt.system(0), processes_, {.every = options_.sample_every});
-  if (!sampler.ok()) return;
-  sampler_ = std::move(*sampler);
-  record_gpus(sampler_->gpus(), options_.plan.hosts[0], events_);
-}
-
-void RankGroup::report_gpu_faults() {
-  if (!sampler_) return;
-  const std::string& host = options_.plan.hosts[0];
-  for (const std::string& line : record_gpu_faults(sampler_->take_xids(), sampler_->gpus(), host, events_))
-    log_line(line);
+GroupSampling::Peers RankGroup::sampling_peers() {
+  return {
+      .send_to_rank = [this](Rank rank, const net::ControlMessage& message) { server_.send(rank, message); },
+      .send_to_node =
+          [this](int node, const net::ControlMessage& message) {
+            if (nodes_) nodes_->send(Rank(node), message);
+          }};
 }
 
 void RankGroup::handle_rank_exit(RankStatus& member, RankExit ended) {
@@ -332,6 +320,7 @@ void RankGroup::handle_rank_exit(RankStatus& member, RankExit ended) {
     if (lost_folder_.empty()) log_line(format("{}: {}", who, ended.log_error));
   }
   member.ended = std::move(ended);
+  sampling_.handle_rank_exit(member.rank, mono_now() - start_time_);
   const int code = member.ended->exit.shell_code();
   if (state_.is_stopping()) return;
   if (member.ended->stopped_by_us) monitor(member.rank).ended_externally_at = mono_now();
@@ -369,8 +358,8 @@ void RankGroup::check_deadlines() {
   if (checkpoint_stop_ && time > *checkpoint_stop_ && !have_all_ended())
     apply(group_event::CheckpointOverdue{});
   if (kill_at_ && (time > *kill_at_ || remaining_unresponsive())) kill_all();
-  if (wants_sampling_ && !state_.is_stopping()) start_sampling();
-  report_gpu_faults();
+  if (!state_.is_stopping()) sampling_.start_when_due(time - start_time_, sampling_peers());
+  for (const std::string& line : sampling_.take_lines()) log_line(line);
 }
 
 // A command that can save is notified before the time limit, so that no work is lost.
@@ -592,9 +581,8 @@ bool RankGroup::is_over() const {
 }
 
 Result<Ending> RankGroup::finish() {
-  if (sampler_) sampler_->stop();
-  report_gpu_faults();
-  sampler_.reset();
+  sampling_.stop();
+  for (const std::string& line : sampling_.take_lines()) log_line(line);
   kill_all();
   const Deadline deadline = Deadline::after(5s);
   if (helper_ > 0) (void)::kill(-helper_, SIGKILL);

@@ -3,16 +3,15 @@
 #pragma once
 
 #include <list>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/process.h"
 #include "net/world.h"
-#include "observe/system_sampler.h"
 #include "rank/folder_presence.h"
 #include "rank/group/group.h"
+#include "rank/group/group_sampling.h"
 #include "rank/group/group_state.h"
 #include "rank/group/rank_monitor.h"
 #include "rank/group/starter.h"
@@ -43,8 +42,7 @@ class RankGroup {
   void handle_join(const net::WorldEvent& event);
   void handle_message(RankStatus& status, const net::ControlMessage& message);
   void handle_rank_start(RankStatus& status, std::int64_t pid);
-  void start_sampling();
-  void report_gpu_faults();
+  GroupSampling::Peers sampling_peers();
   void handle_rank_exit(RankStatus& status, RankExit ended);
   void refuse(const net::WorldEvent& event);
   net::ControlMessage welcome_message(const net::RankRegistry& registry) const;
@@ -91,9 +89,7 @@ class RankGroup {
   std::list<Starter> starters_;
   std::vector<RankStatus> statuses_;
   std::vector<RankMonitor> monitors_;
-  std::vector<observe::RankProcess> processes_;
-  std::unique_ptr<observe::SamplerThread> sampler_;
-  bool wants_sampling_ = options_.sample_every > Duration::zero();
+  GroupSampling sampling_;
   pid_t helper_ = -1;
   MonoTime start_time_;
   MonoTime last_turn_;

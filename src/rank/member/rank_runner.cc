@@ -24,6 +24,7 @@
 #include "rank/process/signals.h"
 #include "rank/process/tcp_table.h"
 #include "rank/report.h"
+#include "rank/sampling/node_sampler.h"
 #include "rank/stacks/stacks.h"
 #include "record/beacon.h"
 #include "record/run_folder.h"
@@ -105,6 +106,7 @@ class RankRunner {
       pump(err_);
       reap_processes();
       if (mono_now() >= next_sample_) sample();
+      report_gpu_faults();
     }
     finish();
     return exit_code(state_, config_.role);
@@ -123,6 +125,10 @@ class RankRunner {
   void reap_processes();
   void handle_command_exit(Exit exit);
   void sample();
+  void start_node_samples(const net::ControlMessage& message);
+  void stop_node_samples();
+  void report_gpu_faults();
+  void print_line(const std::string& line);
   void apply(const RunnerEvent& event);
   void request_stop(int signal, Duration grace);
   void forward_signal(int signal);
@@ -153,6 +159,8 @@ class RankRunner {
   MemoryKills memory_before_;
   Watch watch_;
   MonoTime next_sample_;
+  record::EventWriter node_events_;
+  std::unique_ptr<NodeSampler> node_sampler_;  // in one process per node
   RunnerState state_;
   bool is_notified_ = false;              // to save and stop: a process handled SIGUSR1
   std::string stack_;                     // where the training was when it was stopped, if that was asked
@@ -236,6 +244,7 @@ void RankRunner::handle_run_messages() {
     if (message.kind == "kill") request_stop(SIGKILL, Duration::zero());
     if (message.kind == "signal") forward_signal(signal);
     if (message.kind == "leave" && child_) apply(runner_event::Dismissed{});
+    if (message.kind == "sample" && is_command_running()) start_node_samples(message);
   }
   if (!messages.ok() || run_.is_closed()) apply(runner_event::RunLost{mono_now() + grace_});
 }
@@ -298,6 +307,7 @@ void RankRunner::handle_command_exit(Exit exit) {
     for (int i = 0; i < 32 && stream->pipe && read_once(*stream); ++i) {
     }
   }
+  stop_node_samples();  // the end is the signal for a peer to continue them
   const bool has_descendants = reap_orphans({});
   report_end(exit, "", has_descendants);
   apply(runner_event::CommandExited{exit, has_descendants, mono_now() + grace_});
@@ -379,6 +389,39 @@ void RankRunner::sample() {
   heartbeat.where = read_position(beacon_);
   if (watch_.silent_for() >= kSocketCheckAfter) heartbeat.blocked_on = unresponsive_peer(pids, kRetransmits);
   if (!is_run_lost() && !run_.has_unsent()) (void)run_.send(to_message(heartbeat));
+}
+
+// A run without samples is better than none: every problem is only reported.
+void RankRunner::start_node_samples(const net::ControlMessage& message) {
+  if (node_sampler_) return;
+  const record::Attempt attempt(config_.attempt, 0);
+  const auto request = parse_sampling_request(message);
+  if (!request.ok()) return print_line(format("no samples: {}", request.error().message()));
+  if (auto events = record::EventWriter::open(attempt.sampler_events(request->node.number)); events.ok())
+    node_events_ = std::move(*events);
+  auto sampler = NodeSampler::start(attempt, *request, node_events_);
+  if (sampler.ok()) {
+    node_sampler_ = std::move(*sampler);
+  } else if (sampler.status().code() != Code::no_space) {  // a full disk is reported for the logs
+    print_line(format("no samples of {}: {}", request->node.host, sampler.error().message()));
+  }
+}
+
+void RankRunner::stop_node_samples() {
+  if (!node_sampler_) return;
+  node_sampler_->stop();
+  report_gpu_faults();
+  node_sampler_.reset();
+}
+
+void RankRunner::report_gpu_faults() {
+  if (!node_sampler_) return;
+  for (const std::string& line : node_sampler_->record_faults()) print_line(line);
+}
+
+void RankRunner::print_line(const std::string& line) {
+  err_.sink.push(line + "\n");
+  log_.write(line + "\n");
 }
 
 void RankRunner::apply(const RunnerEvent& event) {

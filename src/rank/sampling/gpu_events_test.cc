@@ -1,4 +1,4 @@
-#include "rank/group/gpu_events.h"
+#include "rank/sampling/gpu_events.h"
 
 #include <gmock/gmock.h>
 
@@ -17,8 +17,8 @@ TEST(GpuEvents, gpus_and_their_errors_are_in_the_events) {
   const std::vector<observe::GpuDevice> gpus = {
       {.name = "H100", .uuid = "GPU-a", .pci_bus_id = "00000000:3B:00.0"},
       {.name = "H100", .mig_uuids = {"MIG-a", "MIG-b"}}};
-  record_gpus(gpus, "n1", *events);
-  EXPECT_THAT(record_gpu_faults({{.gpu = 0, .code = 79}}, gpus, "n1", *events),
+  record_gpus(gpus, {2, "n1"}, *events);
+  EXPECT_THAT(record_gpu_faults({{.gpu = 0, .code = 79}}, gpus, {2, "n1"}, *events),
               ElementsAre("GPU 0 (n1, 00000000:3B:00.0) reported Xid 79: it has fallen off the bus"));
   const auto log = record::read_events(box / "events-node-0000.jsonl");
   ASSERT_TRUE(log.ok());
@@ -28,6 +28,8 @@ TEST(GpuEvents, gpus_and_their_errors_are_in_the_events) {
   EXPECT_EQ(record::gpu_found(log->events[1])->mig_devices, 2);
   EXPECT_EQ(record::gpu_fault(log->events[2])->code, 79);
   EXPECT_EQ(record::gpu_fault(log->events[2])->host, "n1");
+  EXPECT_EQ(record::gpu_found(log->events[0])->node, 2);
+  EXPECT_EQ(record::gpu_fault(log->events[2])->node, 2);
 }
 
 }  // namespace

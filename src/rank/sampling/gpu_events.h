@@ -1,4 +1,4 @@
-// Writes the GPUs of this node and their errors to the events of a run. Used by RankGroup. Functions without
+// Writes the GPUs of a node and their errors to the events of a run. Used by NodeSampler. Functions without
 // state; the writer belongs to one thread.
 #pragma once
 
@@ -10,13 +10,19 @@
 
 namespace stoker::rank {
 
-/// One `gpu_found` event per GPU of node 0, which is `host`.
-void record_gpus(const std::vector<observe::GpuDevice>& gpus, const std::string& host,
+/// A node of a run.
+struct SampledNode {
+  int number = 0;
+  std::string host;
+};
+
+/// One `gpu_found` event per GPU.
+void record_gpus(const std::vector<observe::GpuDevice>& gpus, const SampledNode& node,
                  record::EventWriter& events);
 
 /// One `gpu_xid` event per error of these GPUs. Returns a line for the user per error.
 std::vector<std::string> record_gpu_faults(const std::vector<observe::GpuXid>& xids,
                                            const std::vector<observe::GpuDevice>& gpus,
-                                           const std::string& host, record::EventWriter& events);
+                                           const SampledNode& node, record::EventWriter& events);
 
 }  // namespace stoker::rank
