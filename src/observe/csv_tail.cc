@@ -7,7 +7,8 @@
 namespace stoker::observe {
 namespace {
 
-constexpr std::uint64_t kTail = 16 * 1024;
+constexpr std::uint64_t kTail = 64 * 1024;
+constexpr std::uint64_t kLongestHeader = 64 * 1024;  // a node with many ranks and GPUs has many columns
 
 }  // namespace
 
@@ -16,7 +17,7 @@ std::optional<record::MetricTable> read_tail(const Path& path) {
   if (!file) return std::nullopt;
   const auto size = file->size();
   if (!size) return std::nullopt;
-  std::string head(std::min<std::uint64_t>(*size, 4096), '\0');
+  std::string head(std::min(*size, kLongestHeader), '\0');
   if (!file->read_at(0, std::as_writable_bytes(std::span(head))).ok()) return std::nullopt;
   const std::size_t header_end = head.find('\n');
   if (header_end == std::string::npos) return std::nullopt;

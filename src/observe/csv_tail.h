@@ -8,7 +8,7 @@
 
 namespace stoker::observe {
 
-/// The header and the last lines (16 KiB) as one small table; nothing if the file is absent, not a table, or
+/// The header and the last lines (64 KiB) as one small table; nothing if the file is absent, not a table, or
 /// has no rows yet.
 std::optional<record::MetricTable> read_tail(const Path& path);
 

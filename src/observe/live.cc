@@ -89,15 +89,11 @@ void apply_rank_events(const record::EventLog& log, std::vector<LiveRank>& ranks
   }
 }
 
-void apply_system_samples(const record::MetricTable& table, LiveRun& run) {
-  run.host_cpu_percent = last_of(table, "host_cpu_percent");
-  for (LiveRank& rank : run.ranks) {
-    rank.cpu_cores = last_of(table, format("rank{}.cpu_cores", rank.rank));
-    rank.memory_bytes = last_of(table, format("rank{}.rss_bytes", rank.rank));
-  }
+void add_gpus(const record::MetricTable& table, int node, LiveRun& run) {
   for (int gpu = 0; gpu < kMaxGpus && table.has(format("gpu{}.busy_percent", gpu)); ++gpu) {
     const auto last = [&](std::string_view what) { return last_of(table, format("gpu{}.{}", gpu, what)); };
-    run.gpus.push_back({.number = gpu,
+    run.gpus.push_back({.node = node,
+                        .number = gpu,
                         .busy_percent = last("busy_percent"),
                         .memory_bytes = last("memory_bytes"),
                         .memory_total_bytes = last("memory_total_bytes"),
@@ -109,15 +105,84 @@ void apply_system_samples(const record::MetricTable& table, LiveRun& run) {
   }
 }
 
-// Of the node whose samples are read.
-void apply_gpu_events(const record::EventLog& log, std::vector<LiveGpu>& gpus) {
+// The last values count from the first sample of the node; a tail lacks that one.
+NodeEnergy energy_until_now(const record::MetricTable& table) {
+  NodeEnergy energy{.cpu_j = last_value(table, "energy.cpu_j"),
+                    .memory_j = last_value(table, "energy.memory_j"),
+                    .node_j = last_value(table, "energy.node_j"),
+                    .gpu_j = {}};
+  for (int gpu = 0; gpu < kMaxGpus; ++gpu) {
+    if (const auto joules = last_value(table, format("gpu{}.energy_j", gpu)))
+      energy.gpu_j = energy.gpu_j.value_or(0) + *joules;
+  }
+  return energy;
+}
+
+std::optional<double> power_of(const record::MetricTable& table) {
+  const auto time = table.column("time");
+  const double seconds = time.empty() ? 0 : time.back() - time.front();
+  if (!(seconds > 0)) return std::nullopt;
+  const NodeEnergy energy = energy_of(table);
+  if (energy.node_j) return *energy.node_j / seconds;
+  std::optional<double> sum;
+  for (const auto& part : {energy.cpu_j, energy.memory_j, energy.gpu_j}) {
+    if (part) sum = sum.value_or(0) + *part;
+  }
+  return sum ? std::optional(*sum / seconds) : std::nullopt;
+}
+
+LiveNode describe_node(const record::MetricTable& table, int node, double now) {
+  LiveNode live{.node = node, .host = "", .values = {}, .energy = energy_until_now(table)};
+  live.age_s = std::max(0.0, now - last_of(table, "time").value_or(now));
+  for (std::size_t i = 0; i < kMeasures; ++i) {
+    const std::vector<double> values = values_of(table, kNodeMeasures[i]);
+    if (!values.empty() && std::isfinite(values.back())) live.values[i] = values.back();
+  }
+  live.cpus = last_of(table, "job_cpus");
+  live.memory_limit_bytes = last_of(table, "cgroup_memory_limit_bytes");
+  if (!live.memory_limit_bytes) live.memory_limit_bytes = last_of(table, "host_memory_total_bytes");
+  live.oom_kills = last_count(table, "cgroup_oom_kills");
+  live.power_w = power_of(table);
+  return live;
+}
+
+void add_node(const record::MetricTable& table, int node, double now, LiveRun& run) {
+  run.nodes.push_back(describe_node(table, node, now));
+  add_gpus(table, node, run);
+  // Only a rank of this node has columns here.
+  for (std::string_view column : table.columns) {
+    constexpr std::string_view kEnd = ".cpu_cores";
+    std::int64_t number = -1;
+    if (!column.starts_with("rank") || !column.ends_with(kEnd)) continue;
+    if (!parse_number(column.substr(4, column.size() - 4 - kEnd.size()), &number)) continue;
+    if (number < 0 || static_cast<std::size_t>(number) >= run.ranks.size()) continue;
+    LiveRank& rank = run.ranks[static_cast<std::size_t>(number)];
+    rank.cpu_cores = last_of(table, column);
+    rank.memory_bytes = last_of(table, format("rank{}.rss_bytes", number));
+  }
+}
+
+void apply_node_events(const record::EventLog& log, LiveRun& run) {
   for (const record::Event& event : log.events) {
-    const auto fault = record::gpu_fault(event);
-    if (!fault || fault->node != 0) continue;
-    for (LiveGpu& gpu : gpus) {
-      if (gpu.number == fault->gpu) gpu.xids.push_back(fault->code);
+    if (const auto sampled = record::node_sampled(event)) {
+      for (LiveNode& node : run.nodes) {
+        if (node.node == sampled->node) node.host = sampled->host;
+      }
+    } else if (const auto fault = record::gpu_fault(event)) {
+      for (LiveGpu& gpu : run.gpus) {
+        if (gpu.node == fault->node && gpu.number == fault->gpu) gpu.xids.push_back(fault->code);
+      }
     }
   }
+}
+
+void add_nodes(const record::Attempt& attempt, const record::EventLog& log, double now, LiveRun& run) {
+  constexpr std::size_t kMostNodes = 4096;
+  for (const int node : attempt.sampled_nodes()) {
+    if (run.nodes.size() == kMostNodes) break;
+    if (const auto table = read_tail(attempt.system(node))) add_node(*table, node, now, run);
+  }
+  apply_node_events(log, run);
 }
 
 void apply_beacon(const record::Attempt& attempt, double now, LiveRank& rank) {
@@ -149,6 +214,13 @@ std::optional<double> LiveRun::samples_per_s() const {
   return sum;
 }
 
+LiveRun read_live_nodes(const record::Attempt& attempt, double now) {
+  LiveRun run;
+  const auto log = record::read_attempt_events(attempt.folder());
+  add_nodes(attempt, log.ok() ? *log : record::EventLog(), now, run);
+  return run;
+}
+
 LiveRun read_live_run(const record::Attempt& attempt, int world_size, double now, int at_most) {
   LiveRun run;
   run.ranks.resize(static_cast<std::size_t>(std::clamp(world_size, 0, at_most)));
@@ -160,8 +232,7 @@ LiveRun read_live_run(const record::Attempt& attempt, int world_size, double now
     apply_beacon(attempt, now, rank);
   }
   apply_all_points(attempt, run.ranks);
-  if (const auto system = read_tail(attempt.system(0))) apply_system_samples(*system, run);
-  if (log.ok()) apply_gpu_events(*log, run.gpus);
+  add_nodes(attempt, log.ok() ? *log : record::EventLog(), now, run);
   return run;
 }
 

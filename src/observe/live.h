@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "observe/node_measures.h"
 #include "record/beacon.h"
 #include "record/points/points.h"
 #include "record/run_folder.h"
@@ -39,6 +40,7 @@ struct LiveRank {
 
 /// One GPU in the last sample. Values that were not recorded are unset.
 struct LiveGpu {
+  int node = 0;
   int number = 0;
   std::optional<double> busy_percent;
   std::optional<double> memory_bytes;
@@ -50,10 +52,25 @@ struct LiveGpu {
   std::vector<int> xids;                         ///< codes of its errors in this attempt
 };
 
+/// One node in its last sample. Values that were not recorded are unset.
+struct LiveNode {
+  int node = 0;
+  std::string host;
+  double age_s = 0;                                     ///< of the sample
+  std::array<std::optional<double>, kMeasures> values;  ///< by index in kNodeMeasures
+  std::optional<double> cpus;                           ///< cores that the ranks may use
+  std::optional<double> memory_limit_bytes;             ///< of the cgroup, else of the host
+  std::optional<std::int64_t> oom_kills;
+  NodeEnergy energy;              ///< since the first sample
+  std::optional<double> power_w;  ///< of the node, else of the parts that are measured; mean of the last rows
+
+  const std::optional<double>& value(std::string_view key) const { return values[measure_index(key)]; }
+};
+
 struct LiveRun {
   std::vector<LiveRank> ranks;
-  std::vector<LiveGpu> gpus;  ///< of this run's first node
-  std::optional<double> host_cpu_percent;
+  std::vector<LiveGpu> gpus;    ///< by node
+  std::vector<LiveNode> nodes;  ///< that have samples
 
   /// The last values of logged metrics over all ranks, by name.
   std::vector<record::LastValue> metrics() const;
@@ -61,7 +78,10 @@ struct LiveRun {
   std::optional<double> samples_per_s() const;
 };
 
-/// `now`: Unix seconds. Reads at most `at_most` ranks. Absent and damaged files count as missing values.
+/// The nodes and GPUs of an attempt in their last samples, without its ranks. `now`: Unix seconds. Reads at
+/// most 4096 nodes.
+LiveRun read_live_nodes(const record::Attempt& attempt, double now);
+/// The same with the ranks, at most `at_most`. Absent and damaged files count as missing values.
 LiveRun read_live_run(const record::Attempt& attempt, int world_size, double now, int at_most = 4096);
 
 }  // namespace stoker::observe

@@ -67,7 +67,9 @@ TEST(Live, machine_usage_comes_from_its_samples) {
   ASSERT_TRUE(events.ok());
   ASSERT_TRUE(write_event(*events, record::RankStarted{.rank = 0, .host = "n1", .pid = 7}).ok());
   const LiveRun run = read_live_run(box.attempt, 1, 101);
-  EXPECT_EQ(run.host_cpu_percent, 55);
+  ASSERT_EQ(run.nodes.size(), 1u);
+  EXPECT_EQ(run.nodes[0].value("host_cpu_percent"), 55);
+  EXPECT_EQ(run.nodes[0].value("cpu_cores"), 1.5) << "recorded by an earlier version";
   EXPECT_EQ(run.ranks[0].cpu_cores, 1.5);
   EXPECT_EQ(run.ranks[0].host, "n1");
   ASSERT_EQ(run.gpus.size(), 1u);
@@ -93,6 +95,42 @@ TEST(Live, gpus_have_their_state_and_errors) {
   EXPECT_TRUE(run.gpus[0].xids.empty()) << "the error is of a different node";
   EXPECT_EQ(run.gpus[1].throttle_reasons, std::nullopt) << "recorded by an earlier version";
   EXPECT_EQ(run.gpus[1].xids, std::vector<int>{79});
+}
+
+TEST(Live, every_node_has_its_last_sample) {
+  Box box;
+  box.write(box.attempt.system(0), "time,host_memory_total_bytes,rank0.cpu_cores\n100,9000,0.5\n");
+  box.write(box.attempt.system(3),
+            "time,job_cpus,cgroup_memory_limit_bytes,cgroup_oom_kills,net.a.received_bytes_per_s,"
+            "net.b.received_bytes_per_s,shared.read_bytes_per_s,energy.cpu_j,ranks.cpu_cores,ranks.rss_bytes,"
+            "rank1.cpu_cores,gpu0.busy_percent,gpu0.energy_j,gpu1.busy_percent,gpu1.energy_j\n"
+            "100,4,8000,0,1,1,1,10,1,1,0.5,10,100,20,100\n"
+            "104,4,8000,1,10,20,7,50,3.5,4000,2.5,30,500,90,900\n");
+  auto events = record::EventWriter::open(box.attempt.sampler_events(3));
+  ASSERT_TRUE(events.ok());
+  ASSERT_TRUE(
+      write_event(*events, record::NodeSampled{.node = 3, .host = "n4", .cpus = 4, .sources = {}}).ok());
+  const LiveRun run = read_live_run(box.attempt, 2, 106);
+  ASSERT_EQ(run.nodes.size(), 2u);
+  EXPECT_EQ(run.nodes[0].memory_limit_bytes, 9000);
+  const LiveNode& node = run.nodes[1];
+  EXPECT_EQ(node.node, 3);
+  EXPECT_EQ(node.host, "n4");
+  EXPECT_EQ(node.age_s, 2);
+  EXPECT_EQ(node.cpus, 4);
+  EXPECT_EQ(node.value("cpu_cores"), 3.5);
+  EXPECT_EQ(node.value("memory_bytes"), 4000);
+  EXPECT_EQ(node.memory_limit_bytes, 8000);
+  EXPECT_EQ(node.oom_kills, 1);
+  EXPECT_EQ(node.value("network_received_bytes_per_s"), 30);
+  EXPECT_EQ(node.value("shared_read_bytes_per_s"), 7);
+  EXPECT_EQ(node.value("fabric_sent_bytes_per_s"), std::nullopt);
+  EXPECT_EQ(node.value("gpu_busy_percent"), 60);
+  EXPECT_EQ(node.energy.cpu_j, 50);
+  EXPECT_EQ(node.energy.gpu_j, 1400);
+  EXPECT_EQ(node.power_w, (40 + 400 + 800) / 4.0);
+  EXPECT_EQ(run.ranks[1].cpu_cores, 2.5);
+  EXPECT_EQ(run.gpus.size(), 2u);
 }
 
 TEST(Live, missing_records_give_unset_values) {

@@ -11,12 +11,11 @@
 #include "base/secrets.h"
 #include "observe/job_termination.h"
 #include "observe/suspect_lines.h"
-#include "report/gpus.h"
 #include "report/learning.h"
 #include "report/log_tails.h"
 #include "report/metric_curves.h"
+#include "report/samples/samples.h"
 #include "report/sources.h"
-#include "report/system.h"
 #include "report/traces.h"
 #include "stoker/time.h"
 
@@ -279,8 +278,7 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
   place_checkpoints(sources, facts);
   read_learning(sources, facts);
   read_metric_curves(sources, facts);
-  read_system(sources, facts);
-  read_gpus(sources, facts);
+  read_samples(sources, facts);
   read_traces(sources, facts);
   if (!attempts->empty()) read_logs(attempts->back(), facts);
   return facts;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "job/job.h"
+#include "observe/node_measures.h"
 #include "record/capsule.h"
 #include "record/run_events.h"
 #include "record/run_folder.h"
@@ -161,6 +162,8 @@ struct SystemChart {
   std::string source;  ///< "system-0000.csv: rank0.cpu_cores"
   std::vector<Series> series;
   double limit = 0;  ///< a line for full use; 0: none
+  /// The number of series that the three series "lowest", "mean" and "highest" summarize; 0: not summarized.
+  std::size_t summarized = 0;
 };
 
 /// An Xid error of a GPU.
@@ -219,6 +222,44 @@ struct TracedStep {
   std::vector<TracedRank> ranks;
 };
 
+/// A quantity of a node (observe::kNodeMeasures) over all samples. Values that were not recorded are nan.
+struct NodeUse {
+  double mean = 0;
+  double peak = 0;
+  double total = 0;  ///< of a rate: its sum over time
+};
+
+/// One node over all attempts. Values that were not recorded are nan.
+struct NodeFacts {
+  int node = 0;
+  std::string host;          ///< "" if unknown
+  double seconds = 0;        ///< between its first and last sample, summed over attempts
+  double cpus = 0;           ///< cores that its ranks may use
+  double ranks_cpu_s = 0;    ///< CPU time of its ranks
+  double memory_limit = 0;   ///< bytes: of the cgroup, else of the host
+  double oom_kills = 0;      ///< during the run
+  double sampler_cpu_s = 0;  ///< CPU time of the sampler
+  std::vector<NodeUse> use;  ///< by index in kNodeMeasures
+  observe::NodeEnergy energy;
+  std::vector<std::string> sources;  ///< what was sampled: "network: net.eth0"
+
+  const NodeUse& used(std::string_view key) const { return use[observe::measure_index(key)]; }
+};
+
+/// What the run used of what it asked for. Values that are unknown are nan.
+struct Efficiency {
+  double cpu_used_s = 0;         ///< CPU time of the ranks, in the samples
+  double cpu_reserved_s = 0;     ///< the ranks' cores times the sampled time
+  double memory_peak = 0;        ///< of the ranks of one node, bytes
+  std::string memory_node;       ///< that node
+  double memory_asked = 0;       ///< bytes per node
+  bool is_memory_limit = false;  ///< `memory_asked` is the limit that the node had; the job asked for none
+  double seconds = 0;            ///< of the last attempt
+  double time_limit = 0;
+  double gpu_busy_mean = 0;  ///< percent, over all GPUs
+  std::size_t gpus = 0;
+};
+
 struct CheckpointPoint {
   double run_time = 0;
   int attempt = 0;
@@ -254,7 +295,9 @@ struct RunFacts {
   std::optional<TracedStep> traced;  ///< of the last attempt that has traces
   std::vector<Series> speed;         ///< samples/s
   std::vector<SystemChart> system;
-  std::vector<GpuFacts> gpus;  ///< by node and number
+  std::vector<GpuFacts> gpus;            ///< by node and number
+  std::vector<NodeFacts> nodes;          ///< that have samples
+  std::optional<Efficiency> efficiency;  ///< of a run with samples
   std::vector<CheckpointPoint> checkpoints;
   std::vector<LogTail> logs;
   std::vector<std::string> notes;  ///< unreadable files and warnings

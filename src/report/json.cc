@@ -5,6 +5,7 @@
 
 #include "base/json/json.h"
 #include "base/version.h"
+#include "report/node_tables.h"
 #include "report/sentence.h"
 #include "report/tables.h"
 
@@ -201,6 +202,7 @@ Json system_json(const RunFacts& facts) {
                     {"unit", chart.unit},
                     {"limit", chart.limit > 0 ? Json(chart.limit) : Json(nullptr)},
                     {"source", chart.source},
+                    {"summarized", chart.summarized},
                     {"series", series_json(chart.series)}});
   }
   return list;
@@ -236,6 +238,60 @@ Json gpus_json(const RunFacts& facts) {
                     {"xids", xids}});
   }
   return list;
+}
+
+Json energy_json(const observe::NodeEnergy& energy) {
+  return {{"cpu_j", optional(energy.cpu_j)},
+          {"memory_j", optional(energy.memory_j)},
+          {"node_j", optional(energy.node_j)},
+          {"gpu_j", optional(energy.gpu_j)},
+          {"gpu_is_integrated", energy.is_gpu_integrated}};
+}
+
+Json nodes_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const NodeFacts& node : facts.nodes) {
+    Json use = Json::object();
+    for (std::size_t i = 0; i < observe::kMeasures; ++i) {
+      const observe::NodeMeasure& measure = observe::kNodeMeasures[i];
+      if (!std::isfinite(node.use[i].mean)) continue;
+      Json value = {{"mean", number(node.use[i].mean)}, {"peak", number(node.use[i].peak)}};
+      const bool is_rate =
+          measure.unit == observe::MeasureUnit::bytes_per_s || measure.unit == observe::MeasureUnit::per_s;
+      if (is_rate) value["total"] = number(node.use[i].total);
+      use[std::string(measure.key)] = std::move(value);
+    }
+    list.push_back({{"node", node.node},
+                    {"host", node.host},
+                    {"seconds", number(node.seconds)},
+                    {"cpus", number(node.cpus)},
+                    {"ranks_cpu_s", number(node.ranks_cpu_s)},
+                    {"memory_limit_bytes", number(node.memory_limit)},
+                    {"oom_kills", number(node.oom_kills)},
+                    {"sampler_cpu_s", number(node.sampler_cpu_s)},
+                    {"use", use},
+                    {"energy", energy_json(node.energy)},
+                    {"sources", node.sources}});
+  }
+  return list;
+}
+
+Json efficiency_json(const RunFacts& facts) {
+  if (!facts.efficiency) return nullptr;
+  const Efficiency& use = *facts.efficiency;
+  return {{"cpu_used_s", number(use.cpu_used_s)},
+          {"cpu_reserved_s", number(use.cpu_reserved_s)},
+          {"cpu_share", number(share_of(use.cpu_used_s, use.cpu_reserved_s))},
+          {"memory_peak_bytes", number(use.memory_peak)},
+          {"memory_requested_bytes", use.is_memory_limit ? Json(nullptr) : number(use.memory_asked)},
+          {"memory_available_bytes", use.is_memory_limit ? number(use.memory_asked) : Json(nullptr)},
+          {"memory_share", number(share_of(use.memory_peak, use.memory_asked))},
+          {"memory_node", use.memory_node},
+          {"time_s", number(use.seconds)},
+          {"time_limit_s", number(use.time_limit)},
+          {"time_share", number(share_of(use.seconds, use.time_limit))},
+          {"gpus", use.gpus},
+          {"gpu_busy_percent_mean", number(use.gpu_busy_mean)}};
 }
 
 Json checkpoints_json(const RunFacts& facts) {
@@ -299,6 +355,8 @@ Json run_json(const RunFacts& facts) {
   object["traced_step"] = traced_json(facts);
   object["speed"] = series_json(facts.speed);
   object["system"] = system_json(facts);
+  object["nodes"] = nodes_json(facts);
+  object["efficiency"] = efficiency_json(facts);
   object["gpus"] = gpus_json(facts);
   object["checkpoints"] = checkpoints_json(facts);
   object["logs"] = logs_json(facts);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/node_tables.h"
 #include "report/sentence.h"
 #include "report/tables.h"
 #include "stoker/bytes.h"
@@ -77,9 +78,19 @@ void add_system(std::string& out, const RunFacts& facts) {
               "attempts/*/system-*.csv, one sample a second",
               {{"what"}, {"of"}, {"mean", true}, {"peak", true}, {"unit"}},
               {}};
+  constexpr std::size_t kMostSeries = 4;
   for (const SystemChart& chart : facts.system) {
-    for (const Series& series : chart.series) {
-      const auto [mean, peak] = mean_and_peak(series.y);
+    std::vector<Series> shown = chart.series;
+    const std::size_t count = std::max(shown.size(), chart.summarized);
+    if (count > kMostSeries) {
+      Series all{format("all {}", count), {}, {}};
+      for (const Series& series : shown) all.y.insert(all.y.end(), series.y.begin(), series.y.end());
+      shown = {std::move(all)};
+    }
+    for (const Series& series : shown) {
+      const auto peak = mean_and_peak(series.y).second;
+      // Of a summary, the mean is the second series.
+      const double mean = mean_and_peak(chart.summarized > 0 ? chart.series[1].y : series.y).first;
       const bool is_bytes = chart.unit.starts_with("bytes");
       const auto text = [&](double v) {
         return is_bytes ? rounded(ByteCount{static_cast<std::uint64_t>(std::max(0.0, v))}) : significant(v);
@@ -111,8 +122,11 @@ void add_run(std::string& out, const RunFacts& facts) {
   add_table(out, traced_table(facts));
   if (facts.samples_per_s > 0)
     out += format("  {} samples/s while stepping\n", significant(facts.samples_per_s));
+  add_table(out, efficiency_table(facts));
+  add_table(out, node_quantities_table(facts));
   add_system(out, facts);
   add_table(out, gpus_table(facts));
+  add_table(out, energy_table(facts));
   add_table(out, checkpoints_table(facts));
   for (const LogTail& tail : facts.logs) {
     out += format("\nend of the log of rank {} (attempts/{}/{})\n", tail.rank, tail.attempt, tail.file);

@@ -6,6 +6,7 @@
 #include "cli/life/jobs.h"
 #include "cli/runs.h"
 #include "job/job.h"
+#include "observe/live_json.h"
 #include "report/progress_note.h"
 #include "stoker/time.h"
 
@@ -51,6 +52,8 @@ nlohmann::ordered_json to_json(const RunLine& line) {
           {"metrics", parse_json<nlohmann::ordered_json>(record::json_of(line.progress.metrics))},
           {"exit_code", or_null(line.life.records.exit_code)},
           {"reason", line.problem.ok() ? line.life.note : std::string(line.problem.message())},
+          {"node_use", line.nodes ? parse_json<nlohmann::ordered_json>(json_of(*line.nodes))
+                                  : nlohmann::ordered_json(nullptr)},
           {"doubts", parse_json<nlohmann::ordered_json>(json_of(line.doubts))}};
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/output.h"
 #include "launch/status/life.h"
+#include "observe/live.h"
 #include "observe/progress.h"
 #include "observe/suspect_lines.h"
 #include "record/run_folder.h"
@@ -24,8 +25,9 @@ struct RunLine {
   double elapsed_s = 0;
   std::optional<std::uint32_t> epochs;  ///< planned
   observe::RunProgress progress;
-  std::vector<observe::SuspectLine> doubts;  ///< filled only for a single run
-  Status problem;                            ///< the folder could not be opened
+  std::vector<observe::SuspectLine> doubts;             ///< filled only for a single run
+  std::optional<std::vector<observe::LiveNode>> nodes;  ///< filled only for a single run
+  Status problem;                                       ///< the folder could not be opened
 };
 
 /// Loads all runs with one query to the scheduler.

@@ -62,6 +62,8 @@ Result<View> load_view(const StatusOptions& o, slurm::SlurmCommands& scheduler) 
   const record::RunFolder& run = *view.target.run;
   view.runs = query_runs({{run.id(), run.folder(), run, {}}}, scheduler);
   const auto attempt = run.last_attempt();
+  if (attempt.ok())
+    view.runs[0].nodes = observe::read_live_nodes(*attempt, unix_seconds(RealClock().wall())).nodes;
   if (attempt.ok() && view.runs[0].life.life == launch::Life::done)
     view.runs[0].doubts = observe::attempt_suspect_lines(*attempt);
   return view;

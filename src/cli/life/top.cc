@@ -1,6 +1,5 @@
 // `stoker top RUN`: docs/commands/top.md
 #include <algorithm>
-#include <set>
 
 #include "base/json/json.h"
 #include "cli/commands.h"
@@ -8,8 +7,8 @@
 #include "cli/remote/host.h"
 #include "launch/state/live_tasks.h"
 #include "launch/status/life.h"
-#include "observe/gpu_health.h"
-#include "observe/live.h"
+#include "observe/live_json.h"
+#include "observe/node_rows.h"
 #include "report/progress_note.h"
 #include "stoker/time.h"
 
@@ -116,29 +115,6 @@ void print_tasks(const TopView& view, Output& out) {
     out.line("... and {} more tasks", grouped(view.life.array->running - rows.size()));
 }
 
-std::vector<std::string> throttling_of(const observe::LiveGpu& gpu) {
-  return observe::throttle_texts(static_cast<std::uint64_t>(gpu.throttle_reasons.value_or(0)));
-}
-
-// "GPU 0  93 % busy, 61.2 GB of 85.9 GB, 640 W, 1980 MHz, 65 °C, throttled: power limit, Xid 79: ...".
-std::string gpu_line(const observe::LiveGpu& gpu) {
-  const auto or_dash = [](const auto& value, const char* unit) {
-    return value ? format("{:.0f} {}", *value, unit) : "-";
-  };
-  const auto bytes = [](double value) { return rounded(ByteCount{static_cast<std::uint64_t>(value)}); };
-  std::string line = format("GPU {}  {} busy, {}", gpu.number, or_dash(gpu.busy_percent, "%"),
-                            gpu.memory_bytes ? bytes(*gpu.memory_bytes) : "-");
-  if (gpu.memory_total_bytes) line += " of " + bytes(*gpu.memory_total_bytes);
-  line += ", " + or_dash(gpu.power_w, "W");
-  if (gpu.sm_clock_mhz) line += ", " + or_dash(gpu.sm_clock_mhz, "MHz");
-  if (gpu.temperature_c) line += ", " + or_dash(gpu.temperature_c, "°C");
-  if (const auto reasons = throttling_of(gpu); !reasons.empty())
-    line += ", throttled: " + join(reasons, " and ");
-  for (const int code : std::set<int>(gpu.xids.begin(), gpu.xids.end()))
-    line += format(", Xid {}: {}", code, observe::xid_meaning(code));
-  return line;
-}
-
 void print(const record::RunFolder& run, const TopView& view, Output& out) {
   std::string head = format("{}: {}", run.id(), to_text(view.life.life));
   if (view.life.life == launch::Life::running && !view.life.nodes.empty())
@@ -147,7 +123,6 @@ void print(const record::RunFolder& run, const TopView& view, Output& out) {
   if (view.elapsed_s > 0) head += ", " + clock_text(view.elapsed_s);
   if (const auto rate = view.live.samples_per_s())
     head += format(", {} samples/s", grouped(static_cast<std::uint64_t>(*rate)));
-  if (view.live.host_cpu_percent) head += format(", CPUs {:.0f} % busy", *view.live.host_cpu_percent);
   out.line("{}", head);
   if (view.life.array) return print_tasks(view, out);
   std::vector<std::vector<std::string>> rows;
@@ -159,31 +134,14 @@ void print(const record::RunFolder& run, const TopView& view, Output& out) {
   }
   if (rows.size() < view.live.ranks.size())
     out.line("... and {} more ranks", grouped(view.live.ranks.size() - rows.size()));
-  for (const observe::LiveGpu& gpu : view.live.gpus) out.line("{}", gpu_line(gpu));
+  const observe::NodeRows nodes = observe::rows_of(view.live.nodes);
+  if (!nodes.rows.empty()) out.table(nodes.header, nodes.rows);
+  for (const std::string& line : observe::gpu_lines(view.live)) out.line("{}", line);
   for (const record::LastValue& metric : view.live.metrics()) out.line("{}", report::metric_line(metric));
 }
 
 Json to_json_value(const record::RunFolder& run, const TopView& view) {
   const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
-  Json ranks = Json::array();
-  for (const LiveRank& rank : view.live.ranks) {
-    Json shares = Json::object();
-    for (std::size_t i = 0; i < rank.shares.size(); ++i)
-      shares[std::string(observe::kStepParts[i])] = or_null(rank.shares[i]);
-    ranks.push_back({{"rank", rank.rank},
-                     {"host", rank.host},
-                     {"phase", rank.beacon ? Json(std::string(to_text(rank.beacon->phase))) : Json(nullptr)},
-                     {"silent_s", or_null(rank.silent_s)},
-                     {"epoch", or_null(rank.epoch)},
-                     {"step", or_null(rank.step)},
-                     {"steps_per_s", or_null(rank.steps_per_s)},
-                     {"samples_per_s", or_null(rank.samples_per_s)},
-                     {"shares", shares},
-                     {"cpu_cores", or_null(rank.cpu_cores)},
-                     {"memory_bytes", or_null(rank.memory_bytes)},
-                     {"metrics", parse_json<Json>(record::json_of(rank.metrics))},
-                     {"ended", or_null(rank.ended)}});
-  }
   Json tasks = Json::array();
   for (const launch::LiveTask& task : view.tasks) {
     tasks.push_back({{"task", task.number},
@@ -192,23 +150,13 @@ Json to_json_value(const record::RunFolder& run, const TopView& view) {
                      {"last_line", task.last_line},
                      {"run", task.record.run.empty() ? Json(nullptr) : Json(task.record.run)}});
   }
-  Json gpus = Json::array();
-  for (const observe::LiveGpu& gpu : view.live.gpus)
-    gpus.push_back({{"gpu", gpu.number},
-                    {"busy_percent", or_null(gpu.busy_percent)},
-                    {"memory_bytes", or_null(gpu.memory_bytes)},
-                    {"memory_total_bytes", or_null(gpu.memory_total_bytes)},
-                    {"power_w", or_null(gpu.power_w)},
-                    {"sm_clock_mhz", or_null(gpu.sm_clock_mhz)},
-                    {"temperature_c", or_null(gpu.temperature_c)},
-                    {"throttled", gpu.throttle_reasons ? Json(throttling_of(gpu)) : Json(nullptr)},
-                    {"xids", gpu.xids}});
   return {{"run", run.id()},
           {"state", std::string(to_text(view.life.life))},
           {"elapsed_s", view.elapsed_s},
           {"samples_per_s", or_null(view.live.samples_per_s())},
-          {"ranks", ranks},
-          {"gpus", gpus},
+          {"ranks", parse_json<Json>(json_of(view.live.ranks))},
+          {"nodes", parse_json<Json>(json_of(view.live.nodes))},
+          {"gpus", parse_json<Json>(json_of(view.live.gpus))},
           {"tasks", view.life.array ? tasks : Json(nullptr)}};
 }
 

@@ -7,6 +7,7 @@
 #include "report/html/chart.h"
 #include "report/html/markup.h"
 #include "report/html/timeline.h"
+#include "report/node_tables.h"
 #include "report/sentence.h"
 #include "report/tables.h"
 #include "stoker/bytes.h"
@@ -202,6 +203,7 @@ std::string system_chart(const SystemChart& data, const RunFacts& facts) {
   Chart chart;
   chart.title =
       data.unit.starts_with("bytes") || data.unit == "%" ? data.title : data.title + ", " + data.unit;
+  if (data.summarized > 0) chart.title += format(" ({} series)", data.summarized);
   chart.source = data.source;
   chart.x_unit = AxisUnit::seconds;
   chart.x_name = "running time";
@@ -365,9 +367,16 @@ std::string machine_section(const RunFacts& facts) {
   for (const SystemChart& chart : facts.system) charts += system_chart(chart, facts);
   const std::string gpus = table_html(gpus_table(facts));
   if (!charts.empty()) charts = "<div class=\"charts small\">" + charts + "</div>";
-  if (charts.empty() && gpus.empty()) return "";
-  return section("Speed and machine", "metrics-*.csv; system-*.csv, one sample a second",
-                 charts + (gpus.empty() ? "" : "<h3>GPUs</h3>" + gpus));
+  std::string tables;
+  const auto add = [&](std::string_view title, const std::string& html) {
+    if (!html.empty()) tables += element("h3", "", title) + html;
+  };
+  add("Efficiency", table_html(efficiency_table(facts)));
+  add("Nodes", table_html(nodes_table(facts), facts.nodes.size() > 1 ? 3 : 0));
+  add("GPUs", gpus);
+  add("Energy", table_html(energy_table(facts)));
+  if (charts.empty() && tables.empty()) return "";
+  return section("Speed and machine", "metrics-*.csv; system-*.csv, one sample a second", charts + tables);
 }
 
 std::string checkpoints_section(const RunFacts& facts) {

@@ -1,4 +1,4 @@
-#include "report/gpus.h"
+#include "report/samples/gpus.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 
 #include "observe/gpu.h"
 #include "observe/gpu_health.h"
-#include "record/metrics.h"
 
 namespace stoker::report {
 
@@ -32,8 +31,10 @@ struct ColumnSummary {
   double mean() const { return count == 0 ? kUnrecorded : sum / static_cast<double>(count); }
 };
 
+}  // namespace
+
 // Everything about one GPU, over all attempts.
-struct GpuSummary {
+struct GpuTable::Summary {
   GpuFacts facts;
   ColumnSummary busy, memory, memory_total, power, sm_clock, memory_clock, temperature;
   std::size_t samples = 0;  // with known throttle reasons
@@ -45,7 +46,7 @@ struct GpuSummary {
   GpuFacts finish() &&;
 };
 
-void GpuSummary::add(const record::MetricTable& table, const std::string& prefix) {
+void GpuTable::Summary::add(const record::MetricTable& table, const std::string& prefix) {
   busy.add(table.column(prefix + "busy_percent"));
   memory.add(table.column(prefix + "memory_bytes"));
   memory_total.add(table.column(prefix + "memory_total_bytes"));
@@ -72,7 +73,7 @@ void GpuSummary::add(const record::MetricTable& table, const std::string& prefix
   ecc_errors = (std::isfinite(ecc_errors) ? ecc_errors : 0) + errors.peak - first;
 }
 
-GpuFacts GpuSummary::finish() && {
+GpuFacts GpuTable::Summary::finish() && {
   facts.busy_mean = busy.mean();
   facts.busy_peak = busy.peak;
   facts.memory_peak = memory.peak;
@@ -93,44 +94,43 @@ GpuFacts GpuSummary::finish() && {
   return std::move(facts);
 }
 
-using GpuSummaries = std::map<std::pair<int, int>, GpuSummary>;  // by node and number
+GpuTable::GpuTable() = default;
+GpuTable::~GpuTable() = default;
 
-void add_samples(const record::MetricTable& table, int node, GpuSummaries& all) {
-  for (int gpu = 0; gpu < observe::kMaxGpus && table.has(format("gpu{}.busy_percent", gpu)); ++gpu)
-    all[{node, gpu}].add(table, format("gpu{}.", gpu));
+GpuTable::Summary& GpuTable::at(int node, int gpu) {
+  auto& summary = all_[{node, gpu}];
+  if (!summary) summary = std::make_unique<Summary>();
+  return *summary;
 }
 
-void add_events(const record::EventLog& log, GpuSummaries& all) {
+void GpuTable::add_samples(const record::MetricTable& table, int node) {
+  for (int gpu = 0; gpu < observe::kMaxGpus && table.has(format("gpu{}.busy_percent", gpu)); ++gpu)
+    at(node, gpu).add(table, format("gpu{}.", gpu));
+}
+
+void GpuTable::add_events(const record::EventLog& log) {
   for (const record::Event& event : log.events) {
     if (const auto found = record::gpu_found(event)) {
-      GpuFacts& facts = all[{found->node, found->gpu}].facts;
+      GpuFacts& facts = at(found->node, found->gpu).facts;
       facts.host = found->host;
       facts.name = found->name;
       facts.uuid = found->uuid;
       facts.pci_bus_id = found->pci_bus_id;
       facts.mig_devices = found->mig_devices;
     } else if (const auto fault = record::gpu_fault(event)) {
-      all[{fault->node, fault->gpu}].facts.xids.push_back({event.time, fault->code});
+      at(fault->node, fault->gpu).facts.xids.push_back({event.time, fault->code});
     }
   }
 }
 
-}  // namespace
-
-void read_gpus(const std::vector<AttemptSource>& attempts, RunFacts& facts) {
-  GpuSummaries all;
-  for (const AttemptSource& source : attempts) {
-    for (const int node : indices_of(source.attempt, "system-", ".csv")) {
-      if (const auto table = record::read_metrics(source.attempt.system(node)))
-        add_samples(*table, node, all);
-    }
-    if (const auto log = record::read_attempt_events(source.attempt.folder())) add_events(*log, all);
+std::vector<GpuFacts> GpuTable::finish() {
+  std::vector<GpuFacts> gpus;
+  for (auto& [place, summary] : all_) {
+    summary->facts.node = place.first;
+    summary->facts.gpu = place.second;
+    gpus.push_back(std::move(*summary).finish());
   }
-  for (auto& [place, summary] : all) {
-    summary.facts.node = place.first;
-    summary.facts.gpu = place.second;
-    facts.gpus.push_back(std::move(summary).finish());
-  }
+  return gpus;
 }
 
 }  // namespace stoker::report
