@@ -5,10 +5,12 @@ import json
 import math
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import REPOSITORY
 from running import wait_until
 from submitted import Runs
 
@@ -101,6 +103,40 @@ def test_a_peer_continues_the_samples_of_a_rank_that_ended(runs: Runs):
     runs.wait()
     assert after()[1]["rank1.rss_bytes"] > 0
     assert len(events(runs, "node_sampled")) == 2
+
+
+def test_gpus_of_both_nodes_and_their_errors_are_recorded(runs: Runs):
+    library = runs.folder / "nvml/libnvidia-ml.so.1"
+    library.parent.mkdir()
+    source = REPOSITORY / "tests/programs/fake_nvml.c"
+    subprocess.run(["cc", "-w", "-shared", "-fPIC", "-o", library, source], check=True)
+    gpus = runs.folder / "gpus"
+    gpus.write_text("gpus 2\n")
+    variables = json.dumps({"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(gpus)})
+    runs.job(
+        "while [ ! -e go ]; do sleep 0.1; done",
+        "nodes: 2, ranks_per_node: 1, cpus_per_rank: 1",
+        f"environment: {{variables: {variables}}}\nrecord: {{sample_every: 200ms}}\n",
+    )
+    runs.submit()
+    wait_until(lambda: len(events(runs, "gpu_found")) == 4, "the GPUs of both nodes are recorded", 60)
+    wait_until(lambda: all(rows(runs, node) for node in (0, 1)), "the first samples", 60)
+    gpus.write_text("gpus 2\n0.energy 9000\nxid.1 79\n")
+    wait_until(lambda: len(events(runs, "gpu_xid")) == 2, "the error is recorded on both nodes", 60)
+    wait_until(lambda: all(rows(runs, node)[-1]["gpu0.energy_j"] == 2 for node in (0, 1)), "energy", 60)
+    top = json.loads(runs.stoker("top", "last", "--json").out)
+    assert [(gpu["node"], gpu["gpu"], gpu["xids"]) for gpu in top["gpus"]] == [
+        (0, 0, []),
+        (0, 1, [79]),
+        (1, 0, []),
+        (1, 1, [79]),
+    ]
+    assert "GPU 1 of n2  93 % busy" in runs.stoker("top", "last").out
+    (runs.folder / "go").touch()
+    runs.wait()
+    assert "GPU 1 (n2, 00000000:3C:00.0) reported Xid 79: it has fallen off the bus" in runs.batch_log()
+    (report,) = json.loads(runs.stoker("report", "last", "--format", "json").out)["runs"]
+    assert [(node["host"], node["energy"]["gpu_j"]) for node in report["nodes"]] == [("n1", 2), ("n2", 2)]
 
 
 @pytest.mark.parametrize("launcher", ["srun", pytest.param("torchrun", marks=pytest.mark.soak)])
