@@ -72,9 +72,26 @@ TEST(Cures, gpu_memory_is_described_as_far_as_known) {
   const std::string request = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB";
   EXPECT_EQ(cause(request + ". GPU 0 has a total capacity of 79.15 GiB of "
                             "which 1.20 GiB is free."),
-            "GPU 0 is out of memory: 2.00 GiB more requested, 79.15 GiB in total");
+            "GPU 0 is out of memory: 2.00 GiB more requested, 1.20 GiB of 79.15 GiB free");
   EXPECT_EQ(cause(request), "GPU is out of memory: 2.00 GiB more requested");
   EXPECT_EQ(cause("RuntimeError: CUDA error: out of memory"), "GPU is out of memory");
+  EXPECT_EQ(
+      cause("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 15.78 GiB total capacity; "
+            "14.20 GiB already allocated; 12.19 MiB free; 14.50 GiB reserved in total by PyTorch)"),
+      "GPU 1 is out of memory: 20.00 MiB more requested, 12.19 MiB of 15.78 GiB free");
+  const std::string reserved =
+      " is allocated by PyTorch, and 18.03 GiB is reserved by PyTorch but unallocated.";
+  const std::string memory =
+      ". GPU 0 has a total capacity of 79.15 GiB of "
+      "which 300.00 MiB is free. Of the "
+      "allocated memory 60.11 GiB";
+  EXPECT_EQ(
+      cause("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB" + memory + reserved),
+      "GPU 0 is out of memory: its free memory is fragmented: 512.00 MiB more requested, 18.03 GiB reserved "
+      "but unallocated");
+  // It would not fit into what is reserved.
+  EXPECT_EQ(cause(request + memory + reserved),
+            "GPU 0 is out of memory: 2.00 GiB more requested, 300.00 MiB of 79.15 GiB free");
   EXPECT_EQ(
       cause(request + ". GPU 0 has a total capacity of 79.15 GiB of "
                       "which 1.20 GiB is free. Process 1234 has "
@@ -86,7 +103,7 @@ TEST(Cures, gpu_memory_is_described_as_far_as_known) {
       cause(request + ". GPU 0 has a total capacity of 79.15 GiB of "
                       "which 1.20 GiB is free. Process 1234 has "
                       "77.00 GiB memory in use. Of the allocated memory 70.00 GiB is allocated by PyTorch."),
-      "GPU 0 is out of memory: 2.00 GiB more requested, 79.15 GiB in total");
+      "GPU 0 is out of memory: 2.00 GiB more requested, 1.20 GiB of 79.15 GiB free");
 }
 
 TEST(Cures, cures_use_the_terms_of_the_setting) {

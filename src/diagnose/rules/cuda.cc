@@ -22,18 +22,38 @@ constexpr FailureRule kCudaRules[] = {
      "memory "
      "in use. Process 77 has 36.60 GiB memory in use.",
      "source of PyTorch, CUDACachingAllocator.cpp"},
+    // Less than 1 GiB is requested, and more than that is reserved.
+    {"gpu-memory-fragmented", root, "but unallocated",
+     R"((?:CUDA|HIP|XPU) out of memory\. Tried to allocate ([\d.]+ [KM]iB)\. GPU (\d+) has .* and ([\d.]+ GiB) is reserved by PyTorch but unallocated)",
+     "GPU {2} is out of memory: its free memory is fragmented: {1} more requested, {3} reserved but "
+     "unallocated",
+     "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` in the environment of the program", "nvidia-smi",
+     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity "
+     "of "
+     "79.15 GiB of "
+     "which 300.12 MiB is free. Including non-PyTorch memory, this process has 78.83 GiB memory "
+     "in "
+     "use. Of the allocated memory 60.11 GiB is allocated by PyTorch, and 18.03 GiB is reserved by PyTorch "
+     "but "
+     "unallocated.",
+     "source of PyTorch, CUDACachingAllocator.cpp"},
     {"gpu-out-of-memory", root,
-     "CUDA out of memory\nHIP out of memory\nCUDA error: out of memory\nOutOfMemoryError",
-     R"((?:CUDA|HIP) out of memory\. Tried to allocate ([\d.]+ \wi?B)(?:\.? \(?GPU (\d+)(?:;| has a total capac\w* of) ([\d.]+ \wi?B))?|CUDA error: out of memory|(?:CUDA|HIP) out of memory)",
-     "GPU[[ {2}]] is out of memory[[: {1} more requested]][[, {3} in total]]",
-     "use a smaller batch or activation checkpointing; `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` if "
-     "much memory is reserved but unallocated",
+     "CUDA out of memory\nHIP out of memory\nXPU out of memory\nCUDA error: out of memory\nCUDA driver "
+     "error: "
+     "out of memory\nOutOfMemoryError",
+     R"((?:CUDA|HIP|XPU) out of memory\. Tried to allocate ([\d.]+ (?:\wi?B|bytes))(?:\.? \(?GPU (\d+)(?:; | has a total capac\w* of )([\d.]+ \wi?B)(?:(?: total capacity; [\d.]+ \wi?B already allocated;| of (?:which)) ([\d.]+ (?:\wi?B|bytes)) (?:is )?free)?)?|CUDA (?:driver )?error: out of memory|(?:CUDA|HIP|XPU) out of memory|OutOfMemoryError: Allocation on device)",
+     "GPU[[ {2}]] is out of memory[[: {1} more requested]][[, {4} of {3} free]]",
+     "halve the batch and add up the gradients of two batches for each optimizer step, with `loss / 2`: the "
+     "result is the same; or use bf16 or activation checkpointing",
      "nvidia-smi",
      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
      "79.15 GiB of "
      "which 1.20 GiB is free.\nRuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB "
      "(GPU 0; "
-     "15.78 GiB total capacity; 14.2 GiB already allocated)\nRuntimeError: CUDA error: out of memory",
+     "15.78 GiB total capacity; 14.2 GiB already allocated; 12.19 MiB free; 14.50 GiB reserved in total by "
+     "PyTorch)\nRuntimeError: CUDA error: out of memory\n"
+     "torch.AcceleratorError: CUDA error: out of memory\nRuntimeError: CUDA driver error: out of memory\n"
+     "torch.cuda.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
      "pytorch/pytorch#16417"},
     {"index-out-of-range-on-gpu", root, "Assertion `", R"(Assertion `(.*?)` failed)",
      "an index or a label is out of range on the GPU: {1}",

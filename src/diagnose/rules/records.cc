@@ -15,6 +15,33 @@ constexpr FailureRule kRecordRules[] = {
      "(cgroup limit "
      "32 GB)",
      "source of stoker"},
+    {"trainer-out-of-memory", root, "out of memory on ",
+     R"(out of memory on (.*) with (.*) samples? per rank \(train\.batch\)(?:: (.*))?)",
+     "a batch of {2} does not fit into the memory of {1}[[: {3}]]",
+     "halve `train.batch` and double `train.accumulate`: a step has as many samples; "
+     "`stoker-train --find-batch` finds what fits",
+     "",
+     "epoch 1, step 7: out of memory on cuda:0 with 512 samples per rank (train.batch): 2.00 GiB more "
+     "requested, "
+     "1.20 GiB of 79.15 GiB free\n"
+     "epoch 1, step 1: out of memory on the CPU with 1 sample per rank (train.batch)",
+     "source of stoker"},
+    {"validation-out-of-memory", root, "out of memory on ",
+     R"(out of memory on (.*) with (.*) samples? per rank \(train\.validation_batch\)(?:: (.*))?)",
+     "a validation batch of {2} does not fit into the memory of {1}[[: {3}]]",
+     "halve `train.validation_batch`", "",
+     "validation after epoch 1: out of memory on cuda:1 with 100 samples per rank (train.validation_batch): "
+     "20.00 "
+     "MiB more requested",
+     "source of stoker"},
+    {"model-out-of-memory", root, "out of memory on ",
+     R"(out of memory on (.*) for the model and its optimizer \(train\.model\)(?:: (.*))?)",
+     "the model and its optimizer do not fit into the memory of {1}[[: {2}]]",
+     "use a smaller `train.model`, or stop other programs that use that memory", "",
+     "out of memory on cuda:0 for the model and its optimizer (train.model): 2.00 GiB more requested, 1.20 "
+     "GiB of "
+     "79.15 GiB free",
+     "source of stoker"},
     {"rank-never-started", root, "never started",
      R"(rank \d+ \(.*\) never started: (?:its node's torchrun exited: )?(.*))", "it could not start: {1}",
      "install the command of `run` on every node, or give its full path", "stoker check {started_from}",

@@ -91,9 +91,11 @@ Environment standalone_environment(const Path& attempt) {
   return environment;
 }
 
+// The error, without the cure in the line after it.
 std::string last_line(std::string_view text) {
   const std::vector<std::string_view> lines = split(trim(text), '\n');
-  return printable(lines.back());
+  const bool is_cure = lines.size() > 1 && lines.back().starts_with("  try: ");
+  return printable(is_cure ? lines[lines.size() - 2] : lines.back());
 }
 
 void measure(const Path& metrics, BatchTrial& trial) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/stopwatch.h"
+#include "job/memory_error.h"
 #include "stoker/exceptions.h"
 #include "train/comm/advice.h"
 #include "train/device/cuda_part.h"
@@ -70,7 +71,7 @@ class Training::Loop {
   Result<EpochEnd> run_epoch();
   Status run_step(loader::Batch first, const Rates& rates, StepRow& row);
   Status run_passes(loader::Batch first, const Rates& rates, StepRow& row);
-  Status explain_gpu(Status status, const StepRow& row) const;
+  Status explain_step(Status status, const StepRow& row) const;
   Status settle(std::size_t pending);
   Status account(StepRow& row, PendingMetrics& metrics);
   Result<EpochEnd> end_epoch();
@@ -189,27 +190,24 @@ Status Training::Loop::run_step(loader::Batch first, const Rates& rates, StepRow
   // With buffers on a GPU they have a separate broadcast, on the host.
   if (!parts_->device.is_cpu())
     STOKER_RETURN_IF_ERROR(parts_->group->broadcast_from_rank0(parts_->control_flags));
-  STOKER_RETURN_IF_ERROR(explain_gpu(run_passes(std::move(first), rates, row), row));
+  STOKER_RETURN_IF_ERROR(explain_step(run_passes(std::move(first), rates, row), row));
   if (const auto notice = parts_->learner->notice(); notice && is_rank0()) log_.info(*notice);
   position_.step = Step(row.step);
   pending_.push_back({.row = row, .metrics = parts_->learner->take_metrics(), .in_epoch = steps_of_epoch()});
   return settle(parts_->device.is_cpu() ? 0 : kStepsAhead);
 }
 
-// libtorch's text about a GPU names no setting, and no step.
-Status Training::Loop::explain_gpu(Status status, const StepRow& row) const {
-  if (status.ok() || parts_->device.is_cpu()) return status;
-  if (status.message().find("CUDA error") != std::string::npos) {
-    return unavailable("epoch {}, step {} or one of the {} before it: {}", row.epoch + 1, row.step,
-                       kStepsAhead, status.message())
-        .cure("CUDA_LAUNCH_BLOCKING=1 and train.cuda_graph: never name the operation");
-  }
-  if (status.message().find("out of memory") == std::string::npos) return status;
-  // The rest is advice for Python.
-  const std::string fact(status.message().substr(0, status.message().find(" Including non-PyTorch")));
-  return unavailable("a step of {} samples on {}: {}", train_.batch, parts_->device.str(), fact)
-      .cure("train.batch: {} with train.accumulate: {}, or the largest that fits: stoker-train --find-batch",
-            std::max(1u, train_.batch / 2), train_.accumulate * 2);
+// libtorch's texts about memory and GPUs name no setting, and no step.
+Status Training::Loop::explain_step(Status status, const StepRow& row) const {
+  if (status.ok()) return status;
+  const std::string_view text = status.message();
+  const std::string device = parts_->device.str();
+  if (job::is_out_of_memory(text))
+    return job::step_memory_error(format("epoch {}, step {}", row.epoch + 1, row.step), device, train_, text);
+  if (parts_->device.is_cpu() || text.find("CUDA error") == text.npos) return status;
+  return unavailable("epoch {}, step {} or one of the {} before it: {}", row.epoch + 1, row.step, kStepsAhead,
+                     text)
+      .cure("CUDA_LAUNCH_BLOCKING=1 and train.cuda_graph: never name the operation");
 }
 
 // Metrics of the oldest steps, until `pending` steps are left without.
@@ -233,7 +231,7 @@ Status Training::Loop::settle(std::size_t pending) {
 Status Training::Loop::account(StepRow& row, PendingMetrics& metrics) {
   std::optional<ScaleOutcome> outcome;
   STOKER_RETURN_IF_ERROR(
-      explain_gpu(catch_exceptions(Code::internal, "loss", [&] { outcome = metrics.finish(row); }), row));
+      explain_step(catch_exceptions(Code::internal, "loss", [&] { outcome = metrics.finish(row); }), row));
   STOKER_RETURN_IF_ERROR(parts_->learner->check_loss(row));
   if (outcome) STOKER_RETURN_IF_ERROR(parts_->learner->check_scale(row, *outcome));
   const auto count = static_cast<double>(row.samples);
@@ -410,11 +408,14 @@ Result<Scores> Training::Loop::validate_model(EpochRow& row) {
   parts_->recorder.enter(Phase::validate);
   STOKER_RETURN_IF_ERROR(parts_->parallel->sync_buffers());
   const auto ema_scope = parts_->learner->use_ema_weights();
-  STOKER_ASSIGN_OR_RETURN(
-      scores,
+  auto validated =
       validate(*parts_->group, *parts_->model, *parts_->validation_data,
                {validation_loader(train_, environment_, parts_->place), parts_->form, parts_->device,
-                train_.precision, job_.timeouts.data, [this] { return stop_.is_due(RealClock().wall()); }}));
+                train_.precision, job_.timeouts.data, [this] { return stop_.is_due(RealClock().wall()); }});
+  if (!validated.ok() && job::is_out_of_memory(validated.error().message()))
+    return job::validation_memory_error(format("validation after epoch {}", row.epoch + 1),
+                                        parts_->device.str(), train_, validated.error().message());
+  STOKER_ASSIGN_OR_RETURN(scores, std::move(validated));
   if (scores.interrupted) return scores;
   row.validation_s = watch.seconds();
   row.seconds += row.validation_s;

@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "base/language/counted.h"
+#include "job/memory_error.h"
 #include "loader/advice.h"
 #include "stoker/exceptions.h"
 #include "train/device/cuda_part.h"
@@ -107,7 +108,10 @@ Result<std::unique_ptr<Parts>> Setup::run() {
   STOKER_ASSIGN_OR_RETURN(checkpoint_manager,
                           CheckpointManager::open(checkpoint_manager_options(job_), environment_));
   parts_->checkpoint_manager = std::move(checkpoint_manager);
-  STOKER_RETURN_IF_ERROR(catch_exceptions(Code::internal, "model", [&] { return build_model(); }));
+  Status built = catch_exceptions(Code::internal, "model", [&] { return build_model(); });
+  if (!built.ok() && job::is_out_of_memory(built.message()))
+    built = job::model_memory_error(parts_->device.str(), built.message());
+  STOKER_RETURN_IF_ERROR(std::move(built));
   STOKER_RETURN_IF_ERROR(
       catch_exceptions(Code::internal, "checkpoint", [&] { return restore_from_checkpoint(); }));
   // Without this the first save allocates the memory and takes longer.
