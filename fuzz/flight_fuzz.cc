@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "record/trace/flight.h"
+#include "record/trace/desync.h"
 #include "record/trace/trace_file.h"
 
 namespace {

@@ -141,6 +141,11 @@ def chunk_maps() -> list[bytes]:
     return made
 
 
+def torch_flights() -> list[bytes]:
+    folder = Path(__file__).parents[2] / "tests/golden/torch-flight"
+    return [path.read_bytes() for path in sorted(folder.glob("*.bin"))]
+
+
 def seeds() -> dict[str, list[bytes]]:
     tar, packed = archives()
     records = [record(imagenet(1)), record({"image": jpeg(2), "label": 3})]
@@ -171,6 +176,7 @@ def seeds() -> dict[str, list[bytes]]:
         "trials_fuzz": [trial.encode()],
         "chunk_map_fuzz": chunk_maps(),
         "dvc_fuzz": dvc(),
+        "torch_flight_fuzz": torch_flights(),
     }
     # Each after the byte that selects the reader: shard, index, packed samples, packed batches.
     streams = REPOSITORY / "tests/golden/streams"

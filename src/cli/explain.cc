@@ -35,7 +35,7 @@ struct ExplainOptions {
 
 bool is_log_folder(const Path& path) { return folder_exists(path) && !path_exists(path / "run.json"); }
 
-constexpr std::string_view kStandardInput = "-";
+using diagnose::kStandardInput;
 constexpr std::size_t kMaxTasks = 64;
 
 bool is_log(const std::string& word) {
@@ -53,21 +53,7 @@ bool is_stdin_log() {
 }
 
 Result<Explanation> explain_logs(const std::vector<std::string>& files, const Translator& words) {
-  FailureFacts facts;
-  for (const std::string& word : files) {
-    if (word == kStandardInput) {
-      facts.logs.push_back({.file = {}, .name = "stdin", .rank = -1, .fd = STDIN_FILENO});
-    } else if (folder_exists(word)) {
-      STOKER_ASSIGN_OR_RETURN(logs, diagnose::logs_in_folder(word));
-      facts.logs.insert(facts.logs.end(), logs.begin(), logs.end());
-    } else if (path_exists(word)) {
-      facts.logs.push_back({.file = word,
-                            .name = files.size() == 1 ? Path(word).filename().string() : word,
-                            .rank = diagnose::rank_in_name(Path(word).filename().string())});
-    } else {
-      return not_found("explain: {}: no such log", printable(word));
-    }
-  }
+  STOKER_ASSIGN_OR_RETURN(facts, diagnose::facts_of_logs(files));
   Explanation explanation{.kind = "log",
                           .name = files.size() > 1             ? words.localize("{} logs", facts.logs.size())
                                   : files[0] == kStandardInput ? words.localize("standard input")

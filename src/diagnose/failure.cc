@@ -9,6 +9,7 @@
 #include "diagnose/root_cause.h"
 #include "diagnose/rule.h"
 #include "diagnose/scan.h"
+#include "diagnose/watchdog.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -43,6 +44,10 @@ std::string where_of(const Suspect& suspect) {
   return format("{}:{}", suspect.log->name, suspect.hit->line);
 }
 
+bool is_of_collectives(const LogScan& log) {
+  return log.is_record && (log.name == kFlightRecorder || log.name == kWatchdogSource);
+}
+
 LogScan scan_record(const FailureRecord& record) {
   LogScanner scanner;
   scanner.scan(record.text + "\n");
@@ -72,8 +77,8 @@ void scan_logs(const FailureFacts& facts, std::vector<LogScan>& scans, Diagnosis
 
 // The consequences: "2 ranks: the connection to another rank broke (rank-0000.log:12)".
 Message consequences_text(std::vector<Suspect> consequences, const FailureFacts& facts) {
-  // Flight recorder records are evidence.
-  std::erase_if(consequences, [](const Suspect& each) { return each.log->name == kFlightRecorder; });
+  // Records of collectives are evidence.
+  std::erase_if(consequences, [](const Suspect& each) { return is_of_collectives(*each.log); });
   if (consequences.empty()) return {};
   const FailureRule* rule = consequences.front().hit->rule;
   std::set<int> ranks;
@@ -139,7 +144,7 @@ bool is_failure_of_success(const Choice& choice, const FailureFacts& facts) {
 // Adds which rank missed which collective when a different rule is the cause.
 void add_collective_evidence(const std::vector<LogScan>& scans, const Hit* cause, Diagnosis& diagnosis) {
   for (const LogScan& each : scans) {
-    if (!each.is_record || each.name != kFlightRecorder) continue;
+    if (!is_of_collectives(each)) continue;
     for (const Hit& hit : each.result.hits) {
       if (&hit != cause && diagnosis.evidence.size() < kMaxEvidence)
         diagnosis.evidence.push_back(evidence_of({&each, &hit}));
@@ -199,6 +204,10 @@ Diagnosis explain_failure(const FailureFacts& facts) {
   std::vector<LogScan> scans;
   for (const FailureRecord& record : facts.records) scans.push_back(scan_record(record));
   scan_logs(facts, scans, diagnosis);
+  if (std::none_of(scans.begin(), scans.end(), is_of_collectives)) {
+    for (const FailureRecord& record : watchdog_records(scans)) scans.push_back(scan_record(record));
+  }
+  diagnosis.missing.insert(diagnosis.missing.end(), facts.unreadable.begin(), facts.unreadable.end());
   Choice choice = choose_root_cause(scans, facts.first_rank);
   if (facts.has_succeeded && !is_failure_of_success(choice, facts)) choice.cause.reset();
   if (facts.has_succeeded) choice.is_sure = false;

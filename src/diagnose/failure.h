@@ -23,8 +23,9 @@ struct FailedLog {
   int fd = -1;       ///< if >= 0: an open descriptor to read instead of the file
 };
 
-/// Source name of records from the flight recorder.
+/// Source names of records about collectives: from a flight recorder, or from what NCCL's watchdog printed.
 inline constexpr std::string_view kFlightRecorder = "flight recorder";
+inline constexpr std::string_view kWatchdogSource = "NCCL's watchdog";
 
 /// A message from the run's records or from the scheduler. Rules match it like a log line.
 struct FailureRecord {
@@ -50,9 +51,10 @@ struct FailureFacts {
   std::optional<std::string> job = std::nullopt;
   std::vector<Finding> also;  ///< findings besides the failure; each has evidence
   StartKind started_as = StartKind::log;
-  std::string run;                   ///< id of the run; "" without one
-  std::string started_from;          ///< path of the job file or script; "" if unknown
-  std::map<int, std::string> hosts;  ///< of the ranks, as far as recorded
+  std::string run;                           ///< id of the run; "" without one
+  std::string started_from;                  ///< path of the job file or script; "" if unknown
+  std::map<int, std::string> hosts;          ///< of the ranks, as far as recorded
+  std::vector<std::string> unreadable = {};  ///< errors of further files
   /// It ended successfully: only an error that a line of `also` shows can be a cause.
   bool has_succeeded = false;
 };

@@ -256,7 +256,7 @@ TEST(Explain, a_timeout_alone_is_likely) {
       "NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran\n");
   EXPECT_EQ(diagnosis.certainty, Certainty::likely);
   EXPECT_EQ(diagnosis.cause,
-            "a rank did not join ALLREDUCE number 1203 within 600000 ms, and its peers timed out");
+            "a rank did not join ALLREDUCE number 1203 of size 1 within 600000 ms, and its peers timed out");
   EXPECT_EQ(diagnosis.rank, 5);
 }
 

@@ -235,6 +235,15 @@ void add_related(const std::vector<Suspect>& end, Choice& choice) {
   }
 }
 
+// The record of the peer that a rank waited for, in place of its timeout.
+Suspect missing_peer(const Suspect& hang, const std::vector<Suspect>& end) {
+  if (hang.hit->rule->name != kWatchdogTimeout) return hang;
+  for (const Suspect& each : end) {
+    if (each.log->is_record && each.hit->rule->name == kUnknownPosition) return each;
+  }
+  return hang;
+}
+
 std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::optional<int> first_rank) {
   auto cause = earliest(end, {FailureClass::root, FailureClass::general}, first_rank);
   // An unknown exception of a peer may be an effect of the kill.
@@ -251,7 +260,7 @@ std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::option
     if (is_later || was_survived(*cause, *outside)) return outside;
   }
   if (cause) return more_specific(*cause, end);
-  if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return hang;
+  if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return missing_peer(*hang, end);
   return outside;
 }
 

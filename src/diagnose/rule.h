@@ -43,6 +43,12 @@ inline constexpr bool kScriptContinues = true;
 /// A rank that exited early with code 0: the cause if the first failed rank lost a peer.
 inline constexpr std::string_view kEndedEarly = "rank-ended-early";
 
+/// Lines of NCCL's watchdog: a collective that timed out, and the position of a rank.
+inline constexpr std::string_view kWatchdogTimeout = "watchdog-timeout";
+inline constexpr std::string_view kWatchdogPosition = "work-positions";
+/// A rank that is not known to have joined the collective that its peers wait in.
+inline constexpr std::string_view kUnknownPosition = "rank-position-unknown";
+
 /// The tables of rules/.
 std::span<const FailureRule> record_rules();
 std::span<const FailureRule> slurm_rules();

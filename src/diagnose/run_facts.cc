@@ -5,17 +5,19 @@
 #include <chrono>
 #include <filesystem>
 #include <set>
+#include <unistd.h>
 #include <utility>
 
 #include <re2/re2.h>
 
 #include "base/file.h"
+#include "diagnose/torch_dumps.h"
 #include "diagnose/use/usage.h"
 #include "observe/gpu_health.h"
 #include "observe/log_reader.h"
 #include "record/beacon.h"
 #include "record/run_events.h"
-#include "record/trace/flight.h"
+#include "record/trace/desync.h"
 #include "stoker/text.h"
 #include "stoker/time.h"
 
@@ -72,26 +74,27 @@ bool is_hung(const std::vector<record::FlightDump>& flights, double end) {
   return std::any_of(flights.begin(), flights.end(), [&](const record::FlightDump& flight) {
     if (flight.entries.empty()) return false;
     const record::FlightEntry& last = flight.entries.back();
-    const bool is_over =
-        last.outcome == record::CollectiveOutcome::done || last.outcome == record::CollectiveOutcome::failed;
-    const double waited = is_over ? last.seconds : end - last.begun_unix_s;
+    const double waited = last.has_ended() ? last.seconds : end - last.begun_unix_s;
     return waited > kSilence && end - last.begun_unix_s - waited < kSilence;
   });
 }
 
-void add_collective_records(const std::vector<record::FlightDump>& flights, FailureFacts& facts) {
-  static const RE2 kMissing(
-      R"(^rank (\d+) \(pid \d+ on .*\) (?:has not reached|has started no collective|is in|reached) )");
+std::vector<std::string> describe_waits(const std::vector<record::FlightDump>& flights) {
   std::vector<std::string> lines = record::describe_desync(flights);
   // Ranks that were resumed before they stopped show no difference any more: only the length of the wait
   // remains.
   if (lines.empty()) lines = {record::longest_wait(flights, kLongWait)};
-  std::erase(lines, "");
-  for (const std::string& line : lines) {
-    int rank = -1;
-    (void)RE2::PartialMatch(line, kMissing, &rank);
-    facts.records.push_back({std::string(kFlightRecorder), line, rank});
+  return lines;
+}
+
+// Torch writes them only after a timeout or an error of a collective.
+std::map<int, Path> torch_dumps(const record::Attempt& attempt, const std::vector<int>& ranks) {
+  std::map<int, Path> files;
+  for (const int rank : ranks) {
+    Path file = attempt.torch_flight_prefix().string() + std::to_string(rank);
+    if (path_exists(file)) files.emplace(rank, std::move(file));
   }
+  return files;
 }
 
 // The Slurm job of the attempt, "" without Slurm; empty if it never started.
@@ -260,8 +263,33 @@ FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& a
   if (records.state == record::State::done) return facts;
   const std::vector<record::FlightDump> flights = read_flights(attempt, ranks);
   if (waited || waits || is_hung(flights, records.ended > 0 ? records.ended : now))
-    add_collective_records(flights, facts);
+    add_collective_records(describe_waits(flights), facts);
+  if (facts.records.empty() || facts.records.back().where != kFlightRecorder)
+    add_torch_dumps(torch_dumps(attempt, ranks), facts);
   if (log.ok() && flights.empty()) add_stacks(*log, facts);
+  return facts;
+}
+
+Result<FailureFacts> facts_of_logs(const std::vector<std::string>& names) {
+  FailureFacts facts;
+  for (const std::string& name : names) {
+    if (name == kStandardInput) {
+      facts.logs.push_back({.file = {}, .name = "stdin", .rank = -1, .fd = STDIN_FILENO});
+      continue;
+    }
+    const bool has_dumps = find_torch_dumps(name, facts);
+    const std::string last = Path(name).filename().string();
+    if (folder_exists(name)) {
+      auto logs = logs_in_folder(name);
+      if (!logs.ok() && !has_dumps) return logs.status();
+      if (logs.ok()) facts.logs.insert(facts.logs.end(), logs->begin(), logs->end());
+    } else if (!path_exists(name)) {
+      return not_found("explain: {}: no such log", printable(name));
+    } else if (!has_dumps) {
+      facts.logs.push_back(
+          {.file = name, .name = names.size() == 1 ? last : name, .rank = rank_in_name(last)});
+    }
+  }
   return facts;
 }
 

@@ -16,6 +16,13 @@ namespace stoker::diagnose {
 FailureFacts facts_of_run(const record::RunFolder& run, const record::Attempt& attempt,
                           const record::RunState& records, double now);
 
+/// The name of standard input among logs.
+inline constexpr std::string_view kStandardInput = "-";
+
+/// Facts of logs: files, folders of them, standard input, or dumps of torch's flight recorder. A dump is read
+/// with the dumps of all ranks beside it. NotFound names a missing log.
+Result<FailureFacts> facts_of_logs(const std::vector<std::string>& names);
+
 /// A line with a failure in a run that succeeded.
 Finding finding_of(const observe::SuspectLine& doubt);
 

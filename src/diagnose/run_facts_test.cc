@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
+#include "diagnose/torch_dumps.h"
 #include "record/trace/flight.h"
 #include "stoker/time.h"
 
@@ -204,6 +205,67 @@ TEST(RunFacts, a_rank_missing_from_a_collective_is_named) {
             "on n2 it never joined all-reduce 118 of float32 [272474], which its peers wait in: its last "
             "collective was "
             "all-reduce 116 of float32 [10], done");
+}
+
+// tests/golden/torch-flight/README.md
+Path torch_dump(const std::string& name) {
+  return Path(__FILE__).parent_path() / "../../tests/golden/torch-flight" / (name + ".bin");
+}
+
+TEST(RunFacts, dumps_of_torch_in_the_attempt_name_the_missing_rank) {
+  TempDirectory box;
+  const auto run = record::RunFolder::create(box.path(), {.name = "x"}, "name: x\n");
+  const auto attempt = run->start_attempt("name: x\n");
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(write_file(attempt->log(rank), "fine\n").ok());
+    ASSERT_TRUE(write_file(attempt->torch_flight_prefix().string() + std::to_string(rank),
+                           *read_file(torch_dump("gloo-" + std::to_string(rank)), 1_MiB))
+                    .ok());
+  }
+  record::RunState records;
+  records.state = record::State::failed;
+  records.reason = "rank 0 (n0) exited after 11 min: killed by signal 6 (SIGABRT)";
+  records.first_rank = 0;
+  Diagnosis diagnosis = explain_failure(facts_of_run(*run, *attempt, records, 0));
+  EXPECT_EQ(diagnosis.rule, "rank-behind");
+  EXPECT_EQ(diagnosis.rank, 1);
+  EXPECT_EQ(
+      diagnosis.cause,
+      "it never joined all-reduce 3 of float32 [7, 2], which its peers wait in: its last collective was "
+      "broadcast 2 of int64 [3, 4], done (at make_dumps.py:26)");
+  EXPECT_THAT(diagnosis.missing, testing::IsEmpty());
+
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(write_file(attempt->torch_flight_prefix().string() + std::to_string(rank),
+                           *read_file(torch_dump("mismatch-" + std::to_string(rank)), 1_MiB))
+                    .ok());
+  }
+  EXPECT_EQ(explain_failure(facts_of_run(*run, *attempt, records, 0)).rule, "rank-elsewhere");
+  const std::string cut = attempt->torch_flight_prefix().string() + "1";
+  ASSERT_TRUE(write_file(cut, "\x80\x02}q").ok());
+  diagnosis = explain_failure(facts_of_run(*run, *attempt, records, 0));
+  EXPECT_THAT(diagnosis.missing, ElementsAre(cut + ": pickle ends early (byte 3)"));
+  EXPECT_EQ(diagnosis.evidence[0].text,
+            "rank 1 has left no dump of its collectives; its peers wait in all-reduce 2 of "
+            "bfloat16 [1024, 8]");
+}
+
+TEST(RunFacts, dumps_of_torch_are_found_by_folder_and_by_file) {
+  TempDirectory box;
+  for (const std::string name :
+       {"gloo-0", "gloo-1", "mismatch-0", "mismatch-1", "nccl-0", "nccl-1", "nccl-2", "nccl-3"})
+    ASSERT_TRUE(write_file(box / name, *read_file(torch_dump(name), 1_MiB)).ok());
+  ASSERT_TRUE(write_file(box / "rank-0", "a log\n").ok());
+  FailureFacts of_file;
+  EXPECT_TRUE(find_torch_dumps(box / "mismatch-0", of_file));
+  ASSERT_EQ(of_file.records.size(), 1U);
+  EXPECT_EQ(of_file.records[0].rank, 1);
+  FailureFacts of_folder;
+  EXPECT_TRUE(find_torch_dumps(box.path(), of_folder));
+  EXPECT_EQ(of_folder.records.size(), 4U);
+  FailureFacts none;
+  EXPECT_FALSE(find_torch_dumps(box / "rank-0", none));
+  EXPECT_FALSE(find_torch_dumps(box / "absent-0", none));
 }
 
 TEST(RunFacts, a_stopped_rank_is_the_cause_and_its_collective_the_evidence) {

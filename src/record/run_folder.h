@@ -51,6 +51,9 @@ class Attempt {
   Path beacon(int rank) const { return file("rank", rank, "beacon"); }
   Path metrics(int rank) const { return file("metrics", rank, "csv"); }
   Path flight(int rank) const { return file("flight", rank, "bin"); }
+  Path torch_flight_prefix() const {
+    return folder_ / "torch-flight-";
+  }  ///< torch appends the rank, without zeros
   Path trace(int rank) const { return file("trace", rank, "json"); }
   Path receipts(int rank) const { return file("receipts", rank, "bin"); }
   Path system(int node) const { return file("system", node, "csv"); }

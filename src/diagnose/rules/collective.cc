@@ -76,13 +76,17 @@ constexpr FailureRule kCollectiveRules[] = {
      "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks. Missing "
      "ranks: 3",
      "horovod/horovod, stall_inspector.cc"},
-    {"watchdog-timeout", hang, "Watchdog caught collective operation timeout",
-     R"(WorkNCCL\(SeqNum=(\d+), OpType=(\w+),.*Timeout\(ms\)=(\d+)\))",
-     "a rank did not join {2} number {1} within {3} ms, and its peers timed out",
+    {kWatchdogTimeout, hang, "Watchdog caught collective operation timeout",
+     R"(WorkNCCL\(SeqNum=(\d+), OpType=(\w+),(?: NumelIn=(\d+),)?.*Timeout\(ms\)=(\d+)\))",
+     "a rank did not join {2} number {1}[[ of size {3}]] within {4} ms, and its peers timed out",
      "find the rank with the lowest collective number; increase the timeout only for known long waits", "",
      "[Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1203, OpType=ALLREDUCE, "
      "NumelIn=25, "
-     "NumelOut=25, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.",
+     "NumelOut=25, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.\n"
+     "[rank3]:[E710 18:00:32.426182607 ProcessGroupNCCL.cpp:757] [Rank 3] Watchdog caught collective "
+     "operation "
+     "timeout: WorkNCCL(SeqNum=59958, OpType=_ALLGATHER_BASE, NumelIn=8388608, NumelOut=8388608, "
+     "Timeout(ms)=1800000) ran for 1800077 milliseconds before timing out.",
      "hiyouga/LLaMA-Factory#7396"},
     {"gloo-timeout", hang, "Timed out waiting",
      R"(Timed out waiting (\d+)ms for (recv|send) operation to complete)",
@@ -100,13 +104,33 @@ constexpr FailureRule kCollectiveRules[] = {
      "progress in monitoring "
      "enqueued collectives.",
      "pytorch/pytorch#128751"},
-    {"work-positions", effect, "last enqueued",
-     R"(last enqueued (?:NCCL )?work: (\d+), last completed (?:NCCL )?work: (\d+))",
-     "the rank had started collective {1} and completed {2}", "", "",
+    {kWatchdogPosition, effect, "last enqueued\nLast enqueued",
+     R"(^(?:.*?\[PG (?:ID )?(\w+)[^\]]*\])?.*[Ll]ast enqueued (?:NCCL )?work: (-?\d+),.* last completed (?:NCCL )?work: (-?\d+))",
+     "the rank had started collective {2} and completed {3}", "", "",
      "[PG ID 0 PG GUID 0(default_pg) Rank 1] Timeout at NCCL work: 1203, last enqueued NCCL work: 1203, last "
      "completed NCCL work: "
-     "1202.",
-     "XPixelGroup/BasicSR#737"},
+     "1202.\n"
+     "[rank1]:[E813 12:25:30.692163833 ProcessGroupNCCL.cpp:2271] [PG ID 1 PG GUID 1 Rank 1]  failure "
+     "detected by "
+     "watchdog at work sequence id: 57 PG status: last enqueued work: 57, last completed work: 56\n"
+     "[PG ID 0 PG GUID 0(default_pg) Rank 2]  failure detected by watchdog at work sequence id: 18 PG "
+     "status: last "
+     "enqueued work: 39, last started work: 19 (_ALLGATHER_BASE), last completed work: 17\n"
+     "[rank5]:[E703 19:54:01.074864660 ProcessGroupNCCL.cpp:1987] [PG ID 0 PG GUID 0(default_pg) Rank 5] "
+     "Received a "
+     "dump signal due to a collective timeout from  rank 7 and we will try our best to dump the debug info. "
+     "Last "
+     "enqueued NCCL work: 56116, last completed NCCL work: 56116.This is most likely caused by incorrect "
+     "usages of "
+     "collectives",
+     "XPixelGroup/BasicSR#737; hiyouga/LLaMA-Factory#7396; source of PyTorch, ProcessGroupNCCL.cpp"},
+    // With TORCH_NCCL_DESYNC_DEBUG.
+    {"desync-report", root, "but didn't join collective",
+     R"(\[([\d, ]+)\] finished collective #(\d+), but didn't join collective #(\d+))",
+     "rank {1} finished collective {2}, and did not join collective {3}",
+     "check what that rank did next: a different branch of the code, a swallowed exception, a slow reader",
+     "", "\t   - [1] finished collective #2, but didn't join collective #3 (count from 1)",
+     "source of PyTorch, TraceUtils.h"},
     {"gloo-peer-closed", effect, "Connection closed by peer\nConnection reset by peer",
      R"((?:Connection closed by peer \[?([^\]\s]+)\]?|Read error \[?([^\]\s]+)\]?:?\d*: Connection reset by peer|Connection reset by peer))",
      "the connection to a peer broke: the peer ended first", "", "",

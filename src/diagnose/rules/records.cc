@@ -102,26 +102,38 @@ constexpr FailureRule kRecordRules[] = {
      "read that line of the program: it waits for data, a file system, or a process outside of the run", "",
      "all 8 ranks were in Queue.get (queue.py:171), called by load (train.py:12)", "source of stoker"},
     {"rank-behind", root, "has not reached",
-     R"(rank (\d+) \(pid \d+ on (.*?)\) has not reached (.*?): its last collective was (.*))",
-     "on {2} it never joined {3}, which its peers wait in: its last collective was {4}",
+     R"(rank (\d+)(?: \((?:pid \d+ )?on (.*?)\))? has not reached (.*?): its last collective was (.*))",
+     "[[on {2} ]]it never joined {3}, which its peers wait in: its last collective was {4}",
      "check what that rank did next: a different branch of the code, a swallowed exception, a slow reader",
      "stoker top {run}",
      "rank 1 (pid 42 on node3) has not reached all-reduce 118 of float32 [272474]: its last collective was "
      "broadcast "
      "117 of uint8 "
-     "[6016], done",
+     "[6016], done\n"
+     "rank 2 has not reached all-gather 3 of bfloat16 [512]: its last collective was all-reduce 2 of "
+     "bfloat16 [1024, "
+     "8], done (at train.py:88)",
+     "source of stoker"},
+    {kUnknownPosition, hang, "its peers wait in",
+     R"(rank (\d+)(?: \((?:pid \d+ )?on (.*?)\))? has (?:left no dump of its collectives|reported no timeout); its peers wait in (.*))",
+     "[[on {2} ]]it has reported nothing, and probably never joined {3}, which its peers wait in",
+     "check what that rank did next: a different branch of the code, a swallowed exception, a slow reader",
+     "stoker top {run}",
+     "rank 3 has left no dump of its collectives; its peers wait in all-reduce 57 of float32 [8]\n"
+     "rank 3 has reported no timeout; its peers wait in all-reduce 57 of 25 elements",
      "source of stoker"},
     {"rank-not-begun", root, "has started no collective",
-     R"(rank (\d+) \(pid \d+ on (.*?)\) has started no collective; its peers have reached (.*))",
-     "on {2} it started no collective, and its peers wait in {3}",
+     R"(rank (\d+)(?: \((?:pid \d+ )?on (.*?)\))? has started no collective; its peers have reached (.*))",
+     "[[on {2} ]]it started no collective, and its peers wait in {3}",
      "check what that rank does before its first collective: reading data, building the model, a different "
      "branch",
      "stoker top {run}",
      "rank 1 (pid 42 on node3) has started no collective; its peers have reached all-reduce 1 of float32 "
      "[272474]",
      "source of stoker"},
-    {"rank-elsewhere", root, ", others in ", R"(rank (\d+) \(pid \d+ on (.*?)\) is in (.*), others in (.*))",
-     "on {2} it called {3}, and its peers called {4}: their code or shapes differ by rank",
+    {"rank-elsewhere", root, ", others in ",
+     R"(rank (\d+)(?: \((?:pid \d+ )?on (.*?)\))? is in (.*), others in (.*))",
+     "[[on {2} ]]it called {3}, and its peers called {4}: their code or shapes differ by rank",
      "make the same calls with the same shapes in the same order on every rank", "",
      "rank 1 (pid 42 on node3) is in broadcast 118 of uint8 [6016], others in all-reduce 118 of float32 "
      "[272474]",

@@ -5,6 +5,7 @@
 
 #include "net/interface.h"
 #include "rank/gpu_binding.h"
+#include "record/run_folder.h"
 #include "slurm/allocation.h"
 #include "slurm/node_list.h"
 
@@ -45,6 +46,20 @@ Status check_interfaces(const Environment& base) {
     if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
   }
   return unavailable("{} (there are {}; unset it to choose automatically)", problem, join(names, ", "));
+}
+
+// NCCL's watchdog then leaves each rank's last collectives in the attempt, for `stoker explain`. Torch warns
+// about the older names of these variables.
+void set_torch_flight(Environment& environment, const Path& attempt) {
+  const auto set = [&](std::string_view name, std::string_view older, std::string value) {
+    if (variable(environment, name).empty() && (older.empty() || variable(environment, older).empty()))
+      set_variable(environment, name, std::move(value));
+  };
+  if (attempt.empty()) return;
+  set("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
+      record::Attempt(attempt, 0).torch_flight_prefix().string());
+  set("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE", "2000");
+  set("TORCH_NCCL_DUMP_ON_TIMEOUT", "", "1");
 }
 
 // A Python script's own interpreter has the torch that the script imports; otherwise the first torchrun is
@@ -109,6 +124,7 @@ Program program_of(const RankConfig& config, const std::vector<std::string>& com
   if (Path(variable(base, "SLURM_HOSTFILE")).parent_path() == config.attempt)
     unset_variable(program.environment, "SLURM_HOSTFILE");
   set_variable(program.environment, "NODE_RANK", std::to_string(place.node));
+  set_torch_flight(program.environment, config.attempt);
   const std::string staged = staged_folder(variable(base, kStageVariable), place.node);
   if (!staged.empty()) set_variable(program.environment, "STOKER_STAGE_DIR", staged);
   auto gpus = own_gpus(config, base);

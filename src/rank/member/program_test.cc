@@ -61,6 +61,26 @@ TEST(Program, keeps_torchrun_variables_except_rendezvous) {
   EXPECT_EQ(variable(program.environment, kPlaceVariable), "");
 }
 
+TEST(Program, leaves_the_last_collectives_of_torch_in_the_attempt) {
+  RankConfig config;
+  config.place = {Rank(3), WorldSize(4), 3, 4, 0};
+  config.attempt = "/runs/1/attempts/2";
+  const auto environment = [&](const Environment& base) {
+    return program_of(config, {"train"}, {}, base, "").environment;
+  };
+  EXPECT_EQ(variable(environment({}), "TORCH_FR_DUMP_TEMP_FILE"), "/runs/1/attempts/2/torch-flight-");
+  EXPECT_EQ(variable(environment({}), "TORCH_FR_BUFFER_SIZE"), "2000");
+  EXPECT_EQ(variable(environment({}), "TORCH_NCCL_DUMP_ON_TIMEOUT"), "1");
+  const Environment own = environment({{"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "/tmp/a"},
+                                       {"TORCH_NCCL_TRACE_BUFFER_SIZE", "7"},
+                                       {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"}});
+  EXPECT_EQ(variable(own, "TORCH_FR_DUMP_TEMP_FILE"), "");
+  EXPECT_EQ(variable(own, "TORCH_FR_BUFFER_SIZE"), "");
+  EXPECT_EQ(variable(own, "TORCH_NCCL_DUMP_ON_TIMEOUT"), "0");
+  config.attempt.clear();
+  EXPECT_EQ(variable(environment({}), "TORCH_FR_DUMP_TEMP_FILE"), "");
+}
+
 TEST(Program, of_a_rank_that_shares_a_gpu_sees_that_one) {
   RankConfig config;
   config.place = {Rank(3), WorldSize(4), 3, 4, 0};

@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <ctime>
-#include <map>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
@@ -168,13 +166,15 @@ void FlightRecorder::mark(std::uint64_t number, CollectiveOutcome level) noexcep
 }
 
 std::string FlightEntry::describe() const {
-  std::string text = format("{} {}", collective.operation, number);
+  std::string text = collective.operation.empty() ? format("number {}", number)
+                                                  : format("{} {}", collective.operation, number);
   if (collective.element.empty()) return text;
   std::vector<std::string> sizes;
   for (const std::uint32_t size : collective.shape) {
     if (size != 0) sizes.push_back(std::to_string(size));
   }
-  text += format(" of {} [{}]", collective.element, join(sizes, ", "));
+  text += format(" of {}", collective.element);
+  if (!sizes.empty()) text += format(" [{}]", join(sizes, ", "));
   if (collective.root >= 0) text += format(" from rank {}", collective.root);
   return text;
 }
@@ -204,9 +204,7 @@ Result<FlightDump> parse_flight_dump(std::string_view name, std::span<const std:
         record.outcome <= 4 ? static_cast<CollectiveOutcome>(record.outcome) : CollectiveOutcome::failed;
     entry.begun_unix_s =
         1e-9 * (static_cast<double>(record.begun_ns) + static_cast<double>(head.unix_less_monotonic_ns));
-    const bool has_ended =
-        entry.outcome == CollectiveOutcome::done || entry.outcome == CollectiveOutcome::failed;
-    if (record.ended_ns != 0 && has_ended) {
+    if (record.ended_ns != 0 && entry.has_ended()) {
       entry.seconds = 1e-9 * (static_cast<double>(record.ended_ns) - static_cast<double>(record.begun_ns));
     }
     flight.entries.push_back(std::move(entry));
@@ -220,100 +218,6 @@ Result<FlightDump> read_flight_dump(const Path& file) {
   constexpr ByteCount kMost{kHeadBytes + std::size_t{kMaxRecords} * sizeof(Record)};
   STOKER_ASSIGN_OR_RETURN(text, read_file(file, kMost));
   return parse_flight_dump(printable(file.string()), std::as_bytes(std::span(text.data(), text.size())));
-}
-
-std::vector<std::string> describe_desync(std::span<const FlightDump> flights) {
-  // The latest collective of any rank, as its first rank started it: the one in which ranks wait for others.
-  const FlightEntry* latest = nullptr;
-  for (const FlightDump& flight : flights) {
-    if (!flight.entries.empty() && (latest == nullptr || flight.entries.back().number > latest->number)) {
-      latest = &flight.entries.back();
-    }
-  }
-  std::vector<std::string> lines;
-  if (latest == nullptr) return lines;
-  constexpr std::string_view kOutcomes[] = {"under way", "done", "failed", "within the host",
-                                            "between hosts"};
-  for (const FlightDump& flight : flights) {
-    const std::string who = format("rank {} (pid {} on {})", flight.rank, flight.pid, flight.host);
-    if (flight.entries.empty()) {
-      lines.push_back(
-          format("{} has started no collective; its peers have reached {}", who, latest->describe()));
-      continue;
-    }
-    const FlightEntry& last = flight.entries.back();
-    if (last.number < latest->number) {
-      lines.push_back(format("{} has not reached {}: its last collective was {}, {}", who, latest->describe(),
-                             last.describe(), kOutcomes[static_cast<std::size_t>(last.outcome)]));
-    } else if (last.describe() != latest->describe()) {
-      lines.push_back(format("{} is in {}, others in {}", who, last.describe(), latest->describe()));
-    }
-  }
-  if (!lines.empty()) return lines;
-  // All ranks reached the same one: if the first ranks of the hosts wait for each other, the network is the
-  // cause.
-  for (const FlightDump& flight : flights) {
-    if (flight.entries.empty() || flight.entries.back().outcome != CollectiveOutcome::inter_node) continue;
-    lines.push_back(format("rank {} (pid {} on {}) waits for other hosts in {}, which all ranks have reached",
-                           flight.rank, flight.pid, flight.host, flight.entries.back().describe()));
-  }
-  const bool is_under_way = std::any_of(flights.begin(), flights.end(), [](const FlightDump& flight) {
-    return flight.entries.back().outcome != CollectiveOutcome::done;
-  });
-  if (lines.empty() && is_under_way && flights.size() > 1)
-    lines.push_back(
-        format("all {} ranks have reached {}, but it has not completed", flights.size(), latest->describe()));
-  return lines;
-}
-
-std::string longest_wait(std::span<const FlightDump> flights, double least) {
-  struct CollectiveWait {
-    const FlightDump* first = nullptr;
-    const FlightDump* last = nullptr;
-    const FlightEntry* of_first = nullptr;
-    const FlightEntry* of_last = nullptr;
-    std::size_t ranks = 0;
-    double shortest = 0;  // minimum of the ranks' times in it
-    double wait() const { return of_last->begun_unix_s - of_first->begun_unix_s; }
-  };
-  std::map<std::uint64_t, CollectiveWait> collective_waits;
-  for (const FlightDump& flight : flights) {
-    for (const FlightEntry& entry : flight.entries) {
-      CollectiveWait& collective_wait = collective_waits[entry.number];
-      collective_wait.shortest =
-          collective_wait.ranks == 0 ? entry.seconds : std::min(collective_wait.shortest, entry.seconds);
-      ++collective_wait.ranks;
-      if (collective_wait.first == nullptr || entry.begun_unix_s < collective_wait.of_first->begun_unix_s) {
-        collective_wait.first = &flight;
-        collective_wait.of_first = &entry;
-      }
-      if (collective_wait.last == nullptr || entry.begun_unix_s > collective_wait.of_last->begun_unix_s) {
-        collective_wait.last = &flight;
-        collective_wait.of_last = &entry;
-      }
-    }
-  }
-  const auto text = [](double seconds) {
-    return rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds)));
-  };
-  const CollectiveWait* latest = nullptr;
-  const CollectiveWait* longest = nullptr;
-  for (const auto& [number, collective_wait] : collective_waits) {
-    if (collective_wait.wait() >= least && (latest == nullptr || collective_wait.wait() > latest->wait()))
-      latest = &collective_wait;
-    const bool is_long = collective_wait.ranks == flights.size() && collective_wait.shortest >= least;
-    if (is_long && (longest == nullptr || collective_wait.shortest > longest->shortest))
-      longest = &collective_wait;
-  }
-  // A rank that was stopped in the middle of a collective delayed its peers there without arriving late
-  // anywhere.
-  if (longest != nullptr && (latest == nullptr || latest->wait() < longest->shortest)) {
-    return format("all {} ranks were in {} for {}", longest->ranks, longest->of_last->describe(),
-                  text(longest->shortest));
-  }
-  if (latest == nullptr) return "";
-  return format("rank {} (pid {} on {}) reached {} {} after rank {}", latest->last->rank, latest->last->pid,
-                latest->last->host, latest->of_last->describe(), text(latest->wait()), latest->first->rank);
 }
 
 }  // namespace stoker::record

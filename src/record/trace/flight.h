@@ -70,8 +70,12 @@ struct FlightEntry {
   Collective collective;
   CollectiveOutcome outcome = CollectiveOutcome::under_way;
   double begun_unix_s = 0;
-  double seconds = 0;  ///< 0 while it is in progress
+  double seconds = 0;      ///< 0 while it is in progress
+  std::string place = {};  ///< "train.py:88", where the program started it; only torch records it
 
+  bool has_ended() const {
+    return outcome == CollectiveOutcome::done || outcome == CollectiveOutcome::failed;
+  }
   /// "all-reduce 118 of float32 [272474]"
   std::string describe() const;
 };
@@ -79,25 +83,15 @@ struct FlightEntry {
 /// The contents of a rank's file.
 struct FlightDump {
   int rank = 0;
-  std::int64_t pid = 0;
-  std::string host;
+  std::int64_t pid = 0;              ///< 0: unknown
+  std::string host;                  ///< "": unknown
   std::vector<FlightEntry> entries;  ///< sorted by number
+  std::string group = {};            ///< name of the process group; "" for the one of all ranks
 };
 
 /// NotFound if it does not exist, Corrupt if the bytes are not a complete flight file of this version.
 Result<FlightDump> read_flight_dump(const Path& file);
 /// Same, from bytes; `name` is used in errors.
 Result<FlightDump> parse_flight_dump(std::string_view name, std::span<const std::byte> bytes);
-
-/// Explains why ranks wait for each other. For each rank whose latest collective differs from its peers', a
-/// line such as "rank 1 (pid 42 on node3) has not reached all-reduce 118 of float32 [272474]: its last
-/// collective was broadcast 117 of uint8 [6016], done". If all have reached the same one: the ranks that wait
-/// for other hosts in it, or that it has not completed. Empty if it has completed.
-std::vector<std::string> describe_desync(std::span<const FlightDump> flights);
-
-/// The longest wait of ranks for another one in a collective, such as "rank 2 (pid 42 on n2) reached
-/// all-reduce 15 of float32 [272474] 7.1 s after rank 0" or "all 3 ranks were in all-reduce 15 of float32
-/// [272474] for 7.1 s". "" if none waited for `least` seconds.
-std::string longest_wait(std::span<const FlightDump> flights, double least);
 
 }  // namespace stoker::record

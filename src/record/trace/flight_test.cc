@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "record/trace/desync.h"
 
 namespace stoker::record {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 const Collective kSum{"all-reduce", "float32", 1'089'896, {272'474}};
 const Collective kCopy{"broadcast", "uint8", 6016, {6016}, 0};
@@ -143,50 +143,6 @@ TEST(FlightDump, reads_records_damaged_by_a_crash) {
   ASSERT_TRUE(flight.ok());
   EXPECT_EQ(flight->entries[0].outcome, CollectiveOutcome::failed);
   EXPECT_EQ(flight->entries[0].collective.operation, "\\x01ll-reduce");
-}
-
-FlightDump flight_of(int rank, std::vector<Collective> collectives) {
-  FlightDump flight{.rank = rank, .pid = 40 + rank, .host = "node3"};
-  for (Collective& collective : collectives) {
-    flight.entries.push_back({.number = flight.entries.size() + 1, .collective = std::move(collective)});
-  }
-  return flight;
-}
-
-TEST(FlightDump, names_ranks_that_are_behind_or_in_a_different_collective) {
-  const FlightDump first = flight_of(0, {kCopy, kSum});
-  EXPECT_THAT(describe_desync({}), IsEmpty());
-  EXPECT_THAT(
-      describe_desync(std::vector{first, flight_of(1, {kCopy, kSum})}),
-      ElementsAre("all 2 ranks have reached all-reduce 2 of float32 [272474], but it has not completed"));
-  EXPECT_THAT(describe_desync(std::vector{first, flight_of(1, {kCopy}), flight_of(2, {})}),
-              ElementsAre("rank 1 (pid 41 on node3) has not reached all-reduce 2 of float32 [272474]: its "
-                          "last collective was "
-                          "broadcast 1 of uint8 [6016] from rank 0, under way",
-                          "rank 2 (pid 42 on node3) has started no collective; its peers have reached "
-                          "all-reduce 2 of float32 [272474]"));
-  EXPECT_THAT(describe_desync(std::vector{first, flight_of(1, {kCopy, kCopy})}),
-              ElementsAre("rank 1 (pid 41 on node3) is in broadcast 2 of uint8 [6016] from rank 0, others in "
-                          "all-reduce 2 of float32 [272474]"));
-}
-
-TEST(FlightDump, names_the_collective_with_the_longest_wait) {
-  const auto flight = [](int rank, std::vector<double> begun) {
-    FlightDump made{.rank = rank, .pid = 40 + rank, .host = "n1", .entries = {}};
-    for (std::size_t i = 0; i < begun.size(); ++i)
-      made.entries.push_back({.number = 7 + i, .collective = kSum, .begun_unix_s = begun[i]});
-    return made;
-  };
-  const std::vector<FlightDump> flights = {flight(0, {10, 20, 30}), flight(1, {10.5, 27.1, 30}),
-                                           flight(2, {10, 20.5})};
-  EXPECT_EQ(longest_wait(flights, 1),
-            "rank 1 (pid 41 on n1) reached all-reduce 8 of float32 [272474] 7.1 s after rank 0");
-  EXPECT_EQ(longest_wait(flights, 10), "");
-  std::vector<FlightDump> inside = {flight(0, {10, 20}), flight(1, {10, 21.5})};
-  inside[0].entries[1].seconds = 9;
-  inside[1].entries[1].seconds = 7.6;
-  EXPECT_EQ(longest_wait(inside, 1), "all 2 ranks were in all-reduce 8 of float32 [272474] for 7.6 s");
-  EXPECT_EQ(longest_wait({}, 0), "");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "record/trace/flight.h"
+#include "record/trace/desync.h"
 #include "stoker/exceptions.h"
 #include "train/comm/network.h"
 #include "train/comm/test_ranks.h"
