@@ -9,6 +9,7 @@
 #include "netcheck/facts.h"
 #include "netcheck/network_check.h"
 #include "netcheck/reported_message.h"
+#include "netcheck/tables.h"
 #include "netcheck/worker_set.h"
 #include "rank/capsule/facts.h"
 
@@ -36,19 +37,6 @@ std::string_view to_text(netcheck::CheckState state) {
   return state == netcheck::CheckState::passed   ? "passed"
          : state == netcheck::CheckState::failed ? "failed"
                                                  : "skipped";
-}
-
-std::string seconds_text(double seconds) {
-  if (seconds < 0.001) return format("{:.0f} us", seconds * 1e6);
-  return rounded_duration(std::chrono::duration_cast<Duration>(Seconds(seconds)));
-}
-
-std::string speed_text(double bytes_per_s) {
-  return format("{}/s", rounded({static_cast<std::uint64_t>(std::max(0.0, bytes_per_s))}));
-}
-
-std::string size_text(std::uint64_t bytes) {
-  return bytes >= (1 << 20) ? format("{} MiB", bytes >> 20) : format("{} KiB", bytes >> 10);
 }
 
 std::string headline(const Report& report, const Translator& words) {
@@ -83,27 +71,11 @@ void print_ranks(const Report& report, const Translator& words, Output& out) {
             rows);
 }
 
-void print_timings(const Report& report, const Translator& words, Output& out) {
-  if (report.timings.empty()) return;
-  std::vector<std::vector<std::string>> rows;
-  for (const netcheck::Timing& timing : report.timings) {
-    rows.push_back({std::string(netcheck::to_text(timing.operation)), size_text(timing.bytes),
-                    seconds_text(timing.seconds), speed_text(timing.bytes_per_s()),
-                    seconds_text(timing.bound_s),
-                    format("{:.0f} %", timing.seconds > 0 ? 100 * timing.bound_s / timing.seconds : 0)});
-  }
+void print_table(const netcheck::CheckTable& table, Output& out) {
+  if (table.rows.empty()) return;
   out.line("");
-  out.table({words.localize("OPERATION"), words.localize("SIZE"), words.localize("TIME"),
-             words.localize("SPEED"), words.localize("BOUND"), words.localize("OF IT")},
-            rows);
-  out.line("{}", words.localize("bound: limit of the slowest connection, without computation").text());
-  const bool is_above_bound = std::ranges::any_of(
-      report.timings, [](const netcheck::Timing& timing) { return timing.bound_s > 1.1 * timing.seconds; });
-  if (!is_above_bound) return;
-  out.line("{}", words
-                     .localize("       (some exceed it: short transfers stay in caches, or the machine was "
-                               "busy during the measurement)")
-                     .text());
+  out.table(table.head, table.rows);
+  for (const std::string& note : table.notes) out.line("{}", note);
 }
 
 void print(const Report& report, const std::vector<Finding>& findings, const Translator& words, Output& out) {
@@ -111,7 +83,9 @@ void print(const Report& report, const std::vector<Finding>& findings, const Tra
   print_check_results(report, words, out);
   out.line("");
   print_ranks(report, words, out);
-  print_timings(report, words, out);
+  print_table(timing_table(report, words), out);
+  print_table(gpu_link_table(report, words), out);
+  print_table(gpu_timing_table(report, words), out);
   out.line("");
   for (const Finding& finding : findings) out.finding(finding, words);
   const auto fatal = std::ranges::count(findings, Level::job, &Finding::level);
@@ -134,6 +108,7 @@ Json ranks_json(const Report& report) {
                     {"cores", netcheck::core_text(facts.cores)},
                     {"cuda_visible_devices", facts.visible_gpus ? Json(*facts.visible_gpus) : Json(nullptr)},
                     {"gpus", facts.gpus},
+                    {"gpu_uuid", facts.gpu_uuid.empty() ? Json(nullptr) : Json(facts.gpu_uuid)},
                     {"gloo", interface_json(facts.gloo)},
                     {"nccl", interface_json(facts.nccl)},
                     {"variables", facts.variables}});
@@ -151,6 +126,30 @@ Json connections_json(const Report& report) {
                     {"error", tried.way.error},
                     {"round_trip_s", tried.way.round_trip_s}});
   }
+  return list;
+}
+
+Json gpu_links_json(const Report& report) {
+  Json list = Json::array();
+  for (const auto& [rank, facts] : report.ranks) {
+    for (const netcheck::GpuLink& link : facts.gpu_links)
+      list.push_back({{"host", facts.host},
+                      {"first", link.first},
+                      {"second", link.second},
+                      {"nvlinks", link.nvlinks},
+                      {"peer_access", link.has_peer_access ? Json(*link.has_peer_access) : Json(nullptr)}});
+  }
+  return list;
+}
+
+Json gpu_timings_json(const Report& report) {
+  Json list = Json::array();
+  for (const netcheck::GpuTiming& timing : report.gpu_timings)
+    list.push_back({{"bytes", timing.bytes},
+                    {"seconds", timing.seconds},
+                    {"algorithm_bytes_per_s", timing.algorithm_bytes_per_s()},
+                    {"bus_bytes_per_s", timing.bus_bytes_per_s()},
+                    {"bound_bytes_per_s", timing.bound_bytes_per_s}});
   return list;
 }
 
@@ -196,6 +195,8 @@ Json to_json(const Report& report, const std::vector<Finding>& findings, const T
           {"connections", connections_json(report)},
           {"speeds", flows},
           {"timings", timings},
+          {"gpu_links", gpu_links_json(report)},
+          {"gpu_timings", gpu_timings_json(report)},
           {"findings", found},
           {"seconds", report.seconds}};
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "netcheck/reported_message.h"
+#include "netcheck/torch_program.h"
 #include "netcheck/wire.h"
 
 namespace stoker::netcheck {
@@ -32,6 +33,33 @@ constexpr std::uint64_t kSmall = 1 << 10;
 constexpr std::uint64_t kSizes[] = {1 << 10, 64 << 10, 1 << 20, 16 << 20};
 
 double seconds(Duration duration) { return Seconds(duration).count(); }
+
+net::ControlMessage with_gpus(net::ControlMessage request, const NetworkCheckOptions& options) {
+  return std::move(request.with("gpus_per_rank", std::int64_t{options.gpus_per_rank})
+                       .with("ranks_per_gpu", std::int64_t{options.plan.ranks_per_gpu}));
+}
+
+// Keeps the slowest rank of each size.
+void merge_timings(const std::vector<GpuTiming>& of_rank, std::vector<GpuTiming>& all) {
+  for (const GpuTiming& timing : of_rank) {
+    const auto same = std::ranges::find(all, timing.bytes, &GpuTiming::bytes);
+    if (same == all.end()) {
+      all.push_back(timing);
+    } else {
+      same->seconds = std::max(same->seconds, timing.seconds);
+    }
+  }
+}
+
+// The slowest link of a GPU. Between hosts, the network decides, which NVML does not know.
+double gpu_bound(const Report& report) {
+  double least = 0;
+  for (const auto& [rank, facts] : report.ranks) {
+    if (facts.gpu_bytes_per_s <= 0) return 0;
+    least = least == 0 ? facts.gpu_bytes_per_s : std::min(least, facts.gpu_bytes_per_s);
+  }
+  return report.has_several_hosts() ? 0 : least;
+}
 
 std::string host_part(std::string_view address) {
   std::string_view host = address.substr(0, address.rfind(':'));
@@ -103,7 +131,7 @@ Status NetworkCheck::facts() {
   for (const Rank rank : present()) {
     net::ControlMessage request{"facts", {}};
     request.with("reach", is_remote ? "network" : "this host").with("gpu_limit_s", seconds(kGpuList));
-    requests[rank] = std::move(request);
+    requests[rank] = with_gpus(std::move(request), options_);
   }
   STOKER_RETURN_IF_ERROR(
       run_step("ranks", requests, kGpuList + kSlack, [&](Rank rank, const net::ControlMessage& message) {
@@ -387,7 +415,8 @@ Status NetworkCheck::torch() {
     net::ControlMessage request{"torch", {}};
     request.with("python", options_.python).with("address", address);
     request.with("port", std::int64_t{first.free_port}).with("limit_s", seconds(kTorch));
-    requests[rank] = std::move(request);
+    request.with("measure", options_.measures_speed ? "speed" : "");
+    requests[rank] = with_gpus(std::move(request), options_);
   }
   STOKER_RETURN_IF_ERROR(run_step("torch", requests, kTorch + kSlack,
                                   [](Rank, const net::ControlMessage&) { return Status(); }));
@@ -395,6 +424,7 @@ Status NetworkCheck::torch() {
   std::size_t without = 0;
   for (const auto& [rank, done] : results_) {
     summary = std::max(summary, std::string(done.text("summary")));
+    merge_timings(torch_timings(done.text("timings")), report_.gpu_timings);
     const bool is_missing =
         errors_.contains(rank) && errors_[rank].find("No module named 'torch'") != std::string::npos;
     without += is_missing ? 1 : 0;
@@ -409,6 +439,10 @@ Status NetworkCheck::torch() {
     const bool is_effect = error.find("onnection closed by peer") != std::string::npos ||
                            error.find("onnection reset by peer") != std::string::npos;
     if (report_.torch_problem.empty() || !is_effect) report_.torch_problem = rank_error(rank, error);
+  }
+  for (GpuTiming& timing : report_.gpu_timings) {
+    timing.ranks = size;
+    timing.bound_bytes_per_s = gpu_bound(report_);
   }
   const bool is_fine = report_.torch_problem.empty() && report_.absent.empty();
   finish_step("torch", is_fine, is_fine ? printable(summary) : report_.torch_problem);

@@ -14,6 +14,7 @@
 #include "netcheck/probe/peer.h"
 #include "netcheck/probe/resolve.h"
 #include "netcheck/probe/ring.h"
+#include "observe/gpu.h"
 #include "stoker/bytes.h"
 #include "stoker/strong.h"
 
@@ -29,6 +30,17 @@ struct FabricPort {
   friend bool operator==(const FabricPort&, const FabricPort&) = default;
 };
 
+/// Two GPUs of a node, by their numbers in nvidia-smi.
+struct GpuLink {
+  int first = 0;
+  int second = 0;
+  int nvlinks = 0;  ///< of the one with fewer; 0: they are not connected by NVLink
+  std::optional<observe::GpuPath> path;
+  std::optional<bool> has_peer_access;
+
+  friend bool operator==(const GpuLink&, const GpuLink&) = default;
+};
+
 /// Facts that a rank reports about itself.
 struct RankFacts {
   Rank rank;
@@ -39,6 +51,11 @@ struct RankFacts {
   std::optional<std::string> visible_gpus;  ///< CUDA_VISIBLE_DEVICES
   std::vector<std::string> gpus;            ///< from nvidia-smi, by index
   std::string gpu_problem;                  ///< "nvidia-smi did not answer within 10.0 s"; or empty
+  int gpu = -1;                             ///< the number of the one that it would use; -1: none, or unknown
+  std::string gpu_uuid;                     ///< of that one, or of its MIG device; "": unknown
+  std::string unknown_gpu;         ///< id in CUDA_VISIBLE_DEVICES that no GPU of the node has; or empty
+  double gpu_bytes_per_s = 0;      ///< limit of its links in one direction; 0: unknown
+  std::vector<GpuLink> gpu_links;  ///< local rank 0: of the node
   std::vector<net::Interface> interfaces;
   net::InterfaceChoice gloo;
   net::InterfaceChoice nccl;
@@ -94,6 +111,18 @@ struct Timing {
   double bytes_per_s() const { return seconds > 0 ? static_cast<double>(bytes) / seconds : 0; }
 };
 
+/// One all-reduce over NCCL. Its speeds are defined as in nccl-tests.
+struct GpuTiming {
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  double bound_bytes_per_s = 0;  ///< of the slowest GPU's links; 0: unknown
+  int ranks = 1;
+
+  double algorithm_bytes_per_s() const { return seconds > 0 ? static_cast<double>(bytes) / seconds : 0; }
+  /// What each link carries: a ring sends 2(n-1)/n of the bytes over it.
+  double bus_bytes_per_s() const { return algorithm_bytes_per_s() * 2 * (ranks - 1) / ranks; }
+};
+
 /// A path of the job as seen here. The nodes check whether they see the same.
 struct CheckedPath {
   std::string key;  ///< "data.train.source"
@@ -141,9 +170,10 @@ struct Report {
   Message ring_problem;   ///< why the all-reduce failed; or empty
   Message torch_problem;  ///< why torch.distributed failed; or empty
   std::vector<Timing> timings;
-  std::vector<CheckedPath> paths;  ///< checked paths
-  ByteCount local_needed;          ///< needed on every node's local disk
-  std::map<Rank, NodeView> views;  ///< empty without a storage check
+  std::vector<GpuTiming> gpu_timings;  ///< by torch, if it used NCCL
+  std::vector<CheckedPath> paths;      ///< checked paths
+  ByteCount local_needed;              ///< needed on every node's local disk
+  std::map<Rank, NodeView> views;      ///< empty without a storage check
   std::vector<CheckStep> steps;
   double seconds = 0;
 

@@ -100,6 +100,30 @@ Status parse_fabric(const ControlMessage& message, RankFacts* facts) {
   return fields.status();
 }
 
+// "0 1 18 4 1": the GPUs, their NVLinks, path and peer access; -1: unknown.
+std::string to_line(const GpuLink& link) {
+  const int path = link.path ? static_cast<int>(*link.path) : -1;
+  const int access = link.has_peer_access ? int{*link.has_peer_access} : -1;
+  return format("{} {} {} {} {}", link.first, link.second, link.nvlinks, path, access);
+}
+
+Result<GpuLink> parse_link(std::string_view line) {
+  std::int64_t numbers[5] = {};
+  const std::vector<std::string_view> words = split(line, ' ');
+  bool is_valid = words.size() == std::size(numbers);
+  for (std::size_t i = 0; is_valid && i < words.size(); ++i)
+    is_valid = parse_number(words[i], &numbers[i]) && numbers[i] >= -1 && numbers[i] <= observe::kMaxGpus;
+  const auto [first, second, nvlinks, path, access] = numbers;
+  if (!is_valid || first < 0 || second < 0 || nvlinks < 0 || path > 5 || access > 1)
+    return invalid("gpu_links: '{}'", printable(line));
+  GpuLink link{.first = static_cast<int>(first),
+               .second = static_cast<int>(second),
+               .nvlinks = static_cast<int>(nvlinks)};
+  if (path >= 0) link.path = static_cast<observe::GpuPath>(path);
+  if (access >= 0) link.has_peer_access = access == 1;
+  return link;
+}
+
 Status parse_placement_fact(const ControlMessage& message, RankFacts* facts) {
   FieldReader fields(message);
   facts->node = fields.count("node", 1'000'000);
@@ -109,6 +133,14 @@ Status parse_placement_fact(const ControlMessage& message, RankFacts* facts) {
   if (fields.flag("has_visible_gpus")) facts->visible_gpus = fields.text("visible_gpus");
   facts->gpus = fields.list("gpus", '\n');
   facts->gpu_problem = fields.text("gpu_problem");
+  facts->gpu = fields.count("gpus_before", observe::kMaxGpus) - 1;
+  facts->gpu_uuid = fields.text("gpu_uuid");
+  facts->unknown_gpu = fields.text("unknown_gpu");
+  facts->gpu_bytes_per_s = static_cast<double>(fields.number("gpu_bytes_per_s", 1LL << 50));
+  for (const std::string& line : fields.list("gpu_links", '\n')) {
+    STOKER_ASSIGN_OR_RETURN(link, parse_link(line));
+    facts->gpu_links.push_back(link);
+  }
   facts->gloo = choice_of(fields, "gloo", *facts);
   facts->nccl = choice_of(fields, "nccl", *facts);
   facts->addresses = fields.list("addresses", ',');
@@ -139,6 +171,12 @@ std::vector<ControlMessage> to_messages(const RankFacts& facts) {
   place.with("has_visible_gpus", std::int64_t{facts.visible_gpus.has_value()});
   place.with("visible_gpus", bounded(facts.visible_gpus.value_or("")));
   place.with("gpus", ::stoker::join(facts.gpus, "\n")).with("gpu_problem", bounded(facts.gpu_problem));
+  place.with("gpus_before", std::int64_t{facts.gpu} + 1).with("gpu_uuid", bounded(facts.gpu_uuid));
+  place.with("unknown_gpu", bounded(facts.unknown_gpu));
+  place.with("gpu_bytes_per_s", static_cast<std::int64_t>(facts.gpu_bytes_per_s));
+  std::vector<std::string> links;
+  for (const GpuLink& link : facts.gpu_links) links.push_back(to_line(link));
+  place.with("gpu_links", ::stoker::join(links, "\n"));
   put(place, facts.gloo, "gloo");
   put(place, facts.nccl, "nccl");
   place.with("addresses", ::stoker::join(facts.addresses, ","));

@@ -17,6 +17,13 @@ RankFacts some_facts() {
   facts.cores = {0, 1, 2, 5};
   facts.visible_gpus = "0,1";
   facts.gpus = {"NVIDIA H100", "NVIDIA H100"};
+  facts.gpu = 1;
+  facts.gpu_uuid = "GPU-1";
+  facts.unknown_gpu = "GPU-7";
+  facts.gpu_bytes_per_s = 478e9;
+  facts.gpu_links = {
+      {.first = 0, .second = 1, .nvlinks = 18, .path = observe::GpuPath::numa_node, .has_peer_access = true},
+      {.first = 0, .second = 2, .path = {}, .has_peer_access = {}}};
   facts.interfaces = {
       {.name = "lo", .address = "127.0.0.1", .prefix = 8, .is_loopback = true, .mtu = 65536},
       {.name = "eth0", .address = "10.0.0.2", .prefix = 24, .mtu = 1500, .speed_mbit = 10000}};
@@ -53,6 +60,12 @@ TEST(Facts, numbers_that_make_no_sense_are_refused) {
             "place: master_port is '65536'");
   EXPECT_EQ(parse_fact(net::ControlMessage(place).with("cores", "0-99999"), &facts).message(),
             "cores '0-99999': invalid (example: 0-3,8)");
+  for (const std::string_view link :
+       {"0 1 18 6 1", "0 1 18 4 2", "0 -1 0 4 1", "0 1 18 4", "0 1 18 4 x", "0 1 99 4 1"})
+    EXPECT_EQ(parse_fact(net::ControlMessage(place).with("gpu_links", std::string(link)), &facts).message(),
+              format("gpu_links: '{}'", link));
+  EXPECT_EQ(parse_fact(net::ControlMessage(place).with("gpus_before", std::int64_t{65}), &facts).message(),
+            "place: gpus_before is '65'");
   EXPECT_EQ(parse_fact({"gossip", {}}, &facts).message(), "unknown fact 'gossip'");
   EXPECT_EQ(parse_fact({"interface", {{"name", "eth0"}}}, &facts).message(), "interface: prefix is ''");
 }

@@ -14,10 +14,12 @@
 #include "net/port.h"
 #include "net/world.h"
 #include "netcheck/facts.h"
+#include "netcheck/gpu_facts.h"
 #include "netcheck/storage.h"
 #include "netcheck/torch_program.h"
 #include "netcheck/wire.h"
 #include "rank/environment.h"
+#include "rank/gpu_binding.h"
 #include "rank/member/guardian.h"
 #include "rank/member/rank_config.h"
 #include "rank/process/output.h"
@@ -68,6 +70,7 @@ class NetworkCheckWorker {
   Status ring(const ControlMessage& request);
   Status collective(const ControlMessage& request, ControlMessage* done);
   Status torch(const ControlMessage& request, ControlMessage* done);
+  rank::VisibleGpus visible_gpus(const ControlMessage& request) const;
   void check_master_port(RankFacts* facts);
   bool keep_going();
   void send(const ControlMessage& message) { (void)session_.send(message); }
@@ -149,16 +152,31 @@ void NetworkCheckWorker::check_master_port(RankFacts* facts) {
   facts->master_problem = std::string(taken.status().message()) + (holder.empty() ? "" : ": " + holder);
 }
 
+// CUDA_VISIBLE_DEVICES as a run would set it.
+rank::VisibleGpus NetworkCheckWorker::visible_gpus(const ControlMessage& request) const {
+  const rank::VisibleGpus visible = environment_value("CUDA_VISIBLE_DEVICES");
+  const rank::GpuShare share{.gpus_per_rank = static_cast<int>(request.integer("gpus_per_rank").value_or(0)),
+                             .ranks_per_gpu = static_cast<int>(request.integer("ranks_per_gpu").value_or(1)),
+                             .is_in_step = config_.is_in_step};
+  // With too few, it stays unchanged, and the report names them.
+  const auto own = rank::gpus_of_rank(share, visible, config_.place);
+  return own.ok() && *own ? *own : visible;
+}
+
 Status NetworkCheckWorker::facts(const ControlMessage& request) {
   RankFacts facts;
   const Environment environment = current_environment();
   facts.node = config_.place.node;
   facts.local_rank = config_.place.local_rank;
   facts.cores = usable_cores();
-  facts.visible_gpus = environment_value("CUDA_VISIBLE_DEVICES");
+  facts.visible_gpus = visible_gpus(request);
   GpuList list = list_gpus(environment, limit_of(request, "gpu_limit_s"));
   facts.gpus = std::move(list.gpus);
   facts.gpu_problem = std::move(list.problem);
+  // A driver that does not answer nvidia-smi would not answer here either.
+  if (facts.gpu_problem.empty())
+    add_gpu_facts(observe::GpuReader::open(), static_cast<int>(request.integer("gpus_per_rank").value_or(0)),
+                  &facts);
   facts.interfaces = net::interfaces();
   facts.fabric = fabric_ports();
   facts.variables = network_variables(environment);
@@ -245,10 +263,16 @@ Status NetworkCheckWorker::collective(const ControlMessage& request, ControlMess
 Status NetworkCheckWorker::torch(const ControlMessage& request, ControlMessage* done) {
   const double limit = Seconds(limit_of(request).left()).count();
   Command command;
-  command.argv = {std::string(request.text("python")), "-c", kTorchProgram, format("{:.0f}", limit / 2)};
+  command.argv = {std::string(request.text("python")), "-c", kTorchProgram, format("{:.0f}", limit / 2),
+                  std::string(request.text("measure"))};
   const rank::Rendezvous rendezvous{std::string(request.text("address")),
                                     static_cast<int>(request.integer("port").value_or(0))};
-  command.environment = rank::rank_environment(current_environment(), config_.place, rendezvous, 1);
+  Environment environment = rank::rank_environment(current_environment(), config_.place, rendezvous, 1);
+  if (auto gpus = visible_gpus(request))
+    rank::set_variable(environment, "CUDA_VISIBLE_DEVICES", *std::move(gpus));
+  if (const auto own = request.integer("gpus_per_rank").value_or(0); own > 0)
+    rank::set_variable(environment, rank::kOwnGpusVariable, std::to_string(own));
+  command.environment = std::move(environment);
   command.parent_death_signal = SIGKILL;
   // In a thread, because this one sends heartbeats.
   Result<Captured> result = cancelled("stopped");
@@ -264,6 +288,7 @@ Status NetworkCheckWorker::torch(const ControlMessage& request, ControlMessage* 
   if (!result.ok()) return result.status();
   if (result->exit.ok()) {
     done->with("summary", printable(torch_summary(result->out).substr(0, kLongestLine)));
+    done->with("timings", to_text(torch_timings(result->out)));
     return {};
   }
   rank::Tail errors;

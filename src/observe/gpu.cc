@@ -37,6 +37,19 @@ struct EventData {
   unsigned gpu_instance;
   unsigned compute_instance;
 };
+struct FieldValue {
+  unsigned field;
+  unsigned scope;
+  long long timestamp;
+  long long latency_us;
+  unsigned type;
+  int status;
+  union {
+    double real;
+    unsigned natural;
+    unsigned long long large;
+  } value;
+};
 constexpr int kSuccess = 0;
 constexpr unsigned kTemperatureOfChip = 0;
 constexpr unsigned kClockOfSms = 1;
@@ -46,6 +59,14 @@ constexpr unsigned kSinceDriverLoad = 0;
 constexpr unsigned long long kXidEvents = 8;
 constexpr unsigned kMaxMigDevices = 16;
 constexpr int kMaxXids = 64;
+constexpr unsigned kMaxNvlinks = 36;
+constexpr unsigned kNvlinkMegabytesPerS = 90;  // of each active link
+constexpr unsigned kUnsigned = 1;
+constexpr unsigned kPeerRead = 0;
+constexpr unsigned kPeerNvlink = 2;
+constexpr unsigned kPeerAccess = 0;
+// Bytes per second of one lane, by generation from 1, after the encoding.
+constexpr std::array<double, 6> kLaneBytesPerS = {0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9};
 
 // The value that a function of NVML writes to its last argument; nullopt without the function or the value.
 template <typename Value, typename Function, typename... Arguments>
@@ -93,6 +114,12 @@ struct GpuReader::Library {
   int (*energy)(Device, unsigned long long*) = nullptr;
   int (*mig_mode)(Device, unsigned*, unsigned*) = nullptr;
   int (*mig_device)(Device, unsigned, Device*) = nullptr;
+  int (*nvlink_state)(Device, unsigned, unsigned*) = nullptr;
+  int (*field_values)(Device, int, FieldValue*) = nullptr;
+  int (*pcie_generation)(Device, unsigned*) = nullptr;
+  int (*pcie_width)(Device, unsigned*) = nullptr;
+  int (*common_ancestor)(Device, Device, unsigned*) = nullptr;
+  int (*peer_status)(Device, Device, unsigned, unsigned*) = nullptr;
   int (*make_events)(EventSet*) = nullptr;
   int (*free_events)(EventSet) = nullptr;
   int (*register_events)(Device, unsigned long long, EventSet) = nullptr;
@@ -130,6 +157,12 @@ struct GpuReader::Library {
     load("nvmlDeviceGetTotalEnergyConsumption", energy);
     load("nvmlDeviceGetMigMode", mig_mode);
     load("nvmlDeviceGetMigDeviceHandleByIndex", mig_device);
+    load("nvmlDeviceGetNvLinkState", nvlink_state);
+    load("nvmlDeviceGetFieldValues", field_values);
+    load("nvmlDeviceGetMaxPcieLinkGeneration", pcie_generation);
+    load("nvmlDeviceGetMaxPcieLinkWidth", pcie_width);
+    load("nvmlDeviceGetTopologyCommonAncestor", common_ancestor);
+    load("nvmlDeviceGetP2PStatus", peer_status);
     load("nvmlEventSetCreate", make_events);
     load("nvmlEventSetFree", free_events);
     load("nvmlDeviceRegisterEvents", register_events);
@@ -170,6 +203,35 @@ struct GpuReader::Library {
         queried<unsigned long long>(ecc_errors, gpu, kUncorrected, kSinceDriverLoad));
     use.energy_mj = converted<std::uint64_t>(queried<unsigned long long>(energy, gpu));
     return use;
+  }
+
+  GpuPort port(Device gpu) const {
+    GpuPort found;
+    for (unsigned link = 0; link < kMaxNvlinks; ++link)
+      found.nvlinks += queried<unsigned>(nvlink_state, gpu, link).value_or(0) == 1 ? 1 : 0;
+    FieldValue speed{.field = kNvlinkMegabytesPerS};
+    const bool has_speed = found.nvlinks > 0 && field_values != nullptr &&
+                           field_values(gpu, 1, &speed) == kSuccess && speed.status == kSuccess &&
+                           speed.type == kUnsigned;
+    if (has_speed) found.nvlink_bytes_per_s = 1e6 * speed.value.natural * found.nvlinks;
+    found.pcie_generation = static_cast<int>(queried<unsigned>(pcie_generation, gpu).value_or(0));
+    found.pcie_width = static_cast<int>(queried<unsigned>(pcie_width, gpu).value_or(0));
+    const auto generation = static_cast<std::size_t>(found.pcie_generation);
+    if (generation >= 1 && generation <= kLaneBytesPerS.size())
+      found.pcie_bytes_per_s = kLaneBytesPerS[generation - 1] * found.pcie_width;
+    return found;
+  }
+
+  // NVML numbers the paths 0, 10, ... 50.
+  GpuPair pair(int first, int second) const {
+    GpuPair found{.first = first, .second = second, .path = {}, .has_peer_access = {}};
+    Device a = devices[static_cast<std::size_t>(first)], b = devices[static_cast<std::size_t>(second)];
+    const auto level = queried<unsigned>(common_ancestor, a, b);
+    if (level && *level <= 50 && *level % 10 == 0) found.path = static_cast<GpuPath>(*level / 10);
+    if (const auto status = queried<unsigned>(peer_status, a, b, kPeerRead))
+      found.has_peer_access = *status == kPeerAccess;
+    found.has_nvlink = queried<unsigned>(peer_status, a, b, kPeerNvlink) == kPeerAccess;
+    return found;
   }
 
   // Without all functions, or without support for one GPU at least, `events` stays null.
@@ -218,6 +280,18 @@ std::vector<GpuUsage> GpuReader::read() const {
   if (!library_) return all;
   for (Device device : library_->devices) all.push_back(library_->usage(device));
   return all;
+}
+
+GpuTopology GpuReader::topology() const {
+  GpuTopology topology;
+  if (!library_) return topology;
+  const int count = static_cast<int>(library_->devices.size());
+  for (Device device : library_->devices) topology.ports.push_back(library_->port(device));
+  for (int first = 0; first < count; ++first) {
+    for (int second = first + 1; second < count; ++second)
+      topology.pairs.push_back(library_->pair(first, second));
+  }
+  return topology;
 }
 
 std::vector<GpuXid> GpuReader::poll_xids() {

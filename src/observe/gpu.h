@@ -41,6 +41,33 @@ struct GpuXid {
   int code = 0;  ///< see xid_meaning
 };
 
+/// How one GPU is connected. Speeds are bytes per second in one direction, 0 if the driver does not tell.
+struct GpuPort {
+  int nvlinks = 0;                ///< active ones
+  double nvlink_bytes_per_s = 0;  ///< of all of them
+  int pcie_generation = 0;        ///< the fastest that GPU and slot support: an idle one is slower
+  int pcie_width = 0;
+  double pcie_bytes_per_s = 0;
+};
+
+/// The closest part of the machine that two GPUs share.
+enum class GpuPath { board, pcie_switch, pcie_switches, host_bridge, numa_node, machine };
+
+/// Two GPUs of this machine.
+struct GpuPair {
+  int first = 0;  ///< index in GpuReader::devices
+  int second = 0;
+  std::optional<GpuPath> path;
+  std::optional<bool> has_peer_access;  ///< whether one can read the memory of its peer
+  bool has_nvlink = false;              ///< over NVLink, also through a switch
+};
+
+/// How the GPUs of this machine are connected.
+struct GpuTopology {
+  std::vector<GpuPort> ports;  ///< one per device
+  std::vector<GpuPair> pairs;  ///< every two devices, the smaller index first
+};
+
 /// Maximum number of GPUs of one machine that are read.
 inline constexpr int kMaxGpus = 64;
 
@@ -62,6 +89,8 @@ class GpuReader {
   const std::vector<GpuDevice>& devices() const { return devices_; }
   /// One value per device. About 1 ms per GPU.
   std::vector<GpuUsage> read() const;
+  /// Values that the driver does not provide are unset. Takes some milliseconds.
+  GpuTopology topology() const;
   /// Xid errors since the last call; the first call starts the driver's recording. At most 64 per call. Does
   /// not wait.
   std::vector<GpuXid> poll_xids();

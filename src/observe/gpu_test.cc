@@ -52,6 +52,33 @@ TEST(GpuReader, identifies_each_gpu_and_its_mig_devices) {
   EXPECT_THAT(reader.devices()[1].mig_uuids, ElementsAre("MIG-1-0", "MIG-1-1"));
 }
 
+TEST(GpuReader, reports_how_gpus_are_connected) {
+  const FakeNvml nvml(
+      "gpus 3\n0.nvlinks 18\n1.nvlinks 18\nnvlink.0.1 0\npath.0.1 40\npath.1.2 -\npeer.0.2 5\npeer.1.2 "
+      "-\n2.pcie 4\n2.lanes "
+      "8\n1.pcie -\n");
+  const GpuTopology topology = GpuReader::open(nvml.library()).topology();
+  ASSERT_EQ(topology.ports.size(), 3u);
+  EXPECT_EQ(topology.ports[0].nvlinks, 18);
+  EXPECT_NEAR(topology.ports[0].nvlink_bytes_per_s, 478e9, 1e9);
+  EXPECT_NEAR(topology.ports[0].pcie_bytes_per_s, 63e9, 1e9);
+  EXPECT_EQ(topology.ports[1].pcie_bytes_per_s, 0) << "unknown";
+  EXPECT_EQ(topology.ports[2].nvlinks, 0);
+  EXPECT_EQ(topology.ports[2].nvlink_bytes_per_s, 0);
+  EXPECT_NEAR(topology.ports[2].pcie_bytes_per_s, 15.7e9, 1e8);
+  ASSERT_EQ(topology.pairs.size(), 3u);
+  EXPECT_TRUE(topology.pairs[0].has_nvlink);
+  EXPECT_EQ(topology.pairs[0].has_peer_access, true);
+  EXPECT_EQ(topology.pairs[0].path, GpuPath::numa_node);
+  EXPECT_EQ(topology.pairs[1].second, 2);
+  EXPECT_FALSE(topology.pairs[1].has_nvlink);
+  EXPECT_EQ(topology.pairs[1].has_peer_access, false);
+  EXPECT_EQ(topology.pairs[1].path, GpuPath::machine);
+  EXPECT_EQ(topology.pairs[2].path, std::nullopt);
+  EXPECT_EQ(topology.pairs[2].has_peer_access, std::nullopt);
+  EXPECT_TRUE(GpuReader::open("no-such-library.so").topology().ports.empty());
+}
+
 TEST(GpuReader, reports_each_xid_error_once) {
   const FakeNvml nvml("gpus 2\n");
   GpuReader reader = GpuReader::open(nvml.library());

@@ -5,6 +5,11 @@
 //   0.busy 93         a value of GPU 0: busy, used, total, power (mW), sm, memory (MHz), temperature,
 //   throttle, ecc, energy (mJ) 1.power -         GPU 1 does not support it 0.denied 1        this job may not use GPU 0
 //   0.mig 2           GPU 0 is divided into 2 MIG devices
+//   0.nvlinks 18      active NVLinks of GPU 0, each with 0.nvlink_mbps 26562; none without this line
+//   0.pcie 5          PCIe generation of GPU 0, with 0.lanes 16
+//   path.0.1 40       NVML's number for what GPUs 0 and 1 share; 50 without this line
+//   peer.0.1 5        NVML's status of peer access; 0 (it is possible) without this line
+//   nvlink.0.1 0      the same over NVLink; 5 (it is not) without this line
 //   xid.0 79          the next Xid error that is reported, for GPU 0; one line per error
 //
 // Compile it with -DOLD_DRIVER for a driver without events and with the older name for the throttle reasons.
@@ -149,6 +154,53 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void* device, unsigned index, void** par
   if (index >= value_of(device, "mig", 0)) return NOT_FOUND;
   *part = &parts[number_of(device)][index];
   return SUCCESS;
+}
+
+int nvmlDeviceGetNvLinkState(void* device, unsigned link, unsigned* is_active) {
+  const long long links = value_of(device, "nvlinks", 0);
+  *is_active = link < links;
+  return link < 18 ? SUCCESS : 2;
+}
+
+typedef struct {
+  unsigned field, scope;
+  long long timestamp, latency;
+  unsigned type;
+  int status;
+  union {
+    double real;
+    unsigned natural;
+  } value;
+} field_value;
+
+int nvmlDeviceGetFieldValues(void* device, int count, field_value* values) {
+  for (int i = 0; i < count; ++i) {
+    values[i].status = values[i].field == 90 ? SUCCESS : NOT_SUPPORTED;
+    values[i].type = 1;
+    values[i].value.natural = (unsigned)value_of(device, "nvlink_mbps", 26562);
+  }
+  return SUCCESS;
+}
+
+int nvmlDeviceGetMaxPcieLinkGeneration(void* device, unsigned* generation) {
+  return put(device, "pcie", 5, generation);
+}
+int nvmlDeviceGetMaxPcieLinkWidth(void* device, unsigned* lanes) { return put(device, "lanes", 16, lanes); }
+
+static int put_pair(const char* what, void* first, void* second, long long otherwise, unsigned* into) {
+  char key[64];
+  snprintf(key, sizeof key, "%s.%d.%d", what, number_of(first), number_of(second));
+  const long long found = value(key, otherwise);
+  if (found < 0) return NOT_SUPPORTED;
+  *into = (unsigned)found;
+  return SUCCESS;
+}
+
+int nvmlDeviceGetTopologyCommonAncestor(void* first, void* second, unsigned* path) {
+  return put_pair("path", first, second, 50, path);
+}
+int nvmlDeviceGetP2PStatus(void* first, void* second, unsigned which, unsigned* status) {
+  return which == 2 ? put_pair("nvlink", first, second, 5, status) : put_pair("peer", first, second, 0, status);
 }
 
 #ifndef OLD_DRIVER

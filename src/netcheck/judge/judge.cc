@@ -69,6 +69,26 @@ void judge_gpus(const RankFacts& facts, const Report& report, std::vector<Findin
       return;
     }
   }
+  if (!facts.unknown_gpu.empty()) {
+    findings->push_back({.rule = "no-such-gpu",
+                         .level = Level::job,
+                         .what = message("{}: {} names {}, and no GPU there has this id", who, variable,
+                                         printable(facts.unknown_gpu)),
+                         .evidence = {},
+                         .cure = "unset CUDA_VISIBLE_DEVICES"});
+    return;
+  }
+  // Its peers would wait for it over NCCL.
+  const auto has_gpu = [](const auto& entry) { return visible_count(entry.second) > 0; };
+  if (!matters && visible_count(facts) == 0 && facts.visible_gpus &&
+      std::ranges::any_of(report.ranks, has_gpu)) {
+    findings->push_back({.rule = "rank-without-gpu",
+                         .level = Level::job,
+                         .what = message("{} sees no GPU ({}), but its peers do", who, variable),
+                         .evidence = {},
+                         .cure = "unset CUDA_VISIBLE_DEVICES"});
+    return;
+  }
   if (!matters || visible_count(facts) >= report.gpus_wanted) return;
   const Message shown =
       variable.empty() ? message("CUDA_VISIBLE_DEVICES is not set, nvidia-smi lists none") : variable;
@@ -100,22 +120,70 @@ Message missing(const AbsentRank& absent) {
 void judge_shared_gpus(const Report& report, std::vector<Finding>* findings) {
   std::map<std::string, std::vector<const RankFacts*>> by_gpu;
   for (const auto& [rank, facts] : report.ranks) {
-    if (visible_count(facts) == 1 && facts.visible_gpus)
-      by_gpu[format("{}\n{}", facts.host, *facts.visible_gpus)].push_back(&facts);
+    const std::string& uuid = facts.gpu_uuid;
+    const bool is_one = visible_count(facts) == 1 && facts.visible_gpus;
+    if (!uuid.empty() || is_one)
+      by_gpu[format("{}\n{}", facts.host, uuid.empty() ? *facts.visible_gpus : uuid)].push_back(&facts);
   }
   for (const auto& [place, ranks] : by_gpu) {
     if (ranks.size() < 2) continue;
     std::string numbers;
     for (const RankFacts* facts : ranks)
       numbers += format("{}{}", numbers.empty() ? "" : ", ", facts->rank.value);
-    findings->push_back(
-        {.rule = "shared-gpu",
-         .level = report.gpus_wanted > 0 ? Level::job : Level::advice,
-         .what = message("ranks {} on {} have the same GPU (CUDA_VISIBLE_DEVICES={}), which NCCL refuses",
-                         numbers, printable(ranks[0]->host), printable(*ranks[0]->visible_gpus)),
-         .evidence = {},
-         .cure = message("srun --gpus-per-task=1      (gloo allows several ranks per GPU)")});
+    const std::string gpu = ranks[0]->gpu_uuid.empty()
+                                ? format("CUDA_VISIBLE_DEVICES={}", *ranks[0]->visible_gpus)
+                                : format("{}, {}", ranks[0]->gpu, ranks[0]->gpu_uuid);
+    findings->push_back({.rule = "shared-gpu",
+                         .level = report.gpus_wanted > 0 ? Level::job : Level::advice,
+                         .what = message("ranks {} on {} have the same GPU ({}), which NCCL refuses", numbers,
+                                         printable(ranks[0]->host), printable(gpu)),
+                         .evidence = {},
+                         .cure = message("srun --gpus-per-task=1      (gloo allows several ranks per GPU)")});
   }
+}
+
+// GPUs of different ranks without peer access.
+void judge_peer_access(const Report& report, std::vector<Finding>* findings) {
+  for (const auto& [rank, node] : report.ranks) {
+    std::set<int> used;
+    for (const auto& [peer, facts] : report.ranks) {
+      if (facts.host == node.host && facts.gpu >= 0) used.insert(facts.gpu);
+    }
+    std::string pairs;
+    for (const GpuLink& link : node.gpu_links) {
+      const bool is_used = used.contains(link.first) && used.contains(link.second);
+      if (is_used && link.has_peer_access == false)
+        pairs += format("{}{}-{}", pairs.empty() ? "" : ", ", link.first, link.second);
+    }
+    if (pairs.empty()) continue;
+    findings->push_back(
+        {.rule = "no-peer-access",
+         .level = Level::time,
+         .what = message("GPUs {} on {} have no peer access: NCCL copies between them through "
+                         "host memory",
+                         pairs, printable(node.host)),
+         .evidence = {},
+         .cure = message("nvidia-smi topo -p2p r      (shows why; IOMMU and ACS prevent it)")});
+  }
+}
+
+// An all-reduce far below what the links carry: a fallback, not a matter of tuning.
+void judge_gpu_speed(const Report& report, std::vector<Finding>* findings) {
+  constexpr double kLeastShare = 0.3;
+  if (report.gpu_timings.empty()) return;
+  const GpuTiming& largest = *std::ranges::max_element(report.gpu_timings, {}, &GpuTiming::bytes);
+  if (largest.bus_bytes_per_s() >= kLeastShare * largest.bound_bytes_per_s) return;
+  const auto speed = [](double bytes) {
+    return format("{}/s", rounded({static_cast<std::uint64_t>(bytes)}));
+  };
+  findings->push_back(
+      {.rule = "slow-gpu-links",
+       .level = Level::time,
+       .what = message("NCCL reaches {} per GPU, and the links carry {}", speed(largest.bus_bytes_per_s()),
+                       speed(largest.bound_bytes_per_s)),
+       .evidence = {},
+       .cure = message("NCCL_DEBUG=INFO shows the path: `via P2P` is direct, `via SHM` through host "
+                       "memory")});
 }
 
 }  // namespace
@@ -195,6 +263,8 @@ void judge_placement(const Report& report, std::vector<Finding>* findings) {
     if (!facts.addresses.empty()) judge_gpus(facts, report, findings);
   }
   judge_shared_gpus(report, findings);
+  judge_peer_access(report, findings);
+  judge_gpu_speed(report, findings);
 }
 
 std::vector<Finding> judge(const Report& report) {

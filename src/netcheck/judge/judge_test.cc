@@ -98,6 +98,73 @@ TEST(Judge, too_few_cores_and_invalid_gpus_are_reported) {
                           "time: 2 ranks on n1 share 1 core (3) -> resources: {cpus_per_rank: 1}"));
 }
 
+// One host with two ranks, each with the GPU of its number.
+Report with_gpus() {
+  Report report = healthy(1);
+  for (const int rank : {0, 1}) {
+    RankFacts facts = report.ranks[Rank(0)];
+    facts.rank = Rank(rank);
+    facts.gpus = {"NVIDIA H100", "NVIDIA H100"};
+    facts.gpu = rank;
+    facts.gpu_uuid = format("GPU-{}", rank);
+    facts.gpu_bytes_per_s = 478e9;
+    report.ranks[Rank(rank)] = std::move(facts);
+  }
+  report.ranks[Rank(0)].gpu_links = {
+      {.first = 0, .second = 1, .nvlinks = 18, .path = {}, .has_peer_access = true}};
+  return report;
+}
+
+TEST(Judge, ranks_on_one_gpu_are_found_by_its_id) {
+  Report report = with_gpus();
+  EXPECT_THAT(findings(report), IsEmpty());
+  report.gpus_wanted = 1;
+  EXPECT_THAT(findings(report), IsEmpty());
+  report.ranks[Rank(1)].gpu = 0;
+  report.ranks[Rank(1)].gpu_uuid = "GPU-0";
+  EXPECT_THAT(findings(report),
+              ElementsAre("job: ranks 0, 1 on n1 have the same GPU (0, GPU-0), which NCCL refuses -> "
+                          "srun --gpus-per-task=1      (gloo allows several ranks per GPU)"));
+}
+
+TEST(Judge, a_rank_without_a_gpu_or_with_an_unknown_one_is_named) {
+  Report report = with_gpus();
+  report.ranks[Rank(1)].visible_gpus = "";
+  EXPECT_THAT(findings(report),
+              ElementsAre("job: rank 1 (n1) sees no GPU (CUDA_VISIBLE_DEVICES=), but its peers do "
+                          "-> unset CUDA_VISIBLE_DEVICES"));
+  report.ranks[Rank(1)].visible_gpus = "GPU-9";
+  report.ranks[Rank(1)].unknown_gpu = "GPU-9";
+  EXPECT_THAT(findings(report),
+              ElementsAre("job: rank 1 (n1): CUDA_VISIBLE_DEVICES=GPU-9 names GPU-9, and no GPU "
+                          "there has this id -> unset CUDA_VISIBLE_DEVICES"));
+}
+
+TEST(Judge, gpus_without_peer_access_are_named_if_ranks_use_them) {
+  Report report = with_gpus();
+  report.ranks[Rank(0)].gpu_links[0].has_peer_access = false;
+  report.ranks[Rank(0)].gpu_links.push_back({.first = 1, .second = 2, .path = {}, .has_peer_access = false});
+  EXPECT_THAT(
+      findings(report),
+      ElementsAre("time: GPUs 0-1 on n1 have no peer access: NCCL copies between them through host memory -> "
+                  "nvidia-smi topo -p2p r      (shows why; IOMMU and ACS prevent it)"));
+}
+
+TEST(Judge, nccl_far_below_the_links_is_named) {
+  Report report = with_gpus();
+  report.gpu_timings = {{.bytes = 1 << 20, .seconds = 1, .bound_bytes_per_s = 478e9, .ranks = 2},
+                        {.bytes = 128 << 20, .seconds = 0.0005, .bound_bytes_per_s = 478e9, .ranks = 2}};
+  EXPECT_THAT(findings(report), IsEmpty());
+  report.gpu_timings[1].seconds = 0.005;
+  EXPECT_THAT(
+      findings(report),
+      ElementsAre(
+          "time: NCCL reaches 26.8 GB/s per GPU, and the links carry 478 GB/s -> NCCL_DEBUG=INFO shows "
+          "the path: `via P2P` is direct, `via SHM` through host memory"));
+  report.gpu_timings[1].bound_bytes_per_s = 0;
+  EXPECT_THAT(findings(report), IsEmpty());
+}
+
 TEST(Judge, missing_gpus_are_reported) {
   Report report = healthy(1);
   report.gpus_wanted = 2;
