@@ -71,8 +71,9 @@ class Session {
   Rank rank() const;
   WorldSize world_size() const;
   ProcessGroup& group();
-  /// Where this rank's model belongs: GPU number LOCAL_RANK (modulo the visible ones), or the CPU without a
-  /// GPU or a torch for CUDA. The caller moves the model there before begin().
+  /// Where this rank's model belongs: the first GPU of this rank, number LOCAL_RANK with one GPU per rank
+  /// (docs/environment.md), or the CPU without a GPU or a torch for CUDA. The caller moves the model there
+  /// before begin().
   at::Device device() const;
 
   /// Restores the model and optimizer from a checkpoint, or broadcasts rank 0's model. The checkpoint is

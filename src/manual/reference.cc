@@ -35,6 +35,7 @@ constexpr ReferenceRow kRankVariables[] = {
      "The same for libraries that ignore OMP_NUM_THREADS."},
     {"CUDA_VISIBLE_DEVICES",
      "GPUs of the ranks of this node, or the one GPU of this rank if resources.ranks_per_gpu is above 1."},
+    {"STOKER_GPUS_PER_RANK", "GPUs of each rank, with resources.gpus_per_rank."},
     {"TORCH_FR_DUMP_TEMP_FILE, TORCH_FR_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT",
      "Torch leaves its last collectives in the attempt if NCCL times out, unless already set."},
     {"PYTHONUNBUFFERED", "1, unless already set."},

@@ -24,7 +24,8 @@ inline constexpr std::string_view kStartVariable =
     "STOKER_START_LIMIT";  ///< seconds until all ranks must have joined
 inline constexpr std::string_view kCpusVariable = "STOKER_CPUS_PER_RANK";
 inline constexpr std::string_view kNodesVariable = "STOKER_RANKS_OF_NODE";  ///< "2,2,1"
-inline constexpr std::string_view kOwnGpusVariable = "STOKER_GPUS_PER_RANK";
+inline constexpr std::string_view kOwnGpusVariable =
+    "STOKER_GPUS_PER_RANK";  ///< the command sees this one, too, if it is not 0
 inline constexpr std::string_view kSharedGpuVariable = "STOKER_RANKS_PER_GPU";
 inline constexpr std::string_view kPortsVariable = "STOKER_PORTS";  ///< "21000-21999"; not set: any
 inline constexpr std::string_view kPortVariable =

@@ -127,6 +127,9 @@ Program program_of(const RankConfig& config, const std::vector<std::string>& com
   set_torch_flight(program.environment, config.attempt);
   const std::string staged = staged_folder(variable(base, kStageVariable), place.node);
   if (!staged.empty()) set_variable(program.environment, "STOKER_STAGE_DIR", staged);
+  // Which of the visible ones are its own.
+  if (config.gpus_per_rank > 0)
+    set_variable(program.environment, kOwnGpusVariable, std::to_string(config.gpus_per_rank));
   auto gpus = own_gpus(config, base);
   if (gpus.ok() && *gpus) set_variable(program.environment, kGpus, *std::move(*gpus));
   return program;

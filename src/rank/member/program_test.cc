@@ -91,6 +91,18 @@ TEST(Program, of_a_rank_that_shares_a_gpu_sees_that_one) {
   EXPECT_FALSE(check_program(config, {{"CUDA_VISIBLE_DEVICES", "4"}}).ok());
 }
 
+TEST(Program, of_a_rank_with_gpus_knows_how_many_are_its_own) {
+  RankConfig config;
+  config.place = {Rank(1), WorldSize(2), 1, 2, 0};
+  const auto own = [&] {
+    const Environment base{{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}, {"STOKER_GPUS_PER_RANK", "7"}};
+    return variable(program_of(config, {"train"}, {}, base, "").environment, "STOKER_GPUS_PER_RANK");
+  };
+  EXPECT_EQ(own(), "");
+  config.gpus_per_rank = 2;
+  EXPECT_EQ(own(), "2");
+}
+
 TEST(Program, of_a_rank_with_gpus_sees_the_gpus_of_its_node) {
   RankConfig config;
   config.place = {Rank(1), WorldSize(2), 1, 2, 0};

@@ -37,11 +37,12 @@ VisibleGpus visible_gpus() {
   return gpus;
 }
 
-Result<ChosenDevice> choose_device(job::DeviceChoice choice, int local_rank, const VisibleGpus& gpus) {
+Result<ChosenDevice> choose_device(job::DeviceChoice choice, HostPosition position, const VisibleGpus& gpus) {
   ChosenDevice chosen;
   if (choice == job::DeviceChoice::cpu) return chosen;
   if (gpus.count > 0) {
-    chosen.device = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank % gpus.count));
+    const std::int64_t first = std::int64_t{position.local_rank} * position.gpus_per_rank;
+    chosen.device = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(first % gpus.count));
     return chosen;
   }
   if (choice == job::DeviceChoice::cuda)

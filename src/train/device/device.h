@@ -24,9 +24,14 @@ struct VisibleGpus {
 };
 VisibleGpus visible_gpus();
 
-/// Rank `local_rank` of its host uses GPU local_rank modulo the number of visible ones. Unavailable for
-/// `cuda` without a GPU.
-Result<ChosenDevice> choose_device(job::DeviceChoice choice, int local_rank, const VisibleGpus& gpus);
+/// The position of a rank on its host.
+struct HostPosition {
+  int local_rank = 0;
+  int gpus_per_rank = 1;  ///< the ones of local rank r are r * gpus_per_rank and following
+};
+
+/// The first GPU of a rank, modulo the number of visible ones. Unavailable for `cuda` without a GPU.
+Result<ChosenDevice> choose_device(job::DeviceChoice choice, HostPosition position, const VisibleGpus& gpus);
 
 /// Moves the tensors. They keep their identity: all that share them see the new ones. With `channels_last`
 /// four-dimensional tensors get that layout. Throws libtorch's exceptions.

@@ -20,17 +20,29 @@ const VisibleGpus kNone{.count = 0, .problem = unavailable("no driver")};
 TEST(Device, a_rank_uses_the_gpu_of_its_number_on_the_host) {
   const VisibleGpus four{.count = 4, .problem = {}};
   for (const int rank : {0, 3}) {
-    const auto chosen = choose_device(DeviceChoice::automatic, rank, four);
+    const auto chosen = choose_device(DeviceChoice::automatic, {rank}, four);
     ASSERT_TRUE(chosen.ok());
     EXPECT_EQ(chosen->device, at::Device(at::kCUDA, static_cast<at::DeviceIndex>(rank)));
   }
-  EXPECT_EQ(choose_device(DeviceChoice::cuda, 5, four)->device, at::Device(at::kCUDA, 1));
-  EXPECT_TRUE(choose_device(DeviceChoice::cpu, 0, four)->device.is_cpu());
+  EXPECT_EQ(choose_device(DeviceChoice::cuda, {5}, four)->device, at::Device(at::kCUDA, 1));
+  EXPECT_TRUE(choose_device(DeviceChoice::cpu, {}, four)->device.is_cpu());
+}
+
+TEST(Device, a_rank_with_several_gpus_uses_its_first_one) {
+  const auto device = [](HostPosition position, int visible) {
+    return choose_device(DeviceChoice::cuda, position, {.count = visible, .problem = {}})->device;
+  };
+  EXPECT_EQ(device({0, 2}, 8), at::Device(at::kCUDA, 0));
+  EXPECT_EQ(device({1, 2}, 8), at::Device(at::kCUDA, 2));
+  EXPECT_EQ(device({3, 2}, 8), at::Device(at::kCUDA, 6));
+  // Slurm, or MIG, has made only its own visible.
+  EXPECT_EQ(device({3, 2}, 2), at::Device(at::kCUDA, 0));
+  EXPECT_EQ(device({1 << 30, 64}, 7), at::Device(at::kCUDA, (std::int64_t{1} << 36) % 7));
 }
 
 TEST(Device, cuda_without_a_gpu_is_refused_with_the_reason) {
-  EXPECT_TRUE(choose_device(DeviceChoice::automatic, 0, kNone)->device.is_cpu());
-  EXPECT_EQ(choose_device(DeviceChoice::cuda, 0, kNone).status().to_string(),
+  EXPECT_TRUE(choose_device(DeviceChoice::automatic, {}, kNone)->device.is_cpu());
+  EXPECT_EQ(choose_device(DeviceChoice::cuda, {}, kNone).status().to_string(),
             "train.device: cuda: no GPU can be used: no driver");
 }
 

@@ -98,8 +98,8 @@ Rank Session::rank() const { return parts_->environment.rank; }
 WorldSize Session::world_size() const { return parts_->environment.world_size; }
 ProcessGroup& Session::group() { return *parts_->group; }
 at::Device Session::device() const {
-  const auto chosen =
-      choose_device(job::DeviceChoice::automatic, parts_->environment.local_rank, visible_gpus());
+  const HostPosition position{parts_->environment.local_rank, parts_->environment.gpus_per_rank};
+  const auto chosen = choose_device(job::DeviceChoice::automatic, position, visible_gpus());
   return chosen.ok() ? chosen->device : at::Device(at::kCPU);
 }
 std::int64_t Session::steps() const { return parts_->position.step.value; }

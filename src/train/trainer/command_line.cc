@@ -104,7 +104,7 @@ Status find_batch(const TrainArguments& arguments, TrainerLog& log) {
   STOKER_ASSIGN_OR_RETURN(job, load_job(arguments, environment, variables));
   const Path& file = arguments.job.empty() ? environment.job : arguments.job;
   BatchSearch search{.job = file, .set = arguments.settings.set};
-  STOKER_ASSIGN_OR_RETURN(chosen, choose_device(job.train->device, 0, visible_gpus()));
+  STOKER_ASSIGN_OR_RETURN(chosen, choose_device(job.train->device, {}, visible_gpus()));
   if (!chosen.device.is_cpu()) search.gpu_memory.emplace(ByteCount{cuda_part()->free_memory(chosen.device)});
   return search_batch(search, job, log);
 }

@@ -54,6 +54,9 @@ Result<RankEnvironment> read_environment(const Variables& variables) {
   STOKER_ASSIGN_OR_RETURN(port, read_integer(variables, {.name = "MASTER_PORT", .least = 1, .most = 65535}));
   STOKER_ASSIGN_OR_RETURN(local_rank, read_integer(variables, {.name = "LOCAL_RANK"}));
   environment.local_rank = static_cast<int>(local_rank);
+  STOKER_ASSIGN_OR_RETURN(
+      gpus, read_integer(variables, {.name = "STOKER_GPUS_PER_RANK", .unset = 1, .least = 1, .most = 64}));
+  environment.gpus_per_rank = static_cast<int>(gpus);
   environment.rank = Rank(static_cast<int>(rank));
   environment.world_size = WorldSize(static_cast<int>(world));
   environment.port = static_cast<std::uint16_t>(port);

@@ -22,6 +22,7 @@ struct RankEnvironment {
   Rank rank{0};
   WorldSize world_size{1};
   int local_rank = 0;                 ///< LOCAL_RANK: among the ranks of this host
+  int gpus_per_rank = 1;              ///< STOKER_GPUS_PER_RANK
   std::string address = "127.0.0.1";  ///< MASTER_ADDR; 127.0.0.1 if all ranks share a host
   std::uint16_t port = 0;             ///< MASTER_PORT; required with more than one rank
   std::string run_id;                 ///< empty outside a run

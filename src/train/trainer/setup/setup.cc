@@ -143,7 +143,8 @@ Status Setup::open_data() {
 // Before the model is built: its tensors then need not move between streams.
 Status Setup::open_device() {
   if (train_.device == job::DeviceChoice::cpu) return {};
-  STOKER_ASSIGN_OR_RETURN(chosen, choose_device(train_.device, environment_.local_rank, visible_gpus()));
+  const HostPosition position{environment_.local_rank, environment_.gpus_per_rank};
+  STOKER_ASSIGN_OR_RETURN(chosen, choose_device(train_.device, position, visible_gpus()));
   if (is_rank0() && !chosen.notice.empty()) log_.info(chosen.notice);
   parts_->device = chosen.device;
   if (chosen.device.is_cpu()) return {};
