@@ -45,7 +45,7 @@ def train(stoker, program: Path, *arguments, **options) -> str:
 
 
 def losses(out: str) -> list[float]:
-    return [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", out, re.M)]
+    return [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)", out, re.M)]
 
 
 @pytest.mark.timeout(2000)
@@ -69,6 +69,21 @@ def test_a_custom_network_trains_with_and_without_stoker_run(stoker, example_ima
     later = train(stoker, program, dataset, 3)
     assert re.findall(r"^step (\d+) ", later, re.M) == [str(step) for step in range(25, 37)]
     assert (stoker.folder / "checkpoints/step-36").is_dir()
+
+
+@pytest.mark.timeout(2000)
+def test_float16_trains_with_a_loss_scale_that_is_saved(stoker, example_images, program):
+    dataset = trained.small_dataset(stoker, example_images, train=24, test=1)
+    first = train(stoker, program.with_name("mixed"), dataset, 2)
+    assert len(losses(first)) == 24
+    assert losses(first)[-1] < losses(first)[0]
+    scales = [float(scale) for scale in re.findall(r" scale (\d+)", first)]
+    assert scales[-1] in (65536, 32768, 16384)  # a step that overflows halves it
+    later = train(stoker, program.with_name("mixed"), dataset, 3)
+    assert re.findall(r"^step (\d+) ", later, re.M) == [str(step) for step in range(25, 37)]
+    assert float(re.search(r" scale (\d+)", later)[1]) == scales[-1]
+    saved = (stoker.folder / "checkpoints/step-36").rglob("*.safetensors")
+    assert b"scaler.good_steps" in b"".join(path.read_bytes() for path in saved)
 
 
 def train_two_ranks(stoker, program: Path, *arguments, env: dict | None = None) -> list[tuple[int, str, str]]:
