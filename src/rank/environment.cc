@@ -41,7 +41,8 @@ Environment rank_environment(Environment base, const RankPlacement& place, const
 Environment without_stoker_variables(Environment base) {
   for (std::string_view name :
        {kWorldVariable, kPlaceVariable, kRanksWorldVariable, kStartVariable, kCpusVariable, kNodesVariable,
-        kOwnGpusVariable, kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable, kStageVariable})
+        kOwnGpusVariable, kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable, kStageVariable,
+        kMetricsVariable})
     unset_variable(base, name);
   return base;
 }
@@ -68,6 +69,19 @@ void set_threads(Environment& environment, int threads) {
                                 "RAYON_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "JULIA_NUM_THREADS"}) {
     if (variable(environment, name).empty()) set_variable(environment, name, std::to_string(threads));
   }
+}
+
+void set_tracker_variables(Environment& environment, int rank) {
+  const std::string run = variable(environment, "STOKER_RUN_ID");
+  const auto set = [&](std::string_view name, const std::string& value) {
+    const bool is_set = std::any_of(environment.begin(), environment.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
+    if (!is_set) environment.emplace_back(name, value);
+  };
+  if (run.empty()) return;
+  set("WANDB_RUN_ID", rank == 0 ? run : format("{}-rank{}", run, rank));
+  set("WANDB_RESUME", "allow");
+  set("WANDB_DIR", variable(environment, "STOKER_RUN_DIR"));
 }
 
 void set_slurm_variables(Environment& environment, const RankPlacement& place,

@@ -36,6 +36,9 @@ inline constexpr std::string_view kErrorsVariable =
 /// STOKER_STAGE_DIR.
 inline constexpr std::string_view kStageVariable = "STOKER_STAGE_DIRS";
 
+/// "auto", "none", or "regex:" and an expression, for record.metrics_from.
+inline constexpr std::string_view kMetricsVariable = "STOKER_METRICS_FROM";
+
 /// Sets or replaces one variable.
 void set_variable(Environment& environment, std::string_view name, std::string value);
 void unset_variable(Environment& environment, std::string_view name);
@@ -64,6 +67,10 @@ std::string staged_folder(std::string_view folders, int node);
 
 /// Sets OMP_NUM_THREADS, and its equivalents for libraries that ignore it, unless they are set.
 void set_threads(Environment& environment, int threads);
+
+/// Variables with which a script's own calls of wandb continue one run over all attempts, a separate one for
+/// each rank. Variables that are set, also to an empty value, are kept.
+void set_tracker_variables(Environment& environment, int rank);
 
 /// Inside an allocation: sets SLURM_PROCID and related variables as srun would, for programs that read them
 /// instead of RANK. `ranks_of_node` in the format of kNodesVariable.

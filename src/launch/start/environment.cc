@@ -63,7 +63,12 @@ Environment inherited_environment(const job::Job& job, Environment base) {
        {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR"}) {
     unset_variable(base, name);
   }
-  // A run inside another run must not write into it. STOKER_SET_* overrides are already in the effective job.
+  // A run inside another run must not write into it, nor continue its run of W&B. STOKER_SET_* overrides are
+  // already in the effective job.
+  const std::string outer = variable(base, "STOKER_RUN_ID");
+  if (!outer.empty() && variable(base, "WANDB_RUN_ID").starts_with(outer)) {
+    for (std::string_view name : {"WANDB_RUN_ID", "WANDB_RESUME", "WANDB_DIR"}) unset_variable(base, name);
+  }
   std::erase_if(base, [](const auto& entry) { return entry.first.starts_with("STOKER_"); });
   // Python buffers output to a pipe: the log would not grow for minutes.
   if (variable(base, "PYTHONUNBUFFERED").empty()) set_variable(base, "PYTHONUNBUFFERED", "1");
@@ -90,6 +95,7 @@ Environment run_environment(Environment base, const RunContext& part) {
   set_variable(base, "STOKER_RUN_DIR", absolute(part.folder.folder()));
   set_variable(base, "STOKER_ATTEMPT_DIR", absolute(part.attempt.folder()));
   set_variable(base, "STOKER_JOB", absolute(part.attempt.job()));
+  set_variable(base, "STOKER_TENSORBOARD_DIR", absolute(part.folder.folder() / "tensorboard"));
   set_variable(base, "STOKER_CHECKPOINT_DIR", absolute(part.checkpoints));
   set_variable(base, "STOKER_RESUME", absolute(part.resume));
   set_variable(base, "STOKER_DEADLINE", part.deadline ? format("{:.0f}", *part.deadline) : "");

@@ -119,6 +119,7 @@ Program program_of(const RankConfig& config, const std::vector<std::string>& com
   } else {
     program.environment = rank_environment(base, place, rendezvous, threads_of(config, place));
   }
+  set_tracker_variables(program.environment, place.rank.value);
   if (!config.is_under_srun) set_slurm_variables(program.environment, place, config.ranks_of_node);
   // The host file of this step does not apply to an srun that the command may call.
   if (Path(variable(base, "SLURM_HOSTFILE")).parent_path() == config.attempt)
