@@ -203,7 +203,7 @@ function(stoker_add_rooms)
   stoker_room(inspect ROOMS codec archive arrays parquet dataset image sources pack LIBRARIES stoker::json)
   stoker_room(stage ROOMS archive LIBRARIES stoker::zstd stoker::isal stoker::json Threads::Threads)
 
-  stoker_room(job COLD ROOMS config slurm LIBRARIES stoker::json)
+  stoker_room(job COLD ROOMS config slurm LIBRARIES stoker::json stoker::re2)
   stoker_room(checkpoint PUBLIC checkpoint state_values ROOMS archive LIBRARIES stoker::json Threads::Threads)
   stoker_room(observe COLD ROOMS slurm record LIBRARIES stoker::re2 stoker::json)
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include <re2/re2.h>
+
 #include "slurm/script/batch_script.h"
 #include "stoker/text.h"
 
@@ -351,6 +353,21 @@ void check_model(const EffectiveConfig& effective, const TrainOptions& train, Er
     errors.add(effective.origin("train.mlp.hidden"), "train.mlp.hidden: expected whole numbers");
 }
 
+void check_metrics_regex(const EffectiveConfig& effective, const Job& job, ErrorList& errors) {
+  if (!job.record.metrics_regex) return;
+  const RE2 pattern(*job.record.metrics_regex, RE2::Quiet);
+  const Origin origin = effective.origin("record.metrics_from.regex");
+  if (!pattern.ok()) {
+    errors.add(origin, format("record.metrics_from.regex: {} at '{}'", pattern.error(),
+                              printable(pattern.error_arg())));
+    return;
+  }
+  const auto& names = pattern.NamedCapturingGroups();
+  if (names.size() == names.count("step"))
+    errors.add(origin,
+               "record.metrics_from.regex: no named group for a metric, such as 'loss: (?P<loss>\\S+)'");
+}
+
 }  // namespace
 
 bool is_name_character(char c) {
@@ -373,6 +390,7 @@ bool check_run_or_train(const EffectiveConfig& effective, ErrorList& errors) {
 void complete_and_check(const EffectiveConfig& effective, const Origin& file, Job& job, ErrorList& errors) {
   const bool is_readable = errors.empty();
   check_names(effective, job, errors);
+  check_metrics_regex(effective, job, errors);
   check_slurm(effective, job.slurm, errors);
   check_environment(effective, job.environment, errors);
   check_stage(effective, job.stage, errors);

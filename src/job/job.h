@@ -170,12 +170,18 @@ struct ArrayOptions {
   friend bool operator==(const ArrayOptions&, const ArrayOptions&) = default;
 };
 
+/// Sources of the metrics of a `run` command beside its own calls.
+enum class MetricsFrom { automatic, none };
+constexpr std::array<std::string_view, 2> names_of(MetricsFrom) { return {"auto", "none"}; }
+
 struct RecordOptions {
-  Path directory;            ///< absolute; contains one folder per run
-  bool metrics = false;      ///< metrics-<rank>.csv and epochs.csv
-  bool receipts = false;     ///< receipts-<rank>.bin: the sample IDs of every step
-  std::uint32_t trace = 0;   ///< number of steps of an attempt in trace-<rank>.json
-  Duration sample_every{0};  ///< CPU, memory and I/O of the ranks
+  Path directory;                            ///< absolute; contains one folder per run
+  bool metrics = false;                      ///< metrics-<rank>.csv and epochs.csv
+  bool receipts = false;                     ///< receipts-<rank>.bin: the sample IDs of every step
+  std::uint32_t trace = 0;                   ///< number of steps of an attempt in trace-<rank>.json
+  Duration sample_every{0};                  ///< CPU, memory and I/O of the ranks
+  std::optional<MetricsFrom> metrics_from;   ///< unset: auto, unless metrics_regex is set
+  std::optional<std::string> metrics_regex;  ///< with named groups, for the lines of the logs
 
   friend bool operator==(const RecordOptions&, const RecordOptions&) = default;
 };

@@ -323,6 +323,19 @@ constexpr std::array kRecord = {
     record<&RecordOptions::metrics>({.key = "record.metrics",
                                      .fallback = "true",
                                      .help = "Record the metrics of every step and epoch of `train`."}),
+    record<&RecordOptions::metrics_from>(
+        {.key = "record.metrics_from",
+         .unset = "auto",
+         .help =
+             "Where metrics of a `run` command come from, beside the calls of `stoker.log`: auto reads its "
+             "output (progress bars, Hugging Face, Keras, JSON lines) and its TensorBoard, W&B "
+             "and Lightning files."}),
+    record<&RecordOptions::metrics_regex>(
+        {.key = "record.metrics_from.regex",
+         .unset = "none",
+         .help =
+             "RE2 expression for the lines of the output, in place of `auto`: each named group is a metric, "
+             "and the group `step` the step."}),
     record<&RecordOptions::receipts>({.key = "record.receipts",
                                       .fallback = "false",
                                       .help = "Record which samples each rank used in each step."}),

@@ -71,6 +71,7 @@ Result<RankConfig> read_rank_config() {
   config.ranks_per_gpu = static_cast<int>(std::clamp<std::int64_t>(sharing, 1, 1024));
   config.ranks_of_node = value_of(kNodesVariable);
   config.attempt = value_of("STOKER_ATTEMPT_DIR");
+  config.metrics_from = config.role == Role::node ? "none" : value_of(kMetricsVariable);
   const bool is_below = config.role == Role::torchrun_rank && !value_of("SLURM_JOB_ID").empty();
   config.is_in_step = config.is_under_srun || is_below;
   if (config.is_in_step) config.step = value_of("SLURM_STEP_ID");

@@ -29,6 +29,7 @@ struct RankConfig {
   Duration start_limit{0};
   int cpus = 0;
   Path attempt;
+  std::string metrics_from;  ///< kMetricsVariable; "none" for a node
   bool is_under_srun = false;
   bool is_in_step = false;  ///< a Slurm step, directly or below torchrun
   std::string step;         ///< its number, or ""

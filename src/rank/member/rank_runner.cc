@@ -15,6 +15,7 @@
 #include "rank/environment.h"
 #include "rank/member/guardian.h"
 #include "rank/member/join_run.h"
+#include "rank/member/metric_collector.h"
 #include "rank/member/program.h"
 #include "rank/member/rank_config.h"
 #include "rank/member/runner_state.h"
@@ -47,6 +48,20 @@ constexpr int kRetransmits = 4;
 // For the answer of one process to kStackSignal: it begins at once, or not at all.
 constexpr Duration kStackAnswer = 1s;
 constexpr Duration kStackPause = 200ms;  // after the last of its output
+
+observe::TrackerOptions tracker_options(const RankConfig& config) {
+  const int rank = config.place.rank.value;
+  Environment command = current_environment();
+  set_tracker_variables(command, rank);
+  std::error_code error;
+  return {.attempt = config.attempt,
+          .rank = rank,
+          .working_directory = std::filesystem::current_path(error),
+          .tensorboard_folder = variable(command, "STOKER_TENSORBOARD_DIR"),
+          .wandb_folder = variable(command, "WANDB_DIR"),
+          .wandb_run = variable(command, "WANDB_RUN_ID"),
+          .since = unix_seconds(RealClock().wall())};
+}
 
 // One of the command's two output streams.
 struct Stream {
@@ -87,6 +102,7 @@ class RankRunner {
         beacon_(record::Attempt(config_.attempt, 0).beacon(config_.place.rank.value)),
         signals_(std::move(signals)),
         log_(std::move(log)),
+        metrics_(config_.metrics_from, tracker_options(config_)),
         out_(options.out_fd, config_),
         err_(options.err_fd, config_) {}
 
@@ -104,6 +120,7 @@ class RankRunner {
       handle_run_messages();
       pump(out_);
       pump(err_);
+      metrics_.read_lines();
       reap_processes();
       if (mono_now() >= next_sample_) sample();
       report_gpu_faults();
@@ -136,6 +153,7 @@ class RankRunner {
   void write_stacks();
   std::string take_output();
   void report_end(const Exit& exit, std::string start_error, bool has_children);
+  void show_problems(const std::vector<std::string>& problems);
   void finish();
   bool is_command_running() const { return child_ && !state_.has_ended(); }
   bool is_run_lost() const { return state_.stop == RunnerStop::run_lost; }
@@ -147,6 +165,7 @@ class RankRunner {
 
   SignalFd signals_;
   LogFile log_;
+  MetricCollector metrics_;
   Stream out_;
   Stream err_;
   net::Channel run_;
@@ -197,6 +216,7 @@ void RankRunner::start(const Rendezvous& rendezvous) {
     apply(runner_event::CommandExited{.exit = exit});
     return;
   }
+  (void)metrics_.poll({child_->pid()});  // it may end before the first sample
   if (!is_node()) out_.pipe = std::move(out->read);
   err_.pipe = std::move(err->read);
   for (const Stream* stream : {&out_, &err_}) {
@@ -264,6 +284,7 @@ bool RankRunner::read_once(Stream& stream) {
     recent_output_->append(bytes);
     return true;
   }
+  metrics_.feed(&stream == &out_ ? 0 : 1, bytes);
   stream.tail.feed(bytes);
   stream.show(bytes, mono_now());
   return true;
@@ -382,6 +403,7 @@ void RankRunner::sample() {
   Heartbeat heartbeat;
   if (const auto beacon = record::read_beacon(beacon_); beacon.ok()) seen.beacon = beacon->count;
   watch_.add_sample(seen);
+  show_problems(metrics_.poll(pids));
   heartbeat.stopped_s = Seconds(watch_.stopped_for()).count();
   if (seen.is_stopped) heartbeat.stopped_s = std::max(heartbeat.stopped_s, 0.001);
   heartbeat.silent_s = Seconds(watch_.silent_for()).count();
@@ -450,12 +472,21 @@ void RankRunner::signal_all(int signal) {
   for (const ProcessFacts& process : descendants(::getpid())) signal_process(process, signal);
 }
 
+void RankRunner::show_problems(const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) {
+    log_.write(format("stoker: {}\n", problem));
+    err_.sink.push_line(problem);
+  }
+}
+
 void RankRunner::finish() {
   for (Stream* stream : {&out_, &err_}) {
     while (stream->pipe && read_once(*stream)) stream->sink.drain();
     log_.write(stream->log_buffer.finish());
     stream->flush_rest();
   }
+  show_problems(metrics_.finish());
+  err_.sink.drain();
   const Deadline deadline = Deadline::after(2s);
   while (run_.has_unsent() && !run_.is_closed() && !deadline.passed()) {
     pollfd waiting{run_.fd(), POLLOUT, 0};

@@ -221,6 +221,20 @@ std::optional<PointLine> parse_point(std::string_view line) {
   return point;
 }
 
+void PointAppender::flush() {
+  if (pending_.empty()) return;
+  Status status;
+  if (file_.fd() < 0) {
+    auto file = File::open_append(path_);
+    status = file.status();
+    if (file.ok()) file_ = *std::move(file);
+  }
+  if (status.ok()) status = append_record(file_, pending_, mid_line_);
+  if (!status.ok())
+    dropped_ += static_cast<std::uint64_t>(std::count(pending_.begin(), pending_.end(), '\n'));
+  pending_.clear();
+}
+
 std::string point_file_name(int rank, std::string_view writer) {
   return format("{}{:04}{}{}{}", kStem, rank, writer.empty() ? "" : "-", writer, kExtension);
 }

@@ -10,8 +10,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "record/run_folder.h"
 #include "stoker/status.h"
 
@@ -50,6 +52,24 @@ struct PointFile {
 std::string point_file_name(int rank, std::string_view writer);
 /// The files of an attempt, by rank, then in the order of merging. Empty if the folder cannot be read.
 std::vector<PointFile> list_point_files(const Attempt& attempt);
+
+/// Appends to a file of points that it creates with the first one. Belongs to one thread.
+class PointAppender {
+ public:
+  explicit PointAppender(Path path) : path_(std::move(path)) {}
+  /// Keeps the point until flush().
+  void add(const PointLine& point) { append_point(point, &pending_); }
+  /// Writes the points. What cannot be written is dropped, and counted by dropped().
+  void flush();
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  Path path_;
+  File file_;
+  bool mid_line_ = false;
+  std::string pending_;
+  std::uint64_t dropped_ = 0;
+};
 
 /// The value of a metric at a step.
 struct Point {
