@@ -11,6 +11,7 @@
 #include "record/beacon.h"
 #include "record/metrics.h"
 #include "record/receipts.h"
+#include "stoker/metrics.h"
 
 namespace stoker {
 namespace {
@@ -39,6 +40,17 @@ void record_one_step(benchmark::State& state) {
   }
 }
 BENCHMARK(record_one_step)->Unit(benchmark::kMicrosecond);
+
+// One metric of a program that logs its own: budget 1 us.
+void log_one_metric(benchmark::State& state) {
+  TempDirectory box;
+  record::MetricLog log(record::MetricLogOptions{.attempt = box.path(), .report = {}});
+  std::int64_t step = 0;
+  for (auto _ : state) {
+    if (!log.log({{"loss", 0.5123}}, ++step).ok()) state.SkipWithError("refused");
+  }
+}
+BENCHMARK(log_one_metric);
 
 void beacon_update(benchmark::State& state) {
   TempDirectory box;
