@@ -36,6 +36,22 @@ def answers(found: dict[str, dict]) -> dict[str, str]:
     return {name: point["answer"] for name, point in found.items()}
 
 
+@pytest.mark.parametrize(
+    ("source", "evidence", "cure"),
+    [
+        ("auto", "logged metrics: 2, in ", "save to $STOKER_CHECKPOINT_DIR, or stage: {back: [results]}"),
+        ("none", "metrics: none in ", "`stoker.log({'loss': loss}, step=step)` in the script"),
+    ],
+)
+def test_metrics_that_a_script_logs_are_tracked(stoker, tmp_path, source, evidence, cure):
+    (tmp_path / "job.yaml").write_text(f"name: own\nrun: python3 train.py\nrecord: {{metrics_from: {source}}}\n")
+    (tmp_path / "train.py").write_text("print({'loss': 0.5, 'lr': 1, 'step': 3})\n")
+    stoker("run", "job.yaml", code=0)
+    found = points(stoker, code=1)["runs-tracked"]
+    assert found["evidence"][1].startswith(evidence)
+    assert found["cure"] == cure
+
+
 def test_a_job_that_never_ran_has_little_to_measure(stoker, tmp_path):
     (tmp_path / "job.yaml").write_text("name: new\nrun: 'true'\nresources: {nodes: 2}\n")
     found = points(stoker, code=1)

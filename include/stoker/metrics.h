@@ -49,8 +49,8 @@ struct MetricLogOptions {
 /// call at once.
 class MetricLog {
  public:
-  /// From STOKER_ATTEMPT_DIR, RANK (STOKER_TASK in an array) and STOKER_RESUME. Outside a run, valid values
-  /// are ignored.
+  /// From STOKER_ATTEMPT_DIR, RANK or SLURM_PROCID (STOKER_TASK in an array) and STOKER_RESUME. Outside a
+  /// run, valid values are ignored.
   static MetricLog open();
   explicit MetricLog(const MetricLogOptions& options);
   MetricLog(MetricLog&& other) noexcept;

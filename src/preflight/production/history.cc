@@ -62,6 +62,7 @@ ProductionFacts collect_facts(const job::Job& job, const std::optional<job::Site
       const record::MetricLimits limits{.columns = 1024, .rows = kMaxRows, .line_bytes = 1u << 20};
       if (auto steps = record::read_metrics(attempt->metrics(0), limits); steps.ok() && steps->rows() > 0)
         facts.steps = std::move(*steps);
+      facts.logged = record::read_last_values(*attempt);
       if (auto system = record::read_metrics(attempt->system(0), limits); system.ok() && system->rows() > 0)
         facts.system = std::move(*system);
     }

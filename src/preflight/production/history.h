@@ -10,6 +10,7 @@
 #include "record/capsule.h"
 #include "record/hello/hello.h"
 #include "record/metrics.h"
+#include "record/points/points.h"
 #include "record/run_folder.h"
 #include "record/state.h"
 
@@ -40,6 +41,7 @@ struct ProductionFacts {
   std::vector<PastRun> runs;  ///< with this name, newest first
   std::vector<JobDataset> data;
   std::optional<record::HelloRecord> hello;
+  std::vector<record::LastValue> logged;      ///< metrics that the program of that attempt logged
   std::optional<record::MetricTable> steps;   ///< of the newest run's last attempt, rank 0
   std::optional<record::MetricTable> system;  ///< of node 0
   std::uint64_t checkpoints = 0;              ///< of the newest run

@@ -171,10 +171,14 @@ ProductionPoint runs_tracked(const ProductionFacts& facts) {
   if (facts.steps) {
     point.evidence.push_back(message("steps with metrics: {}, in {}", grouped(facts.steps->rows()),
                                      file_in(run, "metrics-0000.csv")));
+  } else if (!facts.logged.empty()) {
+    point.evidence.push_back(message("logged metrics: {}, in {}", facts.logged.size(),
+                                     file_in(run, record::point_file_name(0, ""))));
   } else {
     point.answer = PointAnswer::no;
     point.evidence.push_back(message("metrics: none in {}", file_in(run, "metrics-0000.csv")));
-    point.cure = message("train: {{model: ...}} with record: {{metrics: true}}");
+    point.cure = facts.job.train ? message("train: {{model: ...}} with record: {{metrics: true}}")
+                                 : message("`stoker.log({{'loss': loss}}, step=step)` in the script");
   }
   if (facts.checkpoints > 0 || !facts.job.stage.back.empty()) {
     point.evidence.push_back(facts.checkpoints > 0 ? message("artifacts: checkpoints ({})", facts.checkpoints)

@@ -50,7 +50,8 @@ std::int64_t step_of_checkpoint(const std::string& folder) {
 }
 
 int index_of_rank() {
-  for (const char* name : {"STOKER_TASK", "RANK"}) {
+  // Under srun in a batch script of the user, only Slurm's number is set.
+  for (const char* name : {"STOKER_TASK", "RANK", "SLURM_PROCID"}) {
     std::int64_t number = 0;
     if (parse_number(environment_value(name).value_or(""), &number) && number >= 0 && number < 10'000'000)
       return static_cast<int>(number);
