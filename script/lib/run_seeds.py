@@ -29,6 +29,18 @@ slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-01-02T03:04:05 DUE TO TIME 
 slurmstepd: error: Detected 1 oom_kill event in StepId=7.0
 srun: error: n2: task 3: Exited with exit code 1
 """
+# Metrics in the output of programs.
+PRINTED = b"""\r 33%|###  | 100/300 [00:10<00:20,  9.5it/s]
+{'loss': 0.5, 'grad_norm': '1.25', 'epoch': 0.33}
+{"step": 20, "train": {"x": [1, 2]}, "loss": NaN}
+Epoch 2:  45%|####5| 45/100 [00:01<00:01, 33.2it/s, v_num=0, train_loss=0.5]
+Epoch 3/10
+\x1b[1m 45/100\x1b[0m 1s 12ms/step - accuracy: 0.5 - loss: 6.0e-01
+step 3 loss 0.5
+"""
+# A scalar of TensorBoard, and a row of W&B; the harnesses frame them.
+EVENT = b"\x09" + struct.pack("<d", 1763719411.5) + b"\x10\x07\x2a\x0d\x0a\x0b\x0a\x04loss\x15" + struct.pack("<f", 0.25)
+HISTORY = b"\x12\x15\x0a\x0d\x0a\x04loss\x82\x01\x040.25\x0a\x04\x0a\x02_x"
 JOB_TABLE = (
     b"JOBID|STATE|REASON|START_TIME|END_TIME|COMMENT\n7_[1-3%2]|PENDING|Priority|N/A|N/A|(null)\n8|RUNNING|None|1|2|x\n"
 )
@@ -129,6 +141,10 @@ def run_seeds() -> dict[str, list[bytes]]:
         "hello_fuzz": [hello, b"0-3,8", b"10.0.0.1 eth0\n10.1.0.1 ib0\n"],
         "events_fuzz": [events()],
         "metrics_fuzz": [b"time,loss\n1,0.5\n2,0.25\n3,nan\n"],
+        "points_fuzz": [b"1763719411.520000,120,0.5,val/loss\n", b",1e+06,nan,a, b\n", b",,-inf,best"],
+        "log_metrics_fuzz": [PRINTED],
+        "event_file_fuzz": [bytes([len(EVENT)]) + EVENT],
+        "wandb_file_fuzz": [bytes([len(HISTORY)]) + HISTORY],
         "flight_fuzz": [flight(), trace()],
         "safetensors_fuzz": [safetensors()],
         "share_fuzz": [share()],
