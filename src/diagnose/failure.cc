@@ -10,6 +10,7 @@
 #include "diagnose/rule.h"
 #include "diagnose/scan.h"
 #include "diagnose/watchdog.h"
+#include "diagnose/survived.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -185,6 +186,17 @@ void add_slow_findings(const std::vector<LogScan>& scans, const FailureFacts& fa
   }
 }
 
+// Errors that the program survived, one for each rule.
+void add_survived_errors(const std::vector<LogScan>& scans, const FailureFacts& facts, Diagnosis& diagnosis) {
+  std::set<std::string_view> reported;
+  for (const Suspect& each : survived_errors(scans)) {
+    if (reported.size() == kMaxAlso) return;
+    if (!reported.insert(each.hit->rule->name).second) continue;
+    diagnosis.notes.push_back(message("the program survived an error: {} ({})",
+                                      rule_text(each.hit->rule->cause, *each.hit, facts), where_of(each)));
+  }
+}
+
 }  // namespace
 
 std::string_view to_text(Certainty certainty) {
@@ -195,6 +207,8 @@ std::string_view to_text(Certainty certainty) {
       return "likely";
     case Certainty::unknown:
       return "unknown";
+    case Certainty::none:
+      return "none";
   }
   return "unknown";
 }
@@ -208,6 +222,12 @@ Diagnosis explain_failure(const FailureFacts& facts) {
     for (const FailureRecord& record : watchdog_records(scans)) scans.push_back(scan_record(record));
   }
   diagnosis.missing.insert(diagnosis.missing.end(), facts.unreadable.begin(), facts.unreadable.end());
+  if (facts.started_as == StartKind::log && ended_well(scans)) {
+    diagnosis.certainty = Certainty::none;
+    add_survived_errors(scans, facts, diagnosis);
+    add_slow_findings(scans, facts, diagnosis);
+    return diagnosis;
+  }
   Choice choice = choose_root_cause(scans, facts.first_rank);
   if (facts.has_succeeded && !is_failure_of_success(choice, facts)) choice.cause.reset();
   if (facts.has_succeeded) choice.is_sure = false;

@@ -64,8 +64,9 @@ enum class Certainty {
   known,    ///< a line states the cause
   likely,   ///< the usual cause of the evidence
   unknown,  ///< no rule matches
+  none,     ///< nothing failed: the logs end with the success of the program
 };
-/// "known", "likely", "unknown": the values of the field `certainty` in JSON output.
+/// "known", "likely", "unknown", "none": the values of the field `certainty` in JSON output.
 std::string_view to_text(Certainty certainty);
 
 struct Diagnosis {

@@ -77,7 +77,10 @@ LogLine read_log_line(std::string_view raw) {
   const std::string clean = without_escapes(raw.substr(0, kLongestLogLine));
   std::string_view text = clean;
   LogLine line;
-  for (int i = 0; i < 3 && strip_prefix(text, line.rank); ++i) {
+  for (int i = 0; i < 3; ++i) {
+    const bool is_of_worker = text.starts_with('(');
+    if (!strip_prefix(text, line.rank)) break;
+    line.is_of_worker = line.is_of_worker || is_of_worker;
   }
   while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
   line.text = text;

@@ -11,6 +11,7 @@ namespace stoker::diagnose {
 struct LogLine {
   std::string text;            ///< without colours, rank prefixes and binary bytes
   int rank = -1;               ///< -1 if unknown
+  bool is_of_worker = false;   ///< Ray prints it for one of its workers
   std::optional<double> time;  ///< only for comparison: ignores the year, all months have 31 days
 };
 

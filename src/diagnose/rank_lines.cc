@@ -12,6 +12,7 @@
 #include <re2/re2.h>
 
 #include "base/file.h"
+#include "diagnose/line_signs.h"
 #include "stoker/bytes.h"
 #include "stoker/text.h"
 
@@ -58,15 +59,6 @@ std::optional<std::string_view> rank_zero_in(std::string_view line) {
   return trim(std::string_view(rest.data(), rest.size()));
 }
 
-bool is_progress(std::string_view line) {
-  static const RE2 kProgress(
-      R"((?i)\b(?:epoch|step|iteration|iter|loss)\b[\s:=\[(#]{0,4}\d|\d ?(?:it/s|s/it)\b)");
-  // "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED"
-  if (line.find("slurmstepd: ") != std::string_view::npos || line.find("srun: ") != std::string_view::npos)
-    return false;
-  return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), kProgress);
-}
-
 // Lines with rank 0 in one log, by their text from "rank 0" on.
 using RankZeroLines = std::map<std::string, std::vector<Evidence>, std::less<>>;
 
@@ -77,7 +69,7 @@ RankZeroLines scan_start(const FailedLog& log, RankLines& found) {
   std::size_t number = 0;
   for (const std::string_view line : split(start.text, '\n')) {
     ++number;
-    found.has_progress = found.has_progress || is_progress(line);
+    found.has_progress = found.has_progress || is_progress(line) || is_progress_bar(line);
     const auto zero = rank_zero_in(line);
     if (!zero) continue;
     std::vector<Evidence>& equal = lines[std::string(*zero)];

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "diagnose/log_line.h"
+#include "diagnose/survived.h"
 
 namespace stoker::diagnose {
 namespace {
@@ -149,13 +150,22 @@ bool is_of_one_process(const LogScan& log) {
 // Lines that a process prints at most after an error that ends it.
 std::uint64_t longest_farewell(const Hit& hit) { return hit.is_logged ? kFinalLines : kShortPause; }
 
+// Whether a later hit ends a process that had survived an error which it reported.
+bool is_later_end(const Suspect& suspect, const Suspect& later) {
+  const FailureClass failure_class = later.hit->rule->failure_class;
+  const bool is_end = is_cause(later) || failure_class == FailureClass::outside ||
+                      failure_class == FailureClass::ending || failure_class == FailureClass::hang;
+  return is_end && is_reported(*suspect.hit) && resumed(suspect, later.hit->begin);
+}
+
 // Whether the process continued after the error for a while and failed of a later one.
 bool was_handled(const Suspect& suspect, const std::vector<Suspect>& end) {
   if (!is_cause(suspect) || suspect.log->is_record) return false;
   if (suspect.rank() < 0 && !is_of_one_process(*suspect.log)) return false;
   return std::any_of(end.begin(), end.end(), [&](const Suspect& each) {
-    return is_cause(each) && each.log == suspect.log && each.rank() == suspect.rank() &&
-           each.hit->begin > suspect.hit->line &&
+    if (each.log != suspect.log || each.hit->begin <= suspect.hit->line) return false;
+    if (is_later_end(suspect, each) && (each.rank() == suspect.rank() || each.rank() < 0)) return true;
+    return is_cause(each) && each.rank() == suspect.rank() &&
            quiet_lines(suspect, each.hit->begin + each.hit->overwrites) > longest_farewell(*suspect.hit);
   });
 }
@@ -163,6 +173,9 @@ bool was_handled(const Suspect& suspect, const std::vector<Suspect>& end) {
 // Whether the job may have survived an error this far from the end of its log.
 bool may_be_survived(const Suspect& cause) {
   if (cause.log->is_record) return false;
+  const ScanResult& log = cause.log->result;
+  const bool has_failed_end = log.last_failed_end > cause.hit->line && !is_reported(*cause.hit);
+  if (is_cause(cause) && !has_failed_end && resumed(cause, log.lines + 2)) return true;
   const std::uint64_t most = is_of_one_process(*cause.log) ? longest_farewell(*cause.hit) : kLongPause / 2;
   return quiet_lines(cause, end_of(*cause.log)) > most;
 }
@@ -197,7 +210,16 @@ std::optional<Suspect> device_fault(const Suspect& cause, const std::vector<Susp
 void split_final_hits(const LogScan& log, std::vector<Suspect>& end, std::vector<Suspect>& earlier) {
   const std::vector<Hit>& hits = log.result.hits;
   const std::size_t first = log.is_record ? 0 : first_final_hit(hits, log.result.lines);
-  for (std::size_t i = 0; i < hits.size(); ++i) (i < first ? earlier : end).push_back({&log, &hits[i]});
+  const std::uint64_t attempt = start_of_last_attempt(log.result);
+  for (std::size_t i = 0; i < hits.size(); ++i)
+    (i < first || hits[i].line < attempt ? earlier : end).push_back({&log, &hits[i]});
+}
+
+// Hits that their log calls harmless, as a last resort: those on which no long text follows.
+std::optional<Suspect> last_harmless(const std::vector<Suspect>& harmless) {
+  if (harmless.empty()) return std::nullopt;
+  const Suspect& last = harmless.back();
+  return quiet_lines(last, end_of(*last.log)) > kFinalLines ? std::nullopt : std::optional(last);
 }
 
 bool is_early_end(const Suspect& suspect) {
@@ -273,6 +295,7 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   std::vector<Suspect> end, earlier;
   for (const LogScan& each : logs) split_final_hits(each, end, earlier);
   const std::vector<Suspect> early = extract_if(end, is_early_end);
+  const std::vector<Suspect> harmless = extract_if(end, is_harmless);
   const std::vector<Suspect> passed = extract_if(
       end, [&](const Suspect& each) { return script_continued_after(each, end) || was_handled(each, end); });
   // A step is killed as a whole: the rank whose connection broke first is not the one that failed first.
@@ -289,6 +312,7 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::ending}, first_rank);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::effect}, first_rank);
   if (!choice.cause && !passed.empty()) choice.cause = passed.front();
+  if (!choice.cause) choice.cause = last_harmless(harmless);
   // Ranks that wait or lost a peer may print for long after the peer's failure.
   const bool is_effect = choice.cause && (choice.cause->hit->rule->failure_class == FailureClass::hang ||
                                           choice.cause->hit->rule->failure_class == FailureClass::effect);

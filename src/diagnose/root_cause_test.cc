@@ -8,19 +8,6 @@
 namespace stoker::diagnose {
 namespace {
 
-const std::string kTraceback = "Traceback (most recent call last):\n  File \"train.py\", line 7, in load\n";
-
-std::string steps(int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i) text += format("step {}: loss 0.5\n", i);
-  return text;
-}
-
-Diagnosis explain_log(const std::string& text) {
-  TestLogs logs;
-  return logs.add("train.log", text).explain();
-}
-
 TEST(HandledErrors, logging_errors_are_no_cause) {
   const std::string report =
       "--- Logging error ---\n" + kTraceback +

@@ -21,6 +21,12 @@ constexpr std::size_t kMaxTracebacks = 4096;
 constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of up to four lines
 constexpr int kTableLines = 16;
 constexpr std::size_t kMaxNotable = 3;
+constexpr std::size_t kMaxLast = 24;
+constexpr std::size_t kMaxProgress = 4096;
+constexpr std::size_t kMaxAttempts = 1024;
+// Progress is looked for within this number of lines after a hit, and after the end of an attempt.
+constexpr int kAfterHit = 60;
+constexpr int kAfterAttempt = 600;
 constexpr std::size_t kShown = 300;
 constexpr std::size_t kLongestNotable = 600;  // including text that is removed for display
 
@@ -30,6 +36,14 @@ constexpr std::string_view kTable = "Root Cause (first observed failure)";
 // Reports of exceptions that do not end the program: by Python's logging and Loguru, and by destructors.
 constexpr std::string_view kLoggingError = "--- Logging error";
 constexpr std::string_view kIgnored = "Exception ignored ";
+// Lines after which torchrun or Slurm may start the program again.
+constexpr std::array<std::string_view, 4> kAttemptEnds = {"failed (exitcode:", "will restart worker group",
+                                                          "DUE TO JOB REQUEUE", "DUE TO PREEMPTION"};
+constexpr std::string_view kGivesUp = "ChildFailedError";
+// Rules of harmless lines that repeat the failure of a process.
+constexpr std::array<std::string_view, 7> kFailedEnds = {
+    "torchrun-child-failed", "torchrun-failed", "spawn-wrapper", "spawn-exited",
+    "called-process",        "system-exit",     "srun-exit-code"};
 // Words of notable lines, for logs without a match.
 constexpr std::array<std::string_view, 18> kNotableWords = {
     "rror",   "ERROR",  "fatal",   "Fatal",  "FATAL", "bort",     "illed", "ailed",   "FAILED",
@@ -84,10 +98,12 @@ void compile(Compiled& all) {
     all.words.push_back(word);
     all.rules_of.emplace_back();
   }
-  for (const std::string_view begin : {kTraceback, kTable, kLoggingError, kIgnored}) {
+  const auto add_begin = [&](std::string_view begin) {
     all.words.push_back(begin);
     all.rules_of.emplace_back();
-  }
+  };
+  for (const std::string_view begin : {kTraceback, kTable, kLoggingError, kIgnored}) add_begin(begin);
+  for (const std::string_view end : kAttemptEnds) add_begin(end);
   all.automaton = std::make_unique<Automaton>(all.words);
 }
 
@@ -126,12 +142,6 @@ std::string frame_of(std::string_view text) {
     return "";
   if (is_of_library(file)) return "";
   return printable(file.substr(file.rfind('/') + 1)) + ":" + line;
-}
-
-// A line of a logging call: "ERROR:root:text", "2025-11-21 10:03:11 ERROR text", "[WARNING] text".
-bool is_log_message(std::string_view line) {
-  static const RE2 kLevel(R"((?:^|[\s\[|:(])(?:ERROR|WARNING|CRITICAL|EXCEPTION|INFO|DEBUG)(?:[\s\]|:)]|$))");
-  return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), kLevel);
 }
 
 struct RuleMatch {
@@ -211,7 +221,7 @@ void LogScanner::scan(std::string_view block) {
   remember_end(block);
 }
 
-// Keeps the last lines in case there are no notable ones.
+// Keeps the last lines: they may report that the program finished, and show the end without notable lines.
 void LogScanner::remember_end(std::string_view block) {
   std::string_view rest = block.substr(block.size() - std::min<std::size_t>(block.size(), 8192));
   const std::size_t blank = rest.find_last_not_of(" \t\r\n") + 1;  // npos + 1 is 0
@@ -219,7 +229,7 @@ void LogScanner::remember_end(std::string_view block) {
                                      rest.begin() + static_cast<std::ptrdiff_t>(blank), rest.end(), '\n'));
   rest = rest.substr(0, blank);
   std::deque<NotableLine> ends;
-  while (!rest.empty() && ends.size() < 3) {
+  while (!rest.empty() && ends.size() < kMaxLast) {
     const std::size_t start = rest.rfind('\n') + 1;
     const std::string text = shown(read_log_line(rest.substr(start)).text);
     if (!text.empty()) ends.push_front({number, text});
@@ -227,10 +237,11 @@ void LogScanner::remember_end(std::string_view block) {
     --number;
   }
   last_.insert(last_.end(), ends.begin(), ends.end());
-  while (last_.size() > 3) last_.pop_front();
+  while (last_.size() > kMaxLast) last_.pop_front();
 }
 
 void LogScanner::scan_line(std::string_view raw) {
+  watched_lines_ -= watched_lines_ > 0 ? 1 : 0;
   // A progress bar overwrites its own line; an error may follow on the same line.
   while (!raw.empty()) {
     const std::size_t end = std::min(raw.find('\r'), raw.size());
@@ -255,16 +266,40 @@ void LogScanner::scan_segment(std::string_view raw) {
   }
   const LogLine line = read_log_line(raw);
   if (table_lines_ > 0) follow_table(line.text);
+  follow_attempts(line.text);
   if (follow_handled_report(line.text, line.rank)) return;
   if (line.text.find(kTraceback) != std::string::npos) {
     if (tracebacks_.size() < kMaxTracebacks)
       tracebacks_[line.rank] = {
-          .begin = line_, .lines = 0, .frame = "", .is_logged = is_log_message(previous_line())};
+          .begin = line_,
+          .lines = 0,
+          .frame = "",
+          .is_logged = level_of(read_log_line(previous_line()).text) == LogLevel::warning};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
   if (follow_traceback(line.text, line.rank)) return;
-  if (!match(line.text, line.rank, nullptr) && !found_.empty()) remember_notable(line.text);
+  if (match(line.text, line.rank, nullptr)) return;
+  if (!found_.empty()) remember_notable(line.text);
+  if (watched_lines_ > 0 && !line.is_of_worker) remember_progress(line.text, line.rank);
+}
+
+// Whether an attempt ended there, and whether torchrun gives up.
+void LogScanner::follow_attempts(std::string_view text) {
+  if (text.find(kGivesUp) != std::string_view::npos) result_.last_giving_up = line_;
+  const bool is_end = std::any_of(kAttemptEnds.begin(), kAttemptEnds.end(), [&](std::string_view each) {
+    return text.find(each) != std::string_view::npos;
+  });
+  if (!is_end || result_.attempt_ends.size() == kMaxAttempts) return;
+  result_.attempt_ends.push_back(line_);
+  watched_lines_ = kAfterAttempt;
+}
+
+void LogScanner::remember_progress(std::string_view text, int rank) {
+  if (!is_progress(text)) return;
+  if (result_.progress.size() == kMaxProgress)
+    result_.progress.erase(result_.progress.begin(), result_.progress.begin() + kMaxProgress / 2);
+  result_.progress.push_back({line_, rank});
 }
 
 // The line before the current one, if it is in the same block.
@@ -361,7 +396,11 @@ void LogScanner::follow_table(std::string_view text) {
 bool LogScanner::match(std::string_view text, int rank, const Traceback* traceback) {
   const auto match = find_rule(text, found_);
   if (!match) return false;
-  if (match->rule->failure_class == FailureClass::noise) return true;
+  if (match->rule->failure_class == FailureClass::noise) {
+    if (std::find(kFailedEnds.begin(), kFailedEnds.end(), match->rule->name) != kFailedEnds.end())
+      result_.last_failed_end = line_;
+    return true;
+  }
   Hit hit{.rule = match->rule,
           .line = line_,
           .begin = traceback ? traceback->begin : line_,
@@ -371,7 +410,9 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .frame = traceback ? traceback->frame : "",
           .rank = rank >= 0 ? rank : rank_named_in(text),
           .time = time_of(text),
-          .is_logged = traceback && traceback->is_logged};
+          .is_logged = traceback && traceback->is_logged,
+          .level = traceback ? LogLevel::none : level_of(text),
+          .is_fallback = reports_fallback(text)};
   for (std::size_t i = 1; i < static_cast<std::size_t>(match->group_count); ++i)
     hit.groups[i - 1] = shown(std::string_view(match->groups[i].data(), match->groups[i].size()));
   keep(std::move(hit));
@@ -379,6 +420,7 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
 }
 
 void LogScanner::keep(Hit hit) {
+  watched_lines_ = std::max(watched_lines_, kAfterHit);
   if (++counts_[hit.rule] <= kFirstOfRule) {
     result_.hits.push_back(std::move(hit));
     return;
@@ -412,6 +454,19 @@ void LogScanner::remember_notable(std::string_view text) {
   notable_.back().text.assign(text.substr(0, kLongestNotable));
 }
 
+// Whether one of the last lines reports that the program finished, and no later one that it continued or
+// failed.
+void LogScanner::find_finish() {
+  for (auto each = last_.rbegin(); each != last_.rend(); ++each) {
+    if (reports_failed_end(each->text)) return;
+    if (reports_success(each->text)) {
+      result_.finished = each->line;
+      return;
+    }
+    if (is_progress(each->text)) return;
+  }
+}
+
 ScanResult LogScanner::finish() {
   for (auto& [rule, hits] : latest_) {
     for (Hit& hit : hits) result_.hits.push_back(std::move(hit));
@@ -420,6 +475,7 @@ ScanResult LogScanner::finish() {
                    [](const Hit& a, const Hit& b) { return a.line < b.line; });
   result_.lines = line_ - 1;
   result_.overwrites = overwrites_;
+  find_finish();
   // The notable lines, and the last lines if there are too few.
   std::vector<NotableLine> lines(notable_.begin(), notable_.end());
   for (auto each = last_.rbegin(); each != last_.rend() && lines.size() < 3; ++each) {

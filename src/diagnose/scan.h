@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diagnose/line_signs.h"
 #include "diagnose/rule.h"
 
 namespace stoker::diagnose {
@@ -27,6 +28,8 @@ struct Hit {
   int rank = -1;
   std::optional<double> time;
   bool is_logged = false;  ///< its traceback was printed by a logging call, which handles the exception
+  LogLevel level = LogLevel::none;  ///< of its line; none below a traceback
+  bool is_fallback = false;         ///< the line reports how the program continues
 };
 
 struct NotableLine {
@@ -34,14 +37,26 @@ struct NotableLine {
   std::string text;
 };
 
+/// A line with progress of the training, soon after a hit or the end of an attempt.
+struct ProgressLine {
+  std::uint64_t line = 0;
+  int rank = -1;
+};
+
 /// The result of scanning a log.
 struct ScanResult {
   std::vector<Hit> hits;             ///< by line
   std::vector<NotableLine> notable;  ///< at most three, by line
   std::uint64_t lines = 0;
-  std::uint64_t overwrites = 0;   ///< number of overwrites with \r
-  std::optional<int> first_rank;  ///< torchrun's "first observed failure"
-  std::uint64_t left_out = 0;     ///< hits that were dropped because of the limit
+  std::uint64_t overwrites = 0;             ///< number of overwrites with \r
+  std::optional<int> first_rank;            ///< torchrun's "first observed failure"
+  std::uint64_t left_out = 0;               ///< hits that were dropped because of the limit
+  std::vector<ProgressLine> progress;       ///< by line; a long log has more than are kept
+  std::vector<std::uint64_t> attempt_ends;  ///< lines: torchrun lost a rank, Slurm requeued the job
+  std::uint64_t last_failed_end = 0;        ///< the last line that reports a failed process; 0: none
+  std::uint64_t last_giving_up = 0;         ///< the last line with which torchrun gives up; 0: none
+  /// The last line that reports that the program finished, if only ordinary lines follow.
+  std::optional<std::uint64_t> finished;
 };
 
 class LogScanner {
@@ -71,7 +86,12 @@ class LogScanner {
   void scan_segment(std::string_view raw);
   bool follow_traceback(std::string_view text, int rank);
   bool follow_handled_report(std::string_view text, int rank);
-  bool follows_a_block() const { return !tracebacks_.empty() || !handled_.empty() || table_lines_ > 0; }
+  bool follows_a_block() const {
+    return !tracebacks_.empty() || !handled_.empty() || table_lines_ > 0 || watched_lines_ > 0;
+  }
+  void follow_attempts(std::string_view text);
+  void remember_progress(std::string_view text, int rank);
+  void find_finish();
   std::string_view previous_line() const;
   void follow_table(std::string_view text);
   bool match(std::string_view text, int rank, const Traceback* traceback);
@@ -89,6 +109,7 @@ class LogScanner {
   std::string_view block_;                // the block that is being scanned
   std::size_t line_begin_ = 0;            // its current line
   int table_lines_ = 0;                   // remaining lines of torchrun's table
+  int watched_lines_ = 0;                 // remaining lines in which progress is remembered
   std::map<const FailureRule*, std::uint64_t> counts_;
   std::map<const FailureRule*, std::deque<Hit>> latest_;  // hits after the first ones of a rule
   std::deque<NotableLine> notable_;

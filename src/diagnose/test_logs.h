@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "diagnose/failure.h"
+#include "stoker/text.h"
 
 namespace stoker::diagnose {
 
@@ -35,5 +36,20 @@ class TestLogs {
  private:
   TempDirectory box_;
 };
+
+inline const std::string kTraceback =
+    "Traceback (most recent call last):\n  File \"train.py\", line 7, in load\n";
+
+/// Lines with progress.
+inline std::string steps(int count, const std::string& prefix = "") {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += format("{}step {}: loss 0.5\n", prefix, i);
+  return text;
+}
+
+inline Diagnosis explain_log(const std::string& text) {
+  TestLogs logs;
+  return logs.add("train.log", text).explain();
+}
 
 }  // namespace stoker::diagnose

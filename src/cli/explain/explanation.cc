@@ -120,7 +120,9 @@ void print_finding(const Finding& finding, const std::string& label, const Trans
 
 void print_diagnosis(const Explanation& explanation, const Translator& words, Output& out) {
   const Diagnosis& diagnosis = *explanation.diagnosis;
-  if (diagnosis.certainty == Certainty::unknown) {
+  if (diagnosis.certainty == Certainty::none) {
+    row(out, words.localize("cause"), words.localize("none: the log ends with the success of the program"));
+  } else if (diagnosis.certainty == Certainty::unknown) {
     row(out, words.localize("cause"), unknown_cause(explanation, diagnosis, words));
     if (!is_healthy(explanation)) print_evidence(diagnosis.evidence, words, out);
   } else {

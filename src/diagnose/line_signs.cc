@@ -1,0 +1,81 @@
+#include "diagnose/line_signs.h"
+
+#include <re2/re2.h>
+
+namespace stoker::diagnose {
+namespace {
+
+// The level is at the start of a line, after times and names.
+constexpr std::size_t kLongestHead = 120;
+// A message after these words is no end of the program.
+constexpr std::size_t kLongestEnd = 400;
+
+bool matches(std::string_view text, const RE2& pattern) {
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern);
+}
+
+}  // namespace
+
+LogLevel level_of(std::string_view line) {
+  static const RE2 kWord(
+      R"re((?:^|[\s\[|:(="])(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|EXCEPTION|FATAL)(?:[\s\]|:)"]|$))re");
+  static const RE2 kGlog(R"((?:^|[\[\s])([IWEF])\d{4} \d\d:\d\d:\d\d)");
+  static const RE2 kTensorflow(R"(^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: ([IWEF]) )");
+  static const RE2 kRayDaemon(R"(^\((?:raylet|autoscaler)[^)]{0,40}\) )");
+  // A level of NCCL does not show its importance, and other programs quote words in capitals.
+  static const RE2 kOther(R"(NCCL (?:INFO|WARN)|^[\w.]*(?:Error|Exception|Warning): )");
+  const std::string_view head = line.substr(0, kLongestHead);
+  if (matches(head, kOther)) return LogLevel::none;
+  std::string level;
+  const re2::StringPiece subject(head.data(), head.size());
+  const bool is_found = RE2::PartialMatch(subject, kGlog, &level) ||
+                        RE2::PartialMatch(subject, kTensorflow, &level) ||
+                        RE2::PartialMatch(subject, kWord, &level);
+  if (!is_found) return matches(head, kRayDaemon) ? LogLevel::warning : LogLevel::none;
+  return level[0] == 'I' || level[0] == 'D' ? LogLevel::info : LogLevel::warning;
+}
+
+bool is_progress(std::string_view line) {
+  static const RE2 kProgress(
+      R"re((?i)(?:\b|_)(?:epoch|step|iteration|iter|loss)\b['"]?[\s:=\[(#]{0,4}\d|\d ?(?:it/s|s/it|m?s/step)\b)re");
+  // "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED", the summary of Weights & Biases, a bar of tqdm.
+  for (const std::string_view other : {"slurmstepd: ", "srun: ", "wandb: ", "%|"}) {
+    if (line.find(other) != std::string_view::npos) return false;
+  }
+  return matches(line, kProgress);
+}
+
+bool is_progress_bar(std::string_view line) {
+  static const RE2 kSpeed(R"(\d ?(?:it/s|s/it)\b)");
+  return matches(line, kSpeed);
+}
+
+bool reports_fallback(std::string_view line) {
+  static const RE2 kFallback(R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|starting from scratch)\b)");
+  return matches(line, kFallback);
+}
+
+bool reports_success(std::string_view line) {
+  static const RE2 kWhole(
+      R"((?i)\b(?:training|train(?:er)?|fine-?tuning|pre-?training|run|job|script|program|experiment|pipeline|sweep|everything|all (?:shards|tasks|trials|epochs|steps|jobs|experiments|samples|ranks|runs|evaluations))(?: \w+){0,2} (?:completed?|finished|done|succeeded|ended successfully|processed|converged)\b|)"
+      R"(\b(?:finished|completed|done with) (?:the )?(?:training|fine-?tuning|pre-?training|run|job|all (?:epochs|steps|tasks|trials))\b|)"
+      R"(\bexit(?:ed|ing)?(?: with)?(?: code| status)[ :=]*0\b|)"
+      R"(\b(?:finished|completed|ended|exit(?:ed|ing)) successfully\b|)"
+      R"(`?Trainer\.fit`? stopped: `?max_(?:epochs|steps|time)|'train_runtime'|)"
+      R"(\bfinal (?:eval|test|val|acc|loss|error|metric|score|checkpoint|model|weights|result|perplexity)\w*\b|)"
+      R"((?:^|[:|\]-] )(?:all )?(?:done|finished|completed?)(?: in [\w .:]{1,40})?[.!]{0,3}$)");
+  // "Training finished with errors", "will exit when training is done", "data of run 3 was not completed".
+  static const RE2 kDoubt(
+      R"((?i)\b(?:not|never|unsuccessful\w*|with errors|fail\w*|abort\w*|incomplete|before|until|when|once|after|will|waiting|if)\b)");
+  const std::string_view text = line.substr(0, kLongestEnd);
+  return matches(text, kWhole) && !matches(text, kDoubt);
+}
+
+bool reports_failed_end(std::string_view line) {
+  static const RE2 kFailed(
+      R"((?i)\bexit(?:ed|ing)?(?: with)?(?: exit)?(?: code| status)[ :=]*-?[1-9]\d*\b|\breturned non-zero|)"
+      R"((?-i)\bFAILED\b|(?:^|[\s:])(?:Killed|Terminated|Aborted|Segmentation fault)\b|core dumped|CANCELLED AT|\bterminate called)");
+  return matches(line, kFailed);
+}
+
+}  // namespace stoker::diagnose

@@ -1,0 +1,56 @@
+#include "diagnose/line_signs.h"
+
+#include <gmock/gmock.h>
+
+namespace stoker::diagnose {
+namespace {
+
+TEST(LineSigns, levels_of_logging_libraries_are_read) {
+  for (const char* line :
+       {"INFO:root:loading", "2025-11-21 10:03:11,082 INFO train: ERROR-corrected labels", "[INFO] start",
+        "I0000 00:00:1795793120.006631   11941 tf_record_dataset_op.cc:390] buffer", "DEBUG a",
+        "I1121 10:03:11.250000 7 distributed.py:148] Connecting",
+        "2025-11-21 10:03:11.1: I tensorflow/core/util/port.cc:153] oneDNN", "{\"level\": \"INFO\"}",
+        "2025-11-21 10:03:11.082 | INFO     | train:main:3 - text"})
+    EXPECT_EQ(level_of(line), LogLevel::info) << line;
+  for (const char* line : {"WARNING:root:retry", "[ERROR] it failed", "2025-11-21 10:03:11 CRITICAL end",
+                           "(raylet) A worker died", "[E1121 10:03:11.93 ProcessGroupGloo.cpp:67] Gloo"})
+    EXPECT_EQ(level_of(line), LogLevel::warning) << line;
+  for (const char* line :
+       {"RuntimeError: [ERROR] the value", "n1:4711:4711 [0] NCCL INFO NET/IB", "step 5 loss 0.1", "",
+        "UserWarning: INFO is deprecated", "INFORMATION about errors"})
+    EXPECT_EQ(level_of(line), LogLevel::none) << line;
+}
+
+TEST(LineSigns, progress_has_an_epoch_a_step_or_a_loss) {
+  for (const char* line : {"iter    5 loss 0.3833 lr 0.1", "step 5: train_error=0.1", "Epoch: [0][ 10/100]",
+                           "{'loss': 2.3, 'epoch': 1}", "4/4 - 1s - 253ms/step - accuracy: 0.07"})
+    EXPECT_TRUE(is_progress(line)) << line;
+  for (const char* line : {"slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED", "wandb: loss 0.1",
+                           " 42%|####    | 42/100 [00:10<00:20, 4.2it/s]", "stepping down", "shard 2 done"})
+    EXPECT_FALSE(is_progress(line)) << line;
+}
+
+TEST(LineSigns, the_end_of_a_program_is_distinguished_from_the_end_of_a_part) {
+  for (const char* line :
+       {"INFO train: Training complete. Best error 0.28", "Job finished successfully",
+        "done in 9s, exit code 0", "INFO:absl:Final eval: error=0.091. Saved to a", "All shards processed",
+        "finished training", "`Trainer.fit` stopped: `max_epochs=3` reached.", "{'train_runtime': 12.1}",
+        "INFO main: done.", "training finished: 30 steps, final checkpoint written"})
+    EXPECT_TRUE(reports_success(line)) << line;
+  for (const char* line : {"epoch 3 done", "checkpoint saved successfully to a", "loading complete",
+                           "Training finished with errors", "the run will exit when training is done",
+                           "run 7 was not completed", "step 5 finished", "==== done ===="})
+    EXPECT_FALSE(reports_success(line)) << line;
+}
+
+TEST(LineSigns, a_failed_end_has_an_exit_code_or_a_signal) {
+  for (const char* line : {"train.py exited with code 1", "exit code: 137", "job.sh: line 4: 9 Killed",
+                           "Segmentation fault (core dumped)", "d.py FAILED", "exited with exit code -9"})
+    EXPECT_TRUE(reports_failed_end(line)) << line;
+  for (const char* line : {"exit code 0", "0 failed batches", "top-5 error 0.1"})
+    EXPECT_FALSE(reports_failed_end(line)) << line;
+}
+
+}  // namespace
+}  // namespace stoker::diagnose

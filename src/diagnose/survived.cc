@@ -1,0 +1,99 @@
+#include "diagnose/survived.h"
+
+#include <algorithm>
+
+namespace stoker::diagnose {
+namespace {
+
+// One line may be the last one of a peer that prints later. After a traceback that no logging call printed,
+// the lines may come from peers whose end follows.
+constexpr std::size_t kSeveral = 2;
+constexpr std::size_t kMany = 10;
+
+std::size_t count_progress(const ScanResult& log, std::uint64_t after, std::uint64_t until) {
+  return static_cast<std::size_t>(
+      std::count_if(log.progress.begin(), log.progress.end(),
+                    [&](const ProgressLine& each) { return each.line > after && each.line < until; }));
+}
+
+bool is_cause(const Hit& hit) {
+  return hit.rule->failure_class == FailureClass::root || hit.rule->failure_class == FailureClass::general;
+}
+
+bool is_failure(const Hit& hit) {
+  const FailureClass failure_class = hit.rule->failure_class;
+  return failure_class != FailureClass::slow && failure_class != FailureClass::noise;
+}
+
+// Whether the program survived the hit of a log that ends with its success.
+bool survived(const LogScan& log, const Hit& hit) {
+  if (hit.line > *log.result.finished && !hit.is_logged) return false;
+  if (hit.line < start_of_last_attempt(log.result)) return true;
+  if (is_reported(hit) || is_harmless({&log, &hit})) return true;
+  // A program that prints a traceback and continues has caught the exception.
+  return is_cause(hit) && resumed({&log, &hit}, *log.result.finished);
+}
+
+bool log_ended_well(const LogScan& log) {
+  const ScanResult& result = log.result;
+  if (!result.finished || result.last_failed_end > start_of_last_attempt(result)) return false;
+  return std::all_of(result.hits.begin(), result.hits.end(),
+                     [&](const Hit& hit) { return !is_failure(hit) || survived(log, hit); });
+}
+
+}  // namespace
+
+std::uint64_t start_of_last_attempt(const ScanResult& log) {
+  const std::vector<std::uint64_t>& ends = log.attempt_ends;
+  for (std::size_t i = ends.size(); i-- > 0;) {
+    const std::uint64_t next = i + 1 < ends.size() ? ends[i + 1] : log.lines + 2;
+    // With this table torchrun gives up, also if ranks of other nodes still print.
+    const bool gave_up = log.last_giving_up > ends[i] && log.last_giving_up < next;
+    if (!gave_up && count_progress(log, ends[i], next) >= kSeveral) return ends[i];
+  }
+  return 0;
+}
+
+bool is_harmless(const Suspect& suspect) {
+  if (suspect.log->is_record || !is_cause(*suspect.hit)) return false;
+  return suspect.hit->level == LogLevel::info || suspect.hit->is_fallback;
+}
+
+bool resumed(const Suspect& suspect, std::uint64_t until) {
+  if (suspect.log->is_record) return false;
+  const std::vector<ProgressLine>& lines = suspect.log->result.progress;
+  const auto count = std::count_if(lines.begin(), lines.end(), [&](const ProgressLine& each) {
+    return each.line > suspect.hit->line && each.line < until && each.rank == suspect.hit->rank;
+  });
+  return static_cast<std::size_t>(count) >= (is_reported(*suspect.hit) ? kSeveral : kMany);
+}
+
+bool is_reported(const Hit& hit) { return hit.is_logged || hit.level == LogLevel::warning; }
+
+bool ended_well(const std::vector<LogScan>& logs) {
+  const auto has_failure = [](const LogScan& log) {
+    return std::any_of(log.result.hits.begin(), log.result.hits.end(), is_failure) ||
+           log.result.last_failed_end > 0;
+  };
+  bool is_finished = false;
+  for (const LogScan& each : logs) {
+    if (log_ended_well(each)) {
+      is_finished = true;
+    } else if (each.is_record || has_failure(each) || each.result.finished) {
+      return false;
+    }
+  }
+  return is_finished;
+}
+
+std::vector<Suspect> survived_errors(const std::vector<LogScan>& logs) {
+  std::vector<Suspect> errors;
+  for (const LogScan& log : logs) {
+    for (const Hit& hit : log.result.hits) {
+      if (is_cause(hit) && !is_harmless({&log, &hit})) errors.push_back({&log, &hit});
+    }
+  }
+  return errors;
+}
+
+}  // namespace stoker::diagnose

@@ -1,0 +1,109 @@
+#include "diagnose/survived.h"
+
+#include <gmock/gmock.h>
+
+#include "diagnose/test_logs.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using testing::IsEmpty;
+
+const std::string kMissing = kTraceback + "FileNotFoundError: [Errno 2] No such file or directory: '/a.pt'\n";
+const std::string kCaught = "2025-11-21 10:03:11,159 ERROR train: cannot load /a.pt\n" + kMissing;
+const std::string kFinished = "2025-11-21 10:09:11,159 INFO train: Training complete\n";
+
+TEST(Survived, a_log_that_ends_with_success_has_no_cause) {
+  const Diagnosis none = explain_log(kCaught + steps(3) + kFinished);
+  EXPECT_EQ(none.certainty, Certainty::none);
+  EXPECT_EQ(none.rule, "");
+  EXPECT_THAT(none.evidence, IsEmpty());
+  ASSERT_EQ(none.notes.size(), 1u);
+  EXPECT_EQ(none.notes[0], "the program survived an error: /a.pt does not exist on that node (train.log:4)");
+  EXPECT_EQ(explain_log(steps(3) + "All shards processed\n").certainty, Certainty::none);
+  // A report of an upload after the end.
+  EXPECT_EQ(explain_log(steps(3) + kFinished + "WARNING wandb: no upload\n" + kTraceback +
+                        "BrokenPipeError: [Errno 32] Broken pipe\n")
+                .certainty,
+            Certainty::none);
+  EXPECT_EQ(explain_log("INFO: no module: No module named 'apex', falling back to native\n" + kFinished)
+                .notes.size(),
+            0u);
+}
+
+TEST(Survived, a_failure_beside_a_success_is_a_cause) {
+  for (const std::string& end :
+       {kMissing, std::string("job.sh: line 9:  4711 Killed                  python train.py\n"),
+        std::string(
+            "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T10:03:11 DUE TO TIME LIMIT ***\n")})
+    EXPECT_NE(explain_log(steps(3) + kFinished + end).rule, "") << end;
+  // One rank of several ends, a different one fails.
+  EXPECT_EQ(explain_log(kMissing + kFinished).rule, "data-file-missing");
+  EXPECT_EQ(
+      explain_log(kMissing + kFinished + "srun: error: n1: task 0: Exited with exit code 1\n").certainty,
+      Certainty::known);
+  EXPECT_EQ(explain_log(kFinished + "train.py: exit code: 3\n").certainty, Certainty::unknown);
+  // The state of a job is known better by its records.
+  TestLogs job;
+  job.add("train.log", kCaught + steps(3) + kFinished).facts.started_as = StartKind::script;
+  EXPECT_EQ(job.explain().rule, "data-file-missing");
+  TestLogs ranks;
+  EXPECT_EQ(ranks.add("rank-0.log", steps(3) + kFinished, 0).add("rank-1.log", kMissing, 1).explain().rank,
+            1);
+}
+
+TEST(Survived, harmless_lines_are_no_cause) {
+  const std::string probe =
+      "INFO:jax._src.xla_bridge:Unable to initialize backend 'tpu': libtpu.so: cannot open shared object "
+      "file: No such file or directory\n";
+  EXPECT_EQ(explain_log(probe + kTraceback + "KeyError: 'lr'\n").rule, "python-exception");
+  EXPECT_EQ(explain_log(probe + steps(20)).rule, "");
+  EXPECT_EQ(explain_log("WARNING: No module named 'apex', falling back to native AMP\n" + kTraceback +
+                        "KeyError: 'lr'\n")
+                .rule,
+            "python-exception");
+  // Without any other reason, at the end of the log.
+  EXPECT_EQ(explain_log(steps(3) + probe).certainty, Certainty::likely);
+}
+
+TEST(Survived, a_reported_error_yields_to_a_later_end_after_progress) {
+  EXPECT_EQ(explain_log(kCaught + steps(3) + kTraceback + "KeyError: 'lr'\n").rule, "python-exception");
+  EXPECT_EQ(
+      explain_log(kCaught + steps(3) + "job.sh: line 9:  4711 Killed                  python train.py\n")
+          .rule,
+      "batch-killed");
+  EXPECT_EQ(explain_log(kCaught + steps(3)).certainty, Certainty::likely);
+  // It is the cause if the training did not continue.
+  EXPECT_EQ(explain_log(kCaught + kTraceback + "KeyError: 'lr'\n").rule, "data-file-missing");
+  EXPECT_EQ(explain_log(kCaught).certainty, Certainty::known);
+  // The lines of other ranks do not count.
+  EXPECT_EQ(explain_log("[rank1]: ERROR train: x\n[rank1]: Traceback (most recent call last):\n[rank1]: "
+                        "KeyError: 'lr'\n" +
+                        steps(5, "[rank0]: "))
+                .certainty,
+            Certainty::known);
+  EXPECT_EQ(explain_log("ERROR train: x\n" + kTraceback + "KeyError: 'lr'\n" + steps(5, "(train pid=4711) "))
+                .certainty,
+            Certainty::known);
+}
+
+constexpr char kLostRank[] =
+    "E1121 10:03:11.250000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) "
+    "local_rank: 1 (pid: 13) of binary: /v/bin/python\n";
+constexpr char kGaveUp[] = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n";
+
+TEST(Survived, only_the_last_attempt_of_torchrun_counts) {
+  const std::string first =
+      "[rank1]: " + kTraceback.substr(0, 35) + "[rank1]: RuntimeError: first\n" + kLostRank;
+  const std::string second = "[rank0]: Traceback (most recent call last):\n[rank0]: RuntimeError: second\n";
+  EXPECT_EQ(explain_log(first + steps(3, "[rank0] ") + kFinished).certainty, Certainty::none);
+  const Diagnosis later = explain_log(first + steps(3, "[rank0] ") + second + kLostRank + kGaveUp);
+  EXPECT_EQ(later.cause, "the program raised RuntimeError: second");
+  EXPECT_EQ(later.rank, 0);
+  // Ranks of other nodes print before torchrun gives up.
+  EXPECT_EQ(explain_log(first + steps(3, "[rank8] ") + kGaveUp).rank, 1);
+  EXPECT_EQ(explain_log(steps(3) + first + kGaveUp + kFinished).rank, 1);
+}
+
+}  // namespace
+}  // namespace stoker::diagnose
