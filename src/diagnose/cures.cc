@@ -59,7 +59,7 @@ constexpr CureVariants kCures[] = {
     {"use a path that all nodes see, or copy it to each node before the start", "",
      "use a path that all nodes see, or copy it to each node: `stage: {copy: [{1}{2}{3}{4}]}`",
      "check the path: relative paths start at `working_directory`"},
-    {"change to its folder in the script (`cd`), or use `--chdir`", "",
+    {"check its name; a relative path starts at the working directory (`cd` in the script, or `--chdir`)", "",
      "set its folder in the job file: `working_directory: FOLDER`",
      "set its folder in the job file: `working_directory: FOLDER`"},
     {"request a GPU (`#SBATCH --gres=gpu:1`) on a node with GPUs, and install a torch built for CUDA", "",

@@ -98,6 +98,9 @@ Evidence evidence_of(const Suspect& suspect) { return {where_of(suspect), suspec
 // Completes the rank and node of a cause from the node that its line names.
 void set_place(const Suspect& cause, const FailureFacts& facts, Diagnosis& diagnosis) {
   if (cause.rank() >= 0) diagnosis.rank = cause.rank();
+  // torchrun reports an exit code without a rank, and names the rank in its table.
+  if (cause.rank() < 0 && cause.hit->rule->failure_class == FailureClass::ending)
+    diagnosis.rank = cause.log->result.first_rank;
   const NodeInLine named = node_named_in(cause.hit->text);
   diagnosis.node = named.node;
   if (diagnosis.rank || named.node.empty()) return;

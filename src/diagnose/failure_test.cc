@@ -368,5 +368,81 @@ TEST(Explain, a_missing_log_is_reported) {
   EXPECT_THAT(diagnosis.missing, ElementsAre(HasSubstr("/nowhere/log: ")));
 }
 
+TEST(RayTasks, are_explained_by_their_own_exception) {
+  const std::string task = kTraceback +
+                           "ray.exceptions.RayTaskError(KeyError): \x1b[36mray::train()\x1b[39m "
+                           "(pid=7, ip=10.0.0.2)\n  File \"/users/ada/trial.py\", line 6, in train\n";
+  const Diagnosis user = explain_log(task + "KeyError: 'lr'\n(train pid=8) epoch 1 loss 0.5\n");
+  EXPECT_EQ(user.cause, "the program raised KeyError: 'lr' (trial.py:6)");
+  EXPECT_EQ(user.certainty, Certainty::known);
+  EXPECT_EQ(explain_log(task + "ModuleNotFoundError: No module named 'numpy'\n").rule, "module-missing");
+  // The log is cut off.
+  EXPECT_EQ(explain_log(task).rule, "ray-task-error");
+}
+
+TEST(RayTasks, that_no_node_can_run_outrank_the_timeout) {
+  EXPECT_EQ(explain_log(
+                "(autoscaler +18s) Error: No available node types can fulfill resource request {'GPU': 1.0}. "
+                "Add suitable node types to this cluster to resolve this issue.\n" +
+                kTraceback + "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready.\n")
+                .cause,
+            "no node of the Ray cluster has the resources that a task requests: {'GPU': 1.0}");
+}
+
+TEST(Dumps, of_faulthandler_name_the_first_frame_outside_of_libraries) {
+  const std::string frames =
+      "  File \"/usr/lib/python3.11/queue.py\", line 171 in get\n  File \"/users/ada/train.py\", "
+      "line 9 in next_batch\n  File \"/users/ada/train.py\", line 11 in <module>\n";
+  const Diagnosis hang =
+      explain_log(steps(20) + "Timeout (0:05:00)!\nThread 0x00007f30 (most recent call first):\n" + frames);
+  EXPECT_EQ(hang.cause, "the program waited for 0:05:00 in the same place (train.py:9)");
+  EXPECT_EQ(hang.certainty, Certainty::likely);
+  const Diagnosis crash = explain_log(
+      "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f30 (most recent "
+      "call first):\n" +
+      frames +
+      "\nExtension modules: torch._C (total: 1)\n"
+      "E1121 10:03:11.250000 7 api.py:869] failed (exitcode: -11) local_rank: 1 (pid: 13)\n"
+      "Root Cause (first observed failure):\n[0]:\n  rank      : 3 (local_rank: 1)\n");
+  EXPECT_EQ(crash.cause, "the program crashed (train.py:9): Segmentation fault");
+  EXPECT_EQ(crash.rank, 3);
+  // The log is cut off.
+  EXPECT_EQ(explain_log("Fatal Python error: Aborted\n").cause, "the program crashed: Aborted");
+}
+
+TEST(Tracebacks, below_parts_of_torch_explain_unspecific_exceptions) {
+  const std::string load = kTraceback +
+                           "  File \"/v/torch/serialization.py\", line 807, in __init__\n"
+                           "    super().__init__(torch._C.PyTorchFileReader(name_or_buffer))\n";
+  const Diagnosis truncated = explain_log(load + "OSError: [Errno 22] Invalid argument\n");
+  EXPECT_EQ(truncated.rule, "checkpoint-below-load");
+  EXPECT_EQ(truncated.certainty, Certainty::likely);
+  ASSERT_EQ(truncated.evidence.size(), 1u);
+  EXPECT_EQ(truncated.evidence[0].text, "OSError: [Errno 22] Invalid argument");
+  EXPECT_EQ(explain_log(load + "FileNotFoundError: [Errno 2] No such file or directory: '/a.pt'\n").rule,
+            "data-file-missing");
+  const std::string data =
+      kTraceback + "  File \"/v/torch/utils/data/dataloader.py\", line 725, in __next__\n";
+  EXPECT_EQ(explain_log(data + "ConnectionResetError: [Errno 104] Connection reset by peer\n").rule,
+            "loader-worker-lost");
+  EXPECT_EQ(explain_log(data + "EOFError\n").rule, "loader-worker-lost");
+  EXPECT_EQ(explain_log(data + "KeyError: 'a'\n").rule, "python-exception");
+  EXPECT_EQ(explain_log(kTraceback + "ConnectionResetError: [Errno 104] Connection reset by peer\n").rule,
+            "gloo-peer-closed");
+}
+
+TEST(Checkpoints, whose_keys_differ_by_a_prefix_are_distinguished_from_other_models) {
+  const std::string head = kTraceback + "RuntimeError: Error(s) in loading state_dict for Net:\n";
+  EXPECT_EQ(explain_log(
+                head + "\tMissing key(s) in state_dict: \"fc1.weight\". \n\tUnexpected key(s) in state_dict: "
+                       "\"module.fc1.weight\". \n")
+                .cause,
+            "the keys of the checkpoint and of the model differ by the prefix module.");
+  EXPECT_EQ(explain_log(head + "\tMissing key(s) in state_dict: \"_orig_mod.fc1.weight\". \n").rule,
+            "state-dict-prefix");
+  EXPECT_EQ(explain_log(head + "\tMissing key(s) in state_dict: \"head.weight\". \n").cause,
+            "the checkpoint belongs to a different model than Net");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t kFirstOfRule = 64;
 constexpr std::size_t kLatestOfRule = 192;
 constexpr std::size_t kMaxTracebacks = 4096;
+constexpr std::uint64_t kLongestMessage = 400;  // TensorFlow lists the frames of a graph
+constexpr std::uint64_t kLongestDump = 200;
 constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of up to four lines
 constexpr int kTableLines = 16;
 constexpr std::size_t kMaxNotable = 3;
@@ -40,6 +42,10 @@ constexpr std::string_view kIgnored = "Exception ignored ";
 constexpr std::array<std::string_view, 4> kAttemptEnds = {"failed (exitcode:", "will restart worker group",
                                                           "DUE TO JOB REQUEUE", "DUE TO PREEMPTION"};
 constexpr std::string_view kGivesUp = "ChildFailedError";
+constexpr std::string_view kOfRayTask = "RayTaskError(";
+// Rules whose frames follow.
+constexpr std::string_view kDumpOfHang = "dump-of-hang";
+constexpr std::string_view kDumpOfCrash = "dump-of-crash";
 // Rules of harmless lines that repeat the failure of a process.
 constexpr std::array<std::string_view, 7> kFailedEnds = {
     "torchrun-child-failed", "torchrun-failed", "spawn-wrapper", "spawn-exited",
@@ -131,8 +137,8 @@ bool is_of_library(std::string_view file) {
   return false;
 }
 
-// "train.py:88" of `  File "/users/ada/train.py", line 88, in main`, or of a rich traceback; "" for any other
-// line.
+// "train.py:88" of `  File "/users/ada/train.py", line 88, in main`, of a dump or a rich traceback; "" for
+// any other line.
 std::string frame_of(std::string_view text) {
   static const RE2 kFrame(R"re(^\s*File "([^"]+)", line (\d+))re");
   static const RE2 kBoxed(R"(^│ (\S+\.py):(\d+) in )");
@@ -142,6 +148,13 @@ std::string frame_of(std::string_view text) {
     return "";
   if (is_of_library(file)) return "";
   return printable(file.substr(file.rfind('/') + 1)) + ":" + line;
+}
+
+// The part of torch that a frame belongs to, in whose traceback an unspecific exception has a known reason.
+std::string_view part_of_torch(std::string_view text) {
+  if (text.find("PyTorchFileReader(") != std::string_view::npos) return "torch.load";
+  if (text.find("torch/utils/data/") != std::string_view::npos) return "torch.utils.data";
+  return {};
 }
 
 struct RuleMatch {
@@ -268,6 +281,7 @@ void LogScanner::scan_segment(std::string_view raw) {
   if (table_lines_ > 0) follow_table(line.text);
   follow_attempts(line.text);
   if (follow_handled_report(line.text, line.rank)) return;
+  if (follow_exception(line.text, line.rank) || follow_dump(line.text, line.rank)) return;
   if (line.text.find(kTraceback) != std::string::npos) {
     if (tracebacks_.size() < kMaxTracebacks)
       tracebacks_[line.rank] = {
@@ -359,11 +373,24 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
                          text.starts_with("│") || text.starts_with("╭") || text.starts_with("╰");
   if (is_inside) {
     if (std::string frame = frame_of(text); !frame.empty()) open->second.frame = std::move(frame);
+    if (const std::string_view part = part_of_torch(text); !part.empty()) open->second.below = part;
     return true;
   }
   if (!is_exception(text)) return false;
   const Traceback traceback = open->second;
   tracebacks_.erase(open);
+  // The traceback of the task and its exception follow.
+  if (text.find(kOfRayTask) != std::string_view::npos)
+    tracebacks_[rank] = {
+        .begin = line_, .lines = 0, .frame = "", .is_logged = traceback.is_logged, .below = {}};
+  return close_traceback(text, rank, traceback);
+}
+
+// Keeps the exception that ends a traceback.
+bool LogScanner::close_traceback(std::string_view text, int rank, const Traceback& traceback) {
+  const std::string below = format("{} (below {})", text, traceback.below);
+  const auto specific = traceback.below.empty() ? std::nullopt : find_rule(below, found_);
+  if (specific && specific->rule->words.starts_with("(below ")) return match(below, rank, &traceback);
   if (match(text, rank, &traceback)) return true;
   Hit hit{.rule = &exception_rule(),
           .line = line_,
@@ -378,8 +405,67 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
   const std::size_t colon = text.find(": ");
   hit.groups[0] = shown(text.substr(0, colon));
   hit.groups[1] = shown(text);
-  keep(std::move(hit));
+  if (ExceptionMessage::is_continued(text) && exceptions_.size() < kMaxTracebacks)
+    exceptions_.insert_or_assign(rank, OpenException{std::move(hit), ExceptionMessage(text), 0});
+  else
+    keep(std::move(hit));
   return true;
+}
+
+// Whether the line belongs to the message of an exception of that rank.
+bool LogScanner::follow_exception(std::string_view text, int rank) {
+  for (auto each = exceptions_.begin(); each != exceptions_.end();) {
+    const auto next = std::next(each);
+    if (++each->second.lines > kLongestMessage) close_exception(each);
+    each = next;
+  }
+  const auto open = exceptions_.find(rank);
+  if (open == exceptions_.end()) return false;
+  const bool is_over = text.find(kTraceback) != std::string_view::npos || level_of(text) != LogLevel::none ||
+                       text.starts_with("The above exception") || text.starts_with("During handling") ||
+                       is_progress(text);
+  if (is_over) {
+    close_exception(open);
+    return false;
+  }
+  if (match(text, rank, nullptr)) return true;
+  const bool had_reason = open->second.message.has_reason();
+  const bool wants_more = open->second.message.add(text);
+  if (!had_reason && open->second.message.has_reason()) {
+    open->second.hit.line = line_;
+    open->second.hit.text = shown(text);
+  }
+  if (!wants_more) close_exception(open);
+  return true;
+}
+
+void LogScanner::close_exception(std::map<int, OpenException>::iterator open) {
+  Hit hit = std::move(open->second.hit);
+  hit.groups[1] = shown(open->second.message.text());
+  exceptions_.erase(open);
+  keep(std::move(hit));
+}
+
+// Whether the line belongs to a dump of stacks, the newest frame first.
+bool LogScanner::follow_dump(std::string_view text, int rank) {
+  for (auto each = dumps_.begin(); each != dumps_.end();) {
+    const auto next = std::next(each);
+    if (++each->second.lines > kLongestDump) {
+      keep(std::move(each->second.hit));
+      dumps_.erase(each);
+    }
+    each = next;
+  }
+  const auto open = dumps_.find(rank);
+  if (open == dumps_.end()) return false;
+  const bool is_inside = text.empty() || text.starts_with("  File ") || text.starts_with("  ...") ||
+                         text.starts_with("Thread 0x") || text.starts_with("Current thread 0x");
+  std::string frame = is_inside ? frame_of(text) : "";
+  if (is_inside && frame.empty()) return true;
+  open->second.hit.frame = std::move(frame);
+  keep(std::move(open->second.hit));
+  dumps_.erase(open);
+  return is_inside;
 }
 
 // The rank after "Root Cause (first observed failure)" in torchrun's table.
@@ -405,7 +491,7 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .line = line_,
           .begin = traceback ? traceback->begin : line_,
           .overwrites = overwrites_,
-          .text = shown(text),
+          .text = shown(traceback ? text.substr(0, text.rfind(" (below ")) : text),
           .groups = {},
           .frame = traceback ? traceback->frame : "",
           .rank = rank >= 0 ? rank : rank_named_in(text),
@@ -415,7 +501,11 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .is_fallback = reports_fallback(text)};
   for (std::size_t i = 1; i < static_cast<std::size_t>(match->group_count); ++i)
     hit.groups[i - 1] = shown(std::string_view(match->groups[i].data(), match->groups[i].size()));
-  keep(std::move(hit));
+  const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash;
+  if (is_dump && dumps_.size() < kMaxTracebacks)
+    dumps_.insert_or_assign(rank, OpenDump{std::move(hit), 0});
+  else
+    keep(std::move(hit));
   return true;
 }
 
@@ -468,6 +558,8 @@ void LogScanner::find_finish() {
 }
 
 ScanResult LogScanner::finish() {
+  while (!exceptions_.empty()) close_exception(exceptions_.begin());
+  for (auto& [rank, open] : dumps_) keep(std::move(open.hit));
   for (auto& [rule, hits] : latest_) {
     for (Hit& hit : hits) result_.hits.push_back(std::move(hit));
   }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diagnose/exception_message.h"
 #include "diagnose/line_signs.h"
 #include "diagnose/rule.h"
 
@@ -74,6 +75,18 @@ class LogScanner {
     std::uint64_t lines = 0;
     std::string frame;
     bool is_logged = false;
+    std::string_view below;  // the part of torch whose frames it has: "torch.load"
+  };
+  // An exception whose message continues.
+  struct OpenException {
+    Hit hit;
+    ExceptionMessage message;
+    std::uint64_t lines = 0;
+  };
+  // A dump of Python's faulthandler, until its first frame outside of libraries.
+  struct OpenDump {
+    Hit hit;
+    std::uint64_t lines = 0;
   };
   // A report of an exception that Python or its logging handled.
   struct HandledReport {
@@ -85,9 +98,14 @@ class LogScanner {
   void scan_line(std::string_view raw);
   void scan_segment(std::string_view raw);
   bool follow_traceback(std::string_view text, int rank);
+  bool follow_exception(std::string_view text, int rank);
+  void close_exception(std::map<int, OpenException>::iterator open);
+  bool follow_dump(std::string_view text, int rank);
+  bool close_traceback(std::string_view text, int rank, const Traceback& traceback);
   bool follow_handled_report(std::string_view text, int rank);
   bool follows_a_block() const {
-    return !tracebacks_.empty() || !handled_.empty() || table_lines_ > 0 || watched_lines_ > 0;
+    return !tracebacks_.empty() || !handled_.empty() || !exceptions_.empty() || !dumps_.empty() ||
+           table_lines_ > 0 || watched_lines_ > 0;
   }
   void follow_attempts(std::string_view text);
   void remember_progress(std::string_view text, int rank);
@@ -103,13 +121,15 @@ class LogScanner {
   std::uint64_t line_ = 1;        // number of the next line
   std::uint64_t overwrites_ = 0;  // number of \r before it
   std::vector<std::uint16_t> found_;
-  std::vector<std::size_t> ends_;         // ends of the first keyword of each line in the block
-  std::map<int, Traceback> tracebacks_;   // by rank
-  std::map<int, HandledReport> handled_;  // by rank
-  std::string_view block_;                // the block that is being scanned
-  std::size_t line_begin_ = 0;            // its current line
-  int table_lines_ = 0;                   // remaining lines of torchrun's table
-  int watched_lines_ = 0;                 // remaining lines in which progress is remembered
+  std::vector<std::size_t> ends_;            // ends of the first keyword of each line in the block
+  std::map<int, Traceback> tracebacks_;      // by rank
+  std::map<int, HandledReport> handled_;     // by rank
+  std::map<int, OpenException> exceptions_;  // by rank
+  std::map<int, OpenDump> dumps_;            // by rank
+  std::string_view block_;                   // the block that is being scanned
+  std::size_t line_begin_ = 0;               // its current line
+  int table_lines_ = 0;                      // remaining lines of torchrun's table
+  int watched_lines_ = 0;                    // remaining lines in which progress is remembered
   std::map<const FailureRule*, std::uint64_t> counts_;
   std::map<const FailureRule*, std::deque<Hit>> latest_;  // hits after the first ones of a rule
   std::deque<NotableLine> notable_;

@@ -34,7 +34,15 @@ constexpr FailureRule kEnvironmentRules[] = {
      "ray.exceptions.OutOfMemoryError: 1 worker(s) were killed due to the node running low on memory. Memory "
      "on the node (IP: 10.0.0.2, ID: 1d42) was 3.30GB used / 23.54GB limit (0.140205)",
      "source of Ray, node_manager.cc"},
-    {"ray-task-error", root, "RayTaskError(", R"(RayTaskError\((\w+)\): .*?ray::([\w.]+))",
+    {"ray-infeasible", root, "can fulfill resource request",
+     R"re(No available node types can fulfill resource request (\{[^}]*\}))re",
+     "no node of the Ray cluster has the resources that a task requests: {1}",
+     "request less in `@ray.remote(num_gpus=0)`, or start nodes that have them", "ray status",
+     "(autoscaler +18s) Error: No available node types can fulfill resource request {'CPU': 1.0, 'GPU': "
+     "1.0}. "
+     "Add suitable node types to this cluster to resolve this issue.",
+     "source of Ray, autoscaler.py"},
+    {"ray-task-error", effect, "RayTaskError(", R"(RayTaskError\((\w+)\): .*?ray::([\w.]+))",
      "task {2} of Ray raised {1}; its traceback follows", "", "",
      "ray.exceptions.RayTaskError(KeyError): ray::evaluate() (pid=6952, ip=10.0.0.2)",
      "source of Ray, exceptions.py"},
@@ -51,6 +59,14 @@ constexpr FailureRule kEnvironmentRules[] = {
      "ImportError: /lib64/libm.so.6: version `GLIBC_2.29' not found (required by /v/a.so)\nImportError: "
      "/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found",
      "pytorch/pytorch#38765"},
+    {"extension-not-built", root, "torch_extensions",
+     R"((\S*/torch_extensions/\S+\.so): cannot open shared object file)",
+     "the extension {1} was never built: an earlier build was interrupted, or it still runs",
+     "delete its folder, and let one process build it first: `rm -r \"$(dirname {1})\"`", "",
+     "ImportError: /users/ada/.cache/torch_extensions/py311_cu124/fused_adam/fused_adam.so: cannot open "
+     "shared "
+     "object file: No such file or directory",
+     "source of PyTorch, cpp_extension.py"},
     {"library-missing", root, "cannot open shared object file", R"((\S+?): cannot open shared object file)",
      "library {1} was not found on that node", "load the module that provides it, or set `LD_LIBRARY_PATH`",
      "ldconfig -p | grep {1}",

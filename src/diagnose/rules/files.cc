@@ -54,6 +54,11 @@ constexpr FailureRule kFileRules[] = {
      "OSError: [Errno 11] Unable to open file (unable to lock file, errno = 11)\nflock: 9: No locks "
      "available",
      "h5py/h5py#1101"},
+    {"tfrecord-damaged", root, "corrupted record at", R"(corrupted record at (\d+))",
+     "a TFRecord file is damaged: its record at byte {1}", "copy or write it again", "",
+     "corrupted record at 8125\ntensorflow.python.framework.errors_impl.DataLossError: {{function_node "
+     "__wrapped__IteratorGetNext}} corrupted record at 0 [Op:IteratorGetNext]",
+     "source of TensorFlow, record_reader.cc"},
     {"hdf5-damaged", root, "truncated file: eof\nfile signature not found\nbad object header",
      R"((truncated file: eof[^)]*|file signature not found|bad object header))",
      "an HDF5 file is truncated or invalid ({1})", "copy or write it again", "",

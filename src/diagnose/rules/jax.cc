@@ -54,7 +54,17 @@ constexpr FailureRule kJaxRules[] = {
      "This "
      "usually happens because a task triggered the barrier too early or too slowly.",
      "ayaka14732/llama-2-jax#20; AI-Hypercomputer/gpu-recipes#2"},
-    {"jax-not-registered", root, "CoordinationService/RegisterTask", "",
+    {"jax-no-coordinator", ending, "http2 header with status", R"(Received http2 header with status: (\d+))",
+     "the address of JAX's coordinator is answered by a different program (HTTP status {1}), for example by "
+     "a proxy",
+     "use the address and port of process 0 as `coordinator_address`; leave it out of the proxy with "
+     "`no_proxy`",
+     "env | grep -i proxy",
+     "F1127 15:18:59.749528 7551 client.h:80] Terminating process because the JAX distributed service "
+     "detected "
+     "fatal errors. absl::Status: UNIMPLEMENTED: Received http2 header with status: 404",
+     "source of gRPC, chttp2_transport.cc"},
+    {"jax-not-registered", ending, "CoordinationService/RegisterTask", "",
      "this task could not register with JAX's coordinator: process 0 or a different task did not start in "
      "time",
      "start `num_processes` tasks, all of them with the same `coordinator_address`", "",

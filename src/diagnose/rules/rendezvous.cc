@@ -82,6 +82,17 @@ constexpr FailureRule kRendezvousRules[] = {
      "use the same `--rdzv-endpoint` on all nodes and one torchrun per node: `srun --ntasks-per-node=1`",
      "stoker hello --nodes 2", "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
      "source of PyTorch, dynamic_rendezvous.py"},
+    {"hub-unreachable", root, "We couldn't connect to 'http\nthrown while requesting",
+     R"((?:thrown while requesting [A-Z]+ |We couldn't connect to ')(https?://[^/'\s]+))",
+     "that node does not reach {1}, and the files are not in the cache",
+     "download on a login node first, with the same `HF_HOME`, and set `HF_HUB_OFFLINE=1` for the job",
+     "stoker check {started_from}",
+     "'[Errno -2] Name or service not known' thrown while requesting HEAD "
+     "https://huggingface.co/a/b/resolve/main/config.json\n"
+     "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in "
+     "the "
+     "cached files.",
+     "source of transformers, hub.py"},
     {"name-not-resolved", root,
      "gai error\nName or service not known\nTemporary failure in name resolution\ncannot be retrieved",
      R"((?:The IPv[46] network addresses of \(([^,]*), \d+\) cannot be retrieved|Name or service not known|Temporary failure in name resolution))",

@@ -34,7 +34,7 @@ constexpr FailureRule kSlurmRules[] = {
      R"((?:JOB|STEP) (\S+) ON (\S+) CANCELLED AT (\S+) DUE TO TIME LIMIT)", "job {1} reached its time limit",
      "request more time, or save a checkpoint before the end: `#SBATCH --signal=B:USR1@120`, and a trap for "
      "it in the script",
-     "sacct -j JOB -o Elapsed,Timelimit",
+     "sacct -j {1} -o Elapsed,Timelimit",
      "slurmstepd: error: *** JOB 812345 ON gpu012 CANCELLED AT 2025-11-21T15:13:52 DUE TO TIME LIMIT ***",
      "source of slurm, req.c"},
     {"batch-time-limit", outside, "PBS: job killed: walltime\nTERM_RUNLIMIT", "",

@@ -1,0 +1,83 @@
+#include "diagnose/exception_message.h"
+
+#include <algorithm>
+
+#include <re2/re2.h>
+
+#include "stoker/status.h"
+#include "stoker/text.h"
+
+namespace stoker::diagnose {
+namespace {
+
+// A first line is kept in front of a reason up to this length.
+constexpr std::size_t kLongestHead = 100;
+
+re2::StringPiece as_piece(std::string_view text) { return {text.data(), text.size()}; }
+
+// Heads without information.
+bool is_empty_head(std::string_view head) {
+  static const RE2 kEmpty(
+      R"(^(?:Graph execution error:?|Exception encountered when calling .*|while (?:scanning|parsing|constructing|reading) .*|)$)");
+  return RE2::FullMatch(as_piece(head), kEmpty);
+}
+
+bool is_validation(std::string_view head) {
+  static const RE2 kValidation(R"(^\d+ validation errors? for )");
+  return RE2::PartialMatch(as_piece(head), kValidation);
+}
+
+// Lines between the first line and the reason.
+bool is_scaffold(std::string_view line) {
+  static const RE2 kScaffold(
+      R"(^(?:File "|in "|in <|Detected at node|Node: |\d+ root error|Stack trace|Original stack trace|\[\[\{|Arguments received by|•|[-=^~*]{3}|For further information|    ))");
+  return RE2::PartialMatch(as_piece(line), kScaffold);
+}
+
+}  // namespace
+
+bool ExceptionMessage::is_continued(std::string_view first_line) {
+  const std::size_t colon = first_line.find(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view head = trim(first_line.substr(colon + 1));
+  return first_line.ends_with(':') || is_empty_head(head) || is_validation(head) ||
+         first_line.starts_with("yaml.");
+}
+
+ExceptionMessage::ExceptionMessage(std::string_view first_line) {
+  const std::size_t colon = std::min(first_line.find(':'), first_line.size());
+  type_ = first_line.substr(0, colon);
+  head_ = trim(first_line.substr(std::min(colon + 1, first_line.size())));
+  is_validation_ = is_validation(head_);
+  has_position_ = first_line.starts_with("yaml.");
+  if (!has_position_ || is_empty_head(head_)) return;
+  reason_ = head_;
+  head_.clear();
+}
+
+bool ExceptionMessage::add(std::string_view line) {
+  const std::string_view text = trim(line);
+  if (text.empty()) return true;
+  if (!reason_.empty()) {
+    if (text.starts_with("in \"")) reason_ += format(", {}", text);
+    return false;
+  }
+  if (is_scaffold(text) || (line.starts_with("    ") && !is_validation_)) return true;
+  if (is_validation_ && !line.starts_with(' ')) {
+    place_ = text;
+    return true;
+  }
+  reason_ = place_.empty() ? std::string(text) : format("{}: {}", place_, text);
+  return has_position_;
+}
+
+std::string ExceptionMessage::text() const {
+  if (reason_.empty()) return head_.empty() ? type_ : format("{}: {}", type_, head_);
+  if (is_empty_head(head_) || (head_.size() > kLongestHead && !is_validation_))
+    return format("{}: {}", type_, reason_);
+  std::string_view head = head_;
+  while (head.ends_with(':') || head.ends_with('.')) head.remove_suffix(1);
+  return format("{}: {}: {}", type_, head, reason_);
+}
+
+}  // namespace stoker::diagnose

@@ -1,0 +1,33 @@
+// The message of an exception over several lines. The first line often only announces the reason, for example
+// "Graph execution error:". Internal to this folder. Use each object on one thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stoker::diagnose {
+
+class ExceptionMessage {
+ public:
+  /// Whether later lines of the exception add to its first line, "ValueError: text".
+  static bool is_continued(std::string_view first_line);
+
+  explicit ExceptionMessage(std::string_view first_line);
+
+  /// Adds the next line. False if the message needs no further line.
+  bool add(std::string_view line);
+  /// Whether a line has the reason.
+  bool has_reason() const { return !reason_.empty(); }
+  /// "ValueError: the reason", or the first line without one.
+  std::string text() const;
+
+ private:
+  std::string type_;
+  std::string head_;    // the message of the first line
+  std::string place_;   // the field that pydantic rejects
+  std::string reason_;  // the line with the reason
+  bool is_validation_ = false;
+  bool has_position_ = false;  // YAML: the position follows the reason
+};
+
+}  // namespace stoker::diagnose

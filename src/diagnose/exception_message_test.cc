@@ -1,0 +1,76 @@
+#include "diagnose/exception_message.h"
+
+#include <gmock/gmock.h>
+
+#include "diagnose/test_logs.h"
+#include "stoker/text.h"
+
+namespace stoker::diagnose {
+namespace {
+
+std::string cause_of(const std::string& exception) {
+  return explain_log(kTraceback + exception).cause.english();
+}
+
+TEST(ExceptionMessage, the_position_of_yaml_follows_its_reason) {
+  EXPECT_EQ(
+      cause_of("yaml.scanner.ScannerError: while scanning for the next token\nfound character '\\t' that "
+               "cannot start any token\n  in \"a.yaml\", line 6, column 1\nsrun: error: n1: task 0: Exited "
+               "with exit code 1\n"),
+      "the program raised yaml.scanner.ScannerError: found character '\\t' that cannot start any token, in "
+      "\"a.yaml\", line 6, column 1 (train.py:7)");
+  EXPECT_EQ(
+      cause_of("yaml.parser.ParserError: while parsing a block mapping\n  in \"a.yaml\", line 1, column "
+               "1\nexpected <block end>, but found '-'\n  in \"a.yaml\", line 4, column 1\n"),
+      "the program raised yaml.parser.ParserError: expected <block end>, but found '-', in \"a.yaml\", line "
+      "4, column 1 (train.py:7)");
+  EXPECT_EQ(
+      cause_of("yaml.scanner.ScannerError: mapping values are not allowed here\n  in \"a.yaml\", line 3, "
+               "column 7\n"),
+      "the program raised yaml.scanner.ScannerError: mapping values are not allowed here, in \"a.yaml\", "
+      "line 3, column 7 (train.py:7)");
+}
+
+TEST(ExceptionMessage, a_rejected_field_is_named) {
+  EXPECT_EQ(
+      cause_of("pydantic_core._pydantic_core.ValidationError: 1 validation error for ZeroConfig\nstage\n  "
+               "Input should be 0, 1, 2 or 3 [type=enum, input_value='two', input_type=str]\n    For "
+               "further information visit https://errors.pydantic.dev/2/v/enum\n"),
+      "the program raised pydantic_core._pydantic_core.ValidationError: 1 validation error for ZeroConfig: "
+      "stage: Input should be 0, 1, 2 or 3 [type=enum, input_value='two', input_type=str] (train.py:7)");
+}
+
+TEST(ExceptionMessage, the_reason_is_below_an_announcement) {
+  EXPECT_EQ(
+      cause_of("ValueError: Exception encountered when calling Dense.call().\n\n\x1b[1mthe input has no "
+               "shape\x1b[0m\n\nArguments received by Dense.call():\n"),
+      "the program raised ValueError: the input has no shape (train.py:7)");
+  EXPECT_EQ(cause_of("RuntimeError: The checkpoint cannot be used:\nits version is 3, expected 4\n"),
+            "the program raised RuntimeError: The checkpoint cannot be used: its version is 3, expected 4 "
+            "(train.py:7)");
+  EXPECT_EQ(
+      cause_of("tensorflow.python.framework.errors_impl.InternalError: Graph execution error:\n\nDetected at "
+               "node a defined at (most recent call last):\n  File \"train.py\", line 5, in <module>\n\n  "
+               "File \"/v/keras/trainer.py\", line 117, in fit\n\nthe kernel has no input\n\t "
+               "[[{{node a}}]] [Op:b]\n"),
+      "the program raised tensorflow.python.framework.errors_impl.InternalError: the kernel has no input "
+      "(train.py:7)");
+  // A log record is no part of the message.
+  EXPECT_EQ(cause_of("RuntimeError: cannot start:\nINFO:root:closing\n"),
+            "the program raised RuntimeError: cannot start: (train.py:7)");
+}
+
+TEST(ExceptionMessage, a_rule_matches_a_later_line) {
+  const std::string head =
+      "InvalidArgumentError: Graph execution error:\n\nDetected at node a defined at (most "
+      "recent call last):\n  File \"train.py\", line 5, in <module>\n\n";
+  EXPECT_EQ(
+      cause_of(head + "Received a label value of 10 which is outside the valid range of [0, 10).  Label "
+                      "values: 2 10\n"),
+      "a label or an index is out of range: 10");
+  EXPECT_EQ(cause_of("DataLossError: Graph execution error:\n\ncorrupted record at 8125\n"),
+            "a TFRecord file is damaged: its record at byte 8125");
+}
+
+}  // namespace
+}  // namespace stoker::diagnose
