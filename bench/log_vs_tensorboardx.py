@@ -42,7 +42,9 @@ def main() -> None:
         rounds = json.loads(" ".join(run(CODE, f"{folder}/tensorboard", turns)))
     beside = ratio_interval([(ours, theirs) for ours, theirs, _ in rounds])
     is_met = check_limit("time of a call beside tensorboardX", beside, 1 / 10)
-    is_met &= check_limit("median call of stoker.log", median_interval([median / 1000 for _, _, median in rounds]), 3, "us")
+    is_met &= check_limit(
+        "median call of stoker.log", median_interval([median / 1000 for _, _, median in rounds]), 3, "us"
+    )
     sys.exit(0 if is_met else 1)
 
 

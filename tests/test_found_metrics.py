@@ -90,7 +90,10 @@ def test_nothing_is_collected_on_request(stoker, tmp_path):
     ("value", "message"),
     [
         ("{regex: 'loss (?P<loss>'}", "record.metrics_from.regex: missing ): loss (?P<loss> at 'loss (?P<loss>'"),
-        ("{regex: 'loss (.*)'}", "record.metrics_from.regex: no named group for a metric, such as 'loss: (?P<loss>\\S+)'"),
+        (
+            "{regex: 'loss (.*)'}",
+            "record.metrics_from.regex: no named group for a metric, such as 'loss: (?P<loss>\\S+)'",
+        ),
         ("everything", "record.metrics_from: unknown value 'everything' (one of: auto, none)"),
     ],
 )
@@ -121,7 +124,9 @@ def event(step: int, tag: str, value: float) -> bytes:
     name = tag.encode()
     entry = b"\x0a" + bytes([len(name)]) + name + b"\x15" + struct.pack("<f", value)
     summary = b"\x0a" + bytes([len(entry)]) + entry
-    text = b"\x09" + struct.pack("<d", 1763719411.5) + b"\x10" + bytes([step]) + b"\x2a" + bytes([len(summary)]) + summary
+    text = (
+        b"\x09" + struct.pack("<d", 1763719411.5) + b"\x10" + bytes([step]) + b"\x2a" + bytes([len(summary)]) + summary
+    )
     head = struct.pack("<Q", len(text))
     return head + masked(head) + text + masked(text)
 
@@ -159,7 +164,9 @@ def test_event_files_of_a_short_program_are_found_at_its_end(stoker, tmp_path):
 def test_a_damaged_event_file_is_reported_once(stoker, tmp_path):
     damaged = bytearray(event(2, "loss", 0.5))
     damaged[20] ^= 1
-    (tmp_path / "events.txt").write_text(f"{event(1, 'loss', 0.5).hex()}\n{bytes(damaged).hex()}\n{event(3, 'loss', 0.5).hex()}")
+    (tmp_path / "events.txt").write_text(
+        f"{event(1, 'loss', 0.5).hex()}\n{bytes(damaged).hex()}\n{event(3, 'loss', 0.5).hex()}"
+    )
     (tmp_path / "train.py").write_text(WRITES_EVENTS.format(in_folder=True, waits=False))
     job = Job(tmp_path, f"{sys.executable} train.py", ranks=1)
     stoker("run", "job.yaml", code=0)

@@ -29,7 +29,9 @@ def explained(stoker) -> dict:
 
 
 def test_the_rank_apart_from_its_peers_is_named_with_its_line(stoker, tmp_path):
-    text = wait_for_batch() + "def load():\n    time.sleep(600)\nload() if os.environ['RANK'] == '1' else next_batch()\n"
+    text = (
+        wait_for_batch() + "def load():\n    time.sleep(600)\nload() if os.environ['RANK'] == '1' else next_batch()\n"
+    )
     job = Job(tmp_path, script(tmp_path, text), 3, "timeouts: {stall: 3s}\n")
     result = stoker("run", "job.yaml", code=1)
     stacks = [line for line in result.err.splitlines() if " in " in line and "p.py" in line]
@@ -80,7 +82,9 @@ def test_without_a_tool_the_kernel_still_names_the_file(stoker, tmp_path):
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb: gdb in PATH")
 def test_a_cpp_program_is_read_by_gdb(stoker, tmp_path):
-    (tmp_path / "p.c").write_text("#include <unistd.h>\nvoid exchange(void) { for (;;) pause(); }\nint main(void) { exchange(); }\n")
+    (tmp_path / "p.c").write_text(
+        "#include <unistd.h>\nvoid exchange(void) { for (;;) pause(); }\nint main(void) { exchange(); }\n"
+    )
     subprocess.run(["gcc", "-g", "-O0", "p.c", "-o", "solver"], cwd=tmp_path, check=True)
     Job(tmp_path, "./solver", 1, "timeouts: {stall: 3s}\n")
     err = stoker("run", "job.yaml", code=1).err

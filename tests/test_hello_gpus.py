@@ -72,7 +72,7 @@ def test_two_ranks_on_one_gpu_and_unknown_ones_are_found_before_a_collective(sto
 
 
 # What the program of the step uses of torch; the store is a folder.
-TORCH = '''
+TORCH = """
 import os, time
 __version__ = "2.99"
 def set_num_threads(count): pass
@@ -93,8 +93,8 @@ class cuda:
         return found
     def set_device(device): open(f"{os.environ['STORE']}/device-{os.environ['RANK']}", "w").write(str(device.index))
     def synchronize(): pass
-'''
-DISTRIBUTED = '''
+"""
+DISTRIBUTED = """
 import os, time
 def is_nccl_available(): return True
 class TCPStore:
@@ -112,7 +112,7 @@ def PrefixStore(prefix, store): return store
 def init_process_group(backend, **options): pass
 def all_reduce(values): pass
 def destroy_process_group(): pass
-'''
+"""
 
 
 @pytest.fixture
@@ -131,7 +131,10 @@ def ranks(tmp_path: Path):
         started = [
             subprocess.Popen(
                 [sys.executable, tmp_path / "program.py", "20", "speed"],
-                env=os.environ | place | {"RANK": str(rank), "LOCAL_RANK": str(rank), "GPU_IDS": own, "STORE": str(store)} | variables,
+                env=os.environ
+                | place
+                | {"RANK": str(rank), "LOCAL_RANK": str(rank), "GPU_IDS": own, "STORE": str(store)}
+                | variables,
                 cwd=tmp_path,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

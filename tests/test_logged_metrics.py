@@ -225,7 +225,9 @@ stoker.log({"parent": 2}, step=2)
 def test_forked_workers_repeat_nothing(tmp_path):
     environment = {**os.environ, "STOKER_ATTEMPT_DIR": str(tmp_path), "RANK": "0", "PYTHONPATH": str(MODULE)}
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], check=True, env=environment)
-    lines = [line for file in tmp_path.iterdir() for line in file.read_text().splitlines() if not line.startswith("time")]
+    lines = [
+        line for file in tmp_path.iterdir() for line in file.read_text().splitlines() if not line.startswith("time")
+    ]
     expected = [f"{number},{number},parent" for number in (1, 2)]
     expected += [f"{number},{number},worker" for number in (1, 2, 3, 4)]
     assert sorted(line.split(",", 1)[1] for line in lines) == sorted(expected)

@@ -39,7 +39,9 @@ Epoch 3/10
 step 3 loss 0.5
 """
 # A scalar of TensorBoard, and a row of W&B; the harnesses frame them.
-EVENT = b"\x09" + struct.pack("<d", 1763719411.5) + b"\x10\x07\x2a\x0d\x0a\x0b\x0a\x04loss\x15" + struct.pack("<f", 0.25)
+EVENT = (
+    b"\x09" + struct.pack("<d", 1763719411.5) + b"\x10\x07\x2a\x0d\x0a\x0b\x0a\x04loss\x15" + struct.pack("<f", 0.25)
+)
 HISTORY = b"\x12\x15\x0a\x0d\x0a\x04loss\x82\x01\x040.25\x0a\x04\x0a\x02_x"
 JOB_TABLE = (
     b"JOBID|STATE|REASON|START_TIME|END_TIME|COMMENT\n7_[1-3%2]|PENDING|Priority|N/A|N/A|(null)\n8|RUNNING|None|1|2|x\n"

@@ -44,7 +44,9 @@ def test_trains_and_validates_as_on_the_cpu(trainer: Trainer) -> None:
 
 
 def test_deterministic_trainings_are_equal_in_every_bit(trainer: Trainer) -> None:
-    assert trainer("train.deterministic=true").rows()[-1]["loss"] == trainer("train.deterministic=true").rows()[-1]["loss"]
+    assert (
+        trainer("train.deterministic=true").rows()[-1]["loss"] == trainer("train.deterministic=true").rows()[-1]["loss"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,9 +78,7 @@ def test_a_captured_step_computes_what_an_eager_one_does(trainer: Trainer, setti
         (("train.precision=fp16", "train.schedule.kind=one-cycle", "train.schedule.cycle_momentum=true"), "momentum"),
     ],
 )
-def test_steps_that_cannot_be_captured_run_without(
-    trainer: Trainer, settings: tuple[str, ...], reason: str
-) -> None:
+def test_steps_that_cannot_be_captured_run_without(trainer: Trainer, settings: tuple[str, ...], reason: str) -> None:
     trained = trainer(*settings)
     assert len(trained.losses()) == STEPS
     assert "steps are not captured as a CUDA graph" in trained.out
@@ -103,7 +103,9 @@ def test_random_choices_are_the_same_as_on_the_cpu(trainer: Trainer, settings: t
 
 @pytest.mark.parametrize("model", ["vit-s16", "resnet18"])
 def test_larger_models_train(trainer: Trainer, model: str) -> None:
-    trained = trainer(f"train.model={model}", "train.image.size=64", "train.precision=bf16", "train.steps=8", "train.batch=20")
+    trained = trainer(
+        f"train.model={model}", "train.image.size=64", "train.precision=bf16", "train.steps=8", "train.batch=20"
+    )
     assert len(trained.losses()) == 8
     assert all(map(math.isfinite, trained.losses()))
 
@@ -200,7 +202,11 @@ def test_an_assertion_on_the_gpu_is_reported_with_its_step(trainer: Trainer, tmp
 
     torch.jit.script(Bad()).save(str(tmp_path / "bad.pt"))
     trained = trainer(
-        "train.model=torchscript", f"train.file={tmp_path / 'bad.pt'}", "train.image.size=32", "train.classes=10", code=1
+        "train.model=torchscript",
+        f"train.file={tmp_path / 'bad.pt'}",
+        "train.image.size=32",
+        "train.classes=10",
+        code=1,
     )
     assert "epoch 1, step 1 or one of the 2 before it: forward pass: CUDA error: device-side assert" in trained.out
 

@@ -44,9 +44,7 @@ def events(runs: Runs, kind: str) -> list[dict]:
 def test_both_nodes_are_sampled_and_shown(runs: Runs, launcher: str):
     program = runs.folder / "busy.py"
     program.write_text(BUSY)
-    runs.job(
-        f"{sys.executable} busy.py", "nodes: 2, ranks_per_node: 2, cpus_per_rank: 1", f"launcher: {launcher}\n"
-    )
+    runs.job(f"{sys.executable} busy.py", "nodes: 2, ranks_per_node: 2, cpus_per_rank: 1", f"launcher: {launcher}\n")
     submit(runs)
     wait_until(lambda: min(len(rows(runs, node)) for node in (0, 1)) >= 3, "both nodes have samples", 60)
     nodes = runs.status()["node_use"]

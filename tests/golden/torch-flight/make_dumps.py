@@ -34,7 +34,9 @@ def record() -> None:
     (HERE / f"gloo-{rank}.bin").write_bytes(_dump_fr_trace())
 
 
-def entry(number: int, name: str, sizes: list[int], state: str, line: int, group: tuple[str, str] = ("0", "default_pg")) -> dict:
+def entry(
+    number: int, name: str, sizes: list[int], state: str, line: int, group: tuple[str, str] = ("0", "default_pg")
+) -> dict:
     created = BEGIN + number * SECOND
     is_done = state == "completed"
     return {
@@ -60,7 +62,11 @@ def entry(number: int, name: str, sizes: list[int], state: str, line: int, group
         "thread_id": "140613285584960",
         "thread_name": "python",
         "frames": [
-            {"name": name, "filename": "/v/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", "line": 3245},
+            {
+                "name": name,
+                "filename": "/v/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py",
+                "line": 3245,
+            },
             {"name": "step", "filename": "/home/user/train.py", "line": line},
         ],
     }
@@ -72,7 +78,10 @@ def dump(name: str, entries: list[dict], groups: dict[str, tuple[str, str]], pro
         "comm_lib_version": "2.27.5",
         "entries": entries,
         "pg_config": {key: {"name": key, "desc": desc, "ranks": ranks} for key, (desc, ranks) in groups.items()},
-        "pg_status": {key: {"last_enqueued_collective": 3, "last_started_collective": 3, "last_completed_collective": 2} for key in groups},
+        "pg_status": {
+            key: {"last_enqueued_collective": 3, "last_started_collective": 3, "last_completed_collective": 2}
+            for key in groups
+        },
     }
     (HERE / f"{name}.bin").write_bytes(pickle.dumps(value, protocol))
 
@@ -101,6 +110,14 @@ if __name__ == "__main__":
     elif "RANK" in os.environ:
         record()
     else:
-        place = os.environ | {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29731", "TORCH_FR_BUFFER_SIZE": "2000"}
-        ranks = [subprocess.Popen([sys.executable, __file__, "recorded"], env=place | {"RANK": str(rank)}) for rank in range(2)]
+        place = os.environ | {
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": "29731",
+            "TORCH_FR_BUFFER_SIZE": "2000",
+        }
+        ranks = [
+            subprocess.Popen([sys.executable, __file__, "recorded"], env=place | {"RANK": str(rank)})
+            for rank in range(2)
+        ]
         sys.exit(max(rank.wait() for rank in ranks))
