@@ -9,8 +9,8 @@
 #include "diagnose/root_cause.h"
 #include "diagnose/rule.h"
 #include "diagnose/scan.h"
-#include "diagnose/watchdog.h"
 #include "diagnose/survived.h"
+#include "diagnose/watchdog.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {

@@ -551,6 +551,7 @@ void LogScanner::find_finish() {
     if (reports_failed_end(each->text)) return;
     if (reports_success(each->text)) {
       result_.finished = each->line;
+      result_.is_finish_logged = level_of(each->text) != LogLevel::none;
       return;
     }
     if (is_progress(each->text)) return;

@@ -58,6 +58,7 @@ struct ScanResult {
   std::uint64_t last_giving_up = 0;         ///< the last line with which torchrun gives up; 0: none
   /// The last line that reports that the program finished, if only ordinary lines follow.
   std::optional<std::uint64_t> finished;
+  bool is_finish_logged = false;  ///< a logging library printed that line, and no script around the program
 };
 
 class LogScanner {

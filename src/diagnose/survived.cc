@@ -29,7 +29,10 @@ bool is_failure(const Hit& hit) {
 bool survived(const LogScan& log, const Hit& hit) {
   if (hit.line > *log.result.finished && !hit.is_logged) return false;
   if (hit.line < start_of_last_attempt(log.result)) return true;
-  if (is_reported(hit) || is_harmless({&log, &hit})) return true;
+  if (is_harmless({&log, &hit})) return true;
+  // A script may print "Job finished" although its program has just logged its failure.
+  const bool is_of_daemon = hit.text.starts_with("(raylet) ") || hit.text.starts_with("(autoscaler");
+  if (is_reported(hit) && (log.result.is_finish_logged || is_of_daemon)) return true;
   // A program that prints a traceback and continues has caught the exception.
   return is_cause(hit) && resumed({&log, &hit}, *log.result.finished);
 }

@@ -43,6 +43,10 @@ TEST(Survived, a_failure_beside_a_success_is_a_cause) {
       explain_log(kMissing + kFinished + "srun: error: n1: task 0: Exited with exit code 1\n").certainty,
       Certainty::known);
   EXPECT_EQ(explain_log(kFinished + "train.py: exit code: 3\n").certainty, Certainty::unknown);
+  // A script prints its end after a program that logged its failure.
+  EXPECT_EQ(explain_log(kCaught + "Job finished at Fri Nov 21 10:09\n").rule, "data-file-missing");
+  EXPECT_EQ(explain_log(kCaught + steps(3) + "Job finished at Fri Nov 21 10:09\n").certainty,
+            Certainty::none);
   // The state of a job is known better by its records.
   TestLogs job;
   job.add("train.log", kCaught + steps(3) + kFinished).facts.started_as = StartKind::script;
