@@ -27,6 +27,7 @@ ELSEWHERE = {
     "src/arrays/samples/hdf5_blocks.cc",  # of a message of HDF5
     "src/arrays/samples/zip_writer.cc",  # of zip
     "src/report/json.cc",  # docs/commands/report.md
+    "src/report/compare/print.cc",  # docs/commands/compare.md
 }
 
 

@@ -37,7 +37,7 @@ constexpr FailureRule kEnvironmentRules[] = {
     {"ray-infeasible", root, "can fulfill resource request",
      R"re(No available node types can fulfill resource request (\{[^}]*\}))re",
      "no node of the Ray cluster has the resources that a task requests: {1}",
-     "request less in `@ray.remote(num_gpus=0)`, or start nodes that have them", "ray status",
+     "request less in `num_gpus` of `ray.remote`, or start nodes that have them", "ray status",
      "(autoscaler +18s) Error: No available node types can fulfill resource request {'CPU': 1.0, 'GPU': "
      "1.0}. "
      "Add suitable node types to this cluster to resolve this issue.",
