@@ -2,13 +2,11 @@
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from conftest import MODULE
 from running import Job, finish, wait_for
 
@@ -80,7 +78,6 @@ def test_without_a_tool_the_kernel_still_names_the_file(stoker, tmp_path):
     assert "gdb: not found" in log
 
 
-@pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb: gdb in PATH")
 def test_a_cpp_program_is_read_by_gdb(stoker, tmp_path):
     (tmp_path / "p.c").write_text(
         "#include <unistd.h>\nvoid exchange(void) { for (;;) pause(); }\nint main(void) { exchange(); }\n"
