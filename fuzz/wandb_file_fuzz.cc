@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/hashes/crc32.h"
+#include "found_points.h"
 #include "observe/metrics/wandb_file.h"
 
 namespace {
@@ -28,23 +29,10 @@ std::string framed(std::string_view text) {
   return file;
 }
 
-std::string read(std::string_view file, std::size_t piece) {
-  std::string points;
-  stoker::observe::WandbFileReader reader;
-  const auto sink = [&](const stoker::record::PointLine& point) {
-    STOKER_CHECK(stoker::record::check_metric_name(point.metric).ok() && point.step.value_or(0) >= 0);
-    stoker::record::append_point(point, &points);
-  };
-  for (std::size_t at = 0; at < file.size(); at += piece) (void)reader.feed(file.substr(at, piece), sink);
-  return points;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  (void)read(text, 7);
-  const std::string file = framed(text);
-  STOKER_CHECK(read(file, 7) == read(file, file.size() + 1));
+  read_in_any_cut<stoker::observe::WandbFileReader>(text, framed(text));
   return 0;
 }

@@ -46,7 +46,7 @@ void write_own_stack(bool is_main) {
   write_text(is_main ? kMainThreadHeader : kThreadHeader);
   if (!is_main) write_number(static_cast<int>(::syscall(SYS_gettid)));
   write_text("\n");
-  // The first two are the handler and the kernel's return from it.
+  // The first two are functions of this file.
   if (count > 2) ::backtrace_symbols_fd(frames.data() + 2, count - 2, STDERR_FILENO);
   is_writing.clear();
 }

@@ -28,9 +28,6 @@ struct Table {
   std::vector<std::vector<std::string>> rows;
 };
 
-/// Appends the header and the last rows with aligned columns, two blanks before each line.
-void add_rows(std::string& out, const Table& table);
-
 /// Command, ranks, code, data and machine of the run.
 std::vector<ProvenanceRow> provenance(const RunFacts& facts);
 /// Shell lines; lines with '#' are comments.

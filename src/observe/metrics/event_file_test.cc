@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/hash.h"
+#include "observe/metrics/test_reading.h"
 
 namespace stoker::observe {
 namespace {
@@ -48,23 +49,8 @@ const std::string kVersion = framed(
     "\x1a\x0d"
     "brain.Event:2");
 
-struct Reading {
-  std::vector<std::string> points;
-  Status status;
-};
-
 Reading read(std::string_view bytes, std::size_t piece = 1u << 20) {
-  Reading reading;
-  EventFileReader reader;
-  for (std::size_t at = 0; at < bytes.size(); at += piece) {
-    const Status status = reader.feed(bytes.substr(at, piece), [&](const record::PointLine& point) {
-      std::string line;
-      record::append_point(point, &line);
-      reading.points.push_back(line);
-    });
-    if (!status.ok()) reading.status = status;
-  }
-  return reading;
+  return read_in_pieces<EventFileReader>(bytes, piece);
 }
 
 TEST(EventFileTest, scalars_of_both_forms_are_read_in_any_pieces) {

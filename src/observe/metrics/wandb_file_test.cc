@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/hashes/crc32.h"
+#include "observe/metrics/test_reading.h"
 
 namespace stoker::observe {
 namespace {
@@ -58,23 +59,8 @@ std::string history(int step, std::string_view items) {
   return part(2, std::string(items) + part(2, "\x08" + varint(static_cast<std::uint64_t>(step))));
 }
 
-struct WandbReading {
-  std::vector<std::string> points;
-  Status status;
-};
-
-WandbReading read_wandb(std::string_view bytes, std::size_t piece = 1u << 22) {
-  WandbReading reading;
-  WandbFileReader reader;
-  for (std::size_t at = 0; at < bytes.size(); at += piece) {
-    const Status status = reader.feed(bytes.substr(at, piece), [&](const record::PointLine& point) {
-      std::string line;
-      record::append_point(point, &line);
-      reading.points.push_back(line);
-    });
-    if (!status.ok()) reading.status = status;
-  }
-  return reading;
+Reading read_wandb(std::string_view bytes, std::size_t piece = 1u << 22) {
+  return read_in_pieces<WandbFileReader>(bytes, piece);
 }
 
 TEST(WandbFileTest, numbers_of_the_history_are_read_in_any_pieces) {

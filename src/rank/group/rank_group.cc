@@ -24,8 +24,6 @@ constexpr Duration kReaderTimeout = 5s;
 // A rank ends within the grace time; one that does not gets this much more before it is killed from here.
 constexpr Duration kMargin = 3s;
 constexpr Duration kHelperLimit = 20s;
-// A rank that is ended after such a silence may hang.
-constexpr Duration kLongSilence = 60s;
 constexpr std::size_t kMaxStackLines = 8;
 constexpr int kEndingTickMs = 10;
 constexpr int kIdleTickMs = 500;
@@ -393,16 +391,16 @@ bool RankGroup::remaining_unresponsive() const {
 }
 
 void RankGroup::check_running(RankStatus& member) {
-  MonitorResult result =
-      check_rank(member, monitor(member.rank),
-                 {.now = mono_now(),
-                  .timeouts = options_.timeouts,
-                  .is_peer_stopped = is_peer_stopped(member.rank),
-                  .are_all_silent = are_peers_silent(member.rank),
-                  .send_probe = [&] { server_.send(member.rank, net::ControlMessage{"still there", {}}); },
-                  .has_unacknowledged_data = [&] { return server_.unacknowledged(member.rank) > 0; },
-                  .is_stopped_here = [&] { return is_stopped_here(member.rank); },
-                  .host_at = [&](std::string_view address) { return host_at(address); }});
+  MonitorResult result = check_rank(
+      member, monitor(member.rank),
+      {.now = mono_now(),
+       .timeouts = options_.timeouts,
+       .is_peer_stopped = is_peer_stopped(member.rank),
+       .are_all_silent = are_peers_silent(member.rank, statuses_, monitors_, options_.timeouts.stall),
+       .send_probe = [&] { server_.send(member.rank, net::ControlMessage{"still there", {}}); },
+       .has_unacknowledged_data = [&] { return server_.unacknowledged(member.rank) > 0; },
+       .is_stopped_here = [&] { return is_stopped_here(member.rank); },
+       .host_at = [&](std::string_view address) { return host_at(address); }});
   for (const std::string& note : result.notes) log_line(note);
   if (result.failure) mark_failed(member, std::move(*result.failure));
 }
@@ -414,17 +412,6 @@ bool RankGroup::is_peer_stopped(Rank rank) const {
     return status.rank.value != rank.value && status.joined && !status.ended &&
            (peer.heartbeat.stopped_s > 0 || peer.reported_unheard);
   });
-}
-
-// Whether there are different ranks, and none of them makes progress.
-bool RankGroup::are_peers_silent(Rank rank) const {
-  const double limit_s =
-      std::min(Seconds(options_.timeouts.stall).count() / 2, Seconds(kLongSilence).count());
-  return statuses_.size() > 1 &&
-         std::all_of(statuses_.begin(), statuses_.end(), [&](const RankStatus& status) {
-           const RankMonitor& peer = monitors_[static_cast<std::size_t>(status.rank.value)];
-           return status.rank.value == rank.value || (!status.ended && peer.heartbeat.silent_s >= limit_s);
-         });
 }
 
 // A hanging rank, or one that may hang and is ended for another reason: its stacks show the place.

@@ -60,7 +60,6 @@ class RankGroup {
   void check_running(RankStatus& status);
   bool is_stopped_here(Rank rank) const;
   bool is_peer_stopped(Rank rank) const;
-  bool are_peers_silent(Rank rank) const;
   bool has_hanging_rank() const;
   std::string host_at(std::string_view address) const;
   void mark_failed(RankStatus& status, DetectedFailure failure);

@@ -1,5 +1,6 @@
 #include "rank/group/rank_monitor.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stoker::rank {
@@ -134,6 +135,15 @@ class RankCheck {
 };
 
 }  // namespace
+
+bool are_peers_silent(Rank rank, const std::vector<RankStatus>& statuses,
+                      const std::vector<RankMonitor>& monitors, Duration stall) {
+  const double limit_s = Seconds(std::min<Duration>(stall / 2, kLongSilence)).count();
+  return statuses.size() > 1 && std::ranges::all_of(statuses, [&](const RankStatus& status) {
+           const double silent_s = monitors[static_cast<std::size_t>(status.rank.value)].heartbeat.silent_s;
+           return status.rank.value == rank.value || (!status.ended && silent_s >= limit_s);
+         });
+}
 
 MonitorResult check_rank(const RankStatus& status, RankMonitor& monitor, const MonitorFacts& facts) {
   return RankCheck(status, monitor, facts).run();

@@ -46,6 +46,14 @@ struct MonitorResult {
   std::optional<DetectedFailure> failure;  ///< `time` is not set
 };
 
+/// A rank that is ended after such a silence may hang.
+inline constexpr Duration kLongSilence = std::chrono::seconds(60);
+
+/// Whether there are other ranks, all run, and none has made progress for half of `stall` or for
+/// kLongSilence. `monitors` is by rank.
+bool are_peers_silent(Rank rank, const std::vector<RankStatus>& statuses,
+                      const std::vector<RankMonitor>& monitors, Duration stall);
+
 /// Checks a running rank.
 MonitorResult check_rank(const RankStatus& status, RankMonitor& monitor, const MonitorFacts& facts);
 

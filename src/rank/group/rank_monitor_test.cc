@@ -111,6 +111,19 @@ TEST_F(RankMonitorTest, a_rank_is_not_blamed_alone_if_all_are_silent) {
       "made no progress for 30 s at epoch 1 step 7, phase backward, like all other ranks (timeouts.stall)");
 }
 
+TEST(PeersSilent, all_other_ranks_must_be_silent_and_running) {
+  std::vector<RankStatus> statuses = {{.rank = Rank(0)}, {.rank = Rank(1)}, {.rank = Rank(2)}};
+  std::vector<RankMonitor> monitors(3);
+  EXPECT_FALSE(are_peers_silent(Rank(0), statuses, monitors, 30s));
+  monitors[1].heartbeat.silent_s = monitors[2].heartbeat.silent_s = 15;
+  EXPECT_TRUE(are_peers_silent(Rank(0), statuses, monitors, 30s));
+  EXPECT_FALSE(are_peers_silent(Rank(1), statuses, monitors, 30s));  // rank 0 makes progress
+  EXPECT_FALSE(are_peers_silent(Rank(0), statuses, monitors, 600s));
+  statuses[2].ended = RankExit{};
+  EXPECT_FALSE(are_peers_silent(Rank(0), statuses, monitors, 30s));
+  EXPECT_FALSE(are_peers_silent(Rank(0), {{.rank = Rank(0)}}, monitors, 30s));
+}
+
 TEST_F(RankMonitorTest, blocked_peer_is_reported_with_a_cure) {
   monitor_.heartbeat.silent_s = 5;
   monitor_.heartbeat.blocked_on = "10.0.0.1";

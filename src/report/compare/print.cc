@@ -5,7 +5,7 @@
 
 #include "base/json/json.h"
 #include "report/sentence.h"
-#include "report/tables.h"
+#include "report/text.h"
 
 namespace stoker::report {
 namespace {
