@@ -31,8 +31,8 @@ def test_page_goes_to_the_run_folder_and_the_result_to_the_terminal(stoker):
 
 RUN_FIELDS = {
     "id": str, "name": str, "folder": str, "result": str, "state": str, "exit_code": int, "first_rank": (int, type(None)),
-    "reason": str, "started": float, "ended": float, "running_s": float, "world_size": int, "resumes": int,
-    "redone_steps": int, "resumed_at": list, "samples_per_s": float, "command": list, "facts": list, "attempts": list,
+    "reason": str, "cause": (dict, type(None)), "started": float, "ended": float, "running_s": float, "world_size": int, "resumes": int,
+    "redone_steps": int, "resumed_at": list, "samples_per_s": float, "command": list, "facts": list, "tasks": list, "attempts": list,
     "epochs": list, "steps": dict, "metrics": list, "summary": dict, "time": dict, "traced_step": (dict, type(None)), "speed": list, "system": list, "nodes": list, "efficiency": (dict, type(None)), "gpus": list, "checkpoints": list, "logs": list,
     "notes": list, "rerun_commands": list,
 }  # fmt: skip
@@ -54,6 +54,32 @@ def test_json_form_has_the_documented_fields(stoker):
         "epoch": 1, "step": 131, "reason": "killed by signal 9",
     }  # fmt: skip
     assert json.loads(stoker("report", "--json", code=0).out) == report
+
+
+def test_a_page_of_two_runs_begins_with_both(stoker):
+    run_folders.killed_and_resumed(stoker.folder / "runs")
+    run_folders.killed_and_resumed(stoker.folder / "other")
+    stoker("report", f"runs/{ID}", f"other/{ID}", "--out", "both.html", code=0)
+    page = (stoker.folder / "both.html").read_text()
+    assert page.count("<main>") == 3
+    assert "<h1>2 runs: 2 done</h1>" in page
+    text = stoker("report", f"runs/{ID}", f"other/{ID}", "--format", "text", code=0).out
+    assert text.startswith("2 runs: 2 done\n\nruns (the run folders; best validation top-1 first)\n")
+    assert "61.2 %" in text
+
+
+def test_a_failed_run_starts_with_its_cause(stoker):
+    (stoker.folder / "job.yaml").write_text("name: bad\nrun: 'python3 -c \"import not_a_module\"'\n")
+    stoker("run", "job.yaml", code=1)
+    (run,) = json.loads(stoker("report", "last", "--format", "json", code=0).out)["runs"]
+    assert "not_a_module" in run["cause"]["cause"]
+    assert run["cause"]["certainty"] == "known"
+    assert "not_a_module" in run["cause"]["evidence"][0]["text"]
+    text = stoker("report", "last", "--format", "text", code=0).out
+    assert text.splitlines()[1].startswith("  cause: rank 0: ")
+    stoker("report", "last", "--out", "page.html", code=0)
+    page = (stoker.folder / "page.html").read_text()
+    assert page.index("Cause: ") < page.index("<section>")
 
 
 def test_numbers_equal_the_values_in_the_files(stoker):
@@ -249,7 +275,7 @@ def test_several_runs_make_one_page(stoker):
     run_folders.killed_and_resumed(stoker.folder / "runs")
     stoker("report", "last", f"runs/{ID}", "--out", "both.html", code=0)
     text = (stoker.folder / "both.html").read_text()
-    assert text.count("<h1>") == 2
+    assert text.count("<h1>") == 3
 
 
 CHECK = """<script>addEventListener('load', () => {

@@ -7,15 +7,12 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "cli/commands.h"
+#include "cli/explain/diagnose_run.h"
 #include "cli/explain/explanation.h"
 #include "cli/explain/language.h"
 #include "cli/life/jobs.h"
 #include "cli/remote/host.h"
-#include "diagnose/launches.h"
 #include "diagnose/run_facts.h"
-#include "launch/script/user_script.h"
-#include "launch/state/task_record.h"
-#include "stoker/time.h"
 
 namespace stoker::cli {
 namespace {
@@ -36,14 +33,11 @@ struct ExplainOptions {
 bool is_log_folder(const Path& path) { return folder_exists(path) && !path_exists(path / "run.json"); }
 
 using diagnose::kStandardInput;
-constexpr std::size_t kMaxTasks = 64;
 
 bool is_log(const std::string& word) {
   std::error_code error;
   return word == kStandardInput || std::filesystem::is_regular_file(word, error) || is_log_folder(word);
 }
-
-double now() { return unix_seconds(RealClock().wall()); }
 
 // `stoker explain < log`. A pipe needs the argument `-`, because a shell or service may start with any pipe
 // as input.
@@ -77,41 +71,6 @@ std::optional<PendingReason> query_pending_reason(const std::string& job, const 
   return std::nullopt;
 }
 
-void add_state_evidence(launch::Life life, const std::string& note, const std::string& where,
-                        FailureFacts& facts) {
-  if (!launch::is_over(life) || life == launch::Life::done || life == launch::Life::failed) return;
-  facts.records.push_back(
-      {where,
-       note.empty() ? format("state: {}", to_text(life)) : format("state: {} ({})", to_text(life), note),
-       -1});
-}
-
-// Adds the logs of failed array tasks, up to kMaxTasks.
-void add_failed_tasks(const record::RunFolder& run, const launch::ArrayState& array, FailureFacts& facts) {
-  for (const std::uint32_t task : array.failures) {
-    if (facts.logs.size() >= kMaxTasks) return;
-    const Path log = launch::task_log(run, task);
-    if (path_exists(log))
-      facts.logs.push_back({.file = log, .name = "tasks/" + log.filename().string(), .rank = -1});
-  }
-}
-
-diagnose::AttemptEnd end_of(launch::Life life) {
-  if (!launch::is_over(life)) return diagnose::AttemptEnd::none;
-  if (life == launch::Life::done) return diagnose::AttemptEnd::done;
-  return life == launch::Life::failed ? diagnose::AttemptEnd::failed : diagnose::AttemptEnd::other;
-}
-
-// Launchers that do not add up: as the cause in the diagnosis, or as the returned notes.
-std::vector<Finding> join_recorded_launches(const record::RunFolder& run, const record::Attempt& attempt,
-                                            const FailureFacts& facts, launch::Life life,
-                                            diagnose::Diagnosis& diagnosis) {
-  const Path script = launch::has_script(attempt.folder()) ? launch::script_of(attempt) : Path();
-  const diagnose::RecordedLaunches launches = diagnose::read_recorded_launches(run, attempt, script);
-  if (launches.findings.empty()) return {};
-  return join_launches(launches, read_rank_lines(facts.logs, launches.logs), end_of(life), diagnosis);
-}
-
 Result<Explanation> explain_run(const record::RunFolder& run, const ExplainOptions& o,
                                 slurm::SlurmCommands& scheduler) {
   const launch::RunLife life = launch::query_life(run, scheduler, Deadline::after(kSchedulerTimeout));
@@ -126,13 +85,9 @@ Result<Explanation> explain_run(const record::RunFolder& run, const ExplainOptio
     explanation.waiting = query_pending_reason(life.scheduler_job, o.words, scheduler);
     if (life.records.last_started == 0) return explanation;
   }
-  STOKER_ASSIGN_OR_RETURN(attempt, find_attempt(run, o.attempt));
-  FailureFacts facts = diagnose::facts_of_run(run, attempt, life.records, now());
-  if (life.array) add_failed_tasks(run, *life.array, facts);
-  if (attempt.number() == life.records.attempts || o.attempt == 0)
-    add_state_evidence(life.life, life.note, "records", facts);
-  explanation.diagnosis = explain_failure(facts);
-  explanation.launches = join_recorded_launches(run, attempt, facts, life.life, *explanation.diagnosis);
+  STOKER_ASSIGN_OR_RETURN(found, diagnose_run(run, life, o.attempt));
+  explanation.diagnosis = std::move(found.diagnosis);
+  explanation.launches = std::move(found.launches);
   // For a requeued run: why its last attempt ended, if known.
   const bool waits = life.life == launch::Life::queued && o.attempt == 0;
   if (waits && explanation.diagnosis->certainty == diagnose::Certainty::unknown)

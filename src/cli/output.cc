@@ -8,6 +8,7 @@
 #include "base/json/json.h"
 #include "base/table.h"
 #include "base/thread.h"
+#include "cli/remote/shown_commands.h"
 #include "stoker/time.h"
 
 namespace stoker::cli {
@@ -29,12 +30,16 @@ Output::Output(manual::CommandText* description)
 
 void Output::print_line(const std::string& text) {
   if (is_json()) return;
-  std::fputs((text + "\n").c_str(), out_);
+  std::fputs((shown(text) + "\n").c_str(), out_);
 }
 
 void Output::print_note(const std::string& text) {
   std::fflush(out_);
-  std::fputs((text + "\n").c_str(), err_);
+  std::fputs((shown(text) + "\n").c_str(), err_);
+}
+
+std::string Output::shown(const std::string& text) const {
+  return host_options_.empty() ? text : with_host_options(text, host_options_);
 }
 
 void Output::raw(std::string_view text) {

@@ -37,6 +37,10 @@ class Output {
   /// Whether color is allowed: on a terminal, unless NO_COLOR is set.
   bool has_color() const { return has_color_; }
 
+  /// Shows `stoker COMMAND` in all lines with these options, for a user on another machine: "--host
+  /// login:exp".
+  void show_commands_with(std::string host_options) { host_options_ = std::move(host_options); }
+
   /// A line on standard output. Nothing in JSON mode.
   template <typename... Args>
   void line(std::string_view pattern, const Args&... args) {
@@ -67,6 +71,7 @@ class Output {
  private:
   void print_line(const std::string& text);
   void print_note(const std::string& text);
+  std::string shown(const std::string& text) const;
 
   const OutputMode mode_;
   std::FILE* const out_;
@@ -74,6 +79,7 @@ class Output {
   const bool is_terminal_;
   const bool has_color_;
   bool has_json_value_ = false;
+  std::string host_options_;  // empty: the user is on this machine
   manual::CommandText* const description_ = nullptr;
 };
 

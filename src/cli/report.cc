@@ -40,8 +40,7 @@ std::string report_command(const ReportOptions& o, const Path& file) {
   std::string text = "stoker report";
   for (const std::string& word : o.words) text += " " + shell_quote(word);
   if (o.runs != "runs") text += " --runs " + shell_quote(o.runs);
-  if (o.host.is_remote()) text += " --host " + shell_quote(o.host.host);
-  if (!o.host.program.empty()) text += " --host-program " + shell_quote(o.host.program);
+  if (o.host.is_remote()) text += " " + host_options(o.host);
   if (o.form != "html") text += " --format " + o.form;
   return text + " --out " + shell_quote(file.string());
 }
@@ -117,8 +116,10 @@ int write_text(const ReportOptions& o, const std::vector<report::RunFacts>& all,
   if (o.has_file()) {
     if (const Status written = write_to(o.file, content, o); !written.ok()) return out.fail(written);
     out.line("{}", printable(o.file));
-  } else {
+  } else if (is_json) {
     out.raw(content);
+  } else {
+    out.line("{}", content.substr(0, content.find_last_not_of('\n') + 1));
   }
   out.json(report::to_json(all));
   return exit_code::kOk;

@@ -1,15 +1,18 @@
 // The command `stoker`: sets up the process, prints its version or calls dispatch().
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/exit_code.h"
+#include "base/process.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "launch/remote/serve.h"
 
 namespace stoker {
 
@@ -35,6 +38,10 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   const std::vector<std::string> words(argv + 1, argv + argc);
   Output out(wants_json(words) ? OutputMode::json : OutputMode::text, stdout, stderr);
+  if (const auto options = stoker::environment_value(stoker::launch::kHostOptionsVariable)) {
+    out.show_commands_with(stoker::printable(*options));
+    ::unsetenv(stoker::launch::kHostOptionsVariable);  // what this process starts is not called from there
+  }
   try {
     const int code = execute(words, out);
     if (std::fflush(stdout) != 0 && code == stoker::exit_code::kOk) {

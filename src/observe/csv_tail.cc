@@ -7,12 +7,11 @@
 namespace stoker::observe {
 namespace {
 
-constexpr std::uint64_t kTail = 64 * 1024;
 constexpr std::uint64_t kLongestHeader = 64 * 1024;  // a node with many ranks and GPUs has many columns
 
 }  // namespace
 
-std::optional<record::MetricTable> read_tail(const Path& path) {
+std::optional<record::MetricTable> read_tail(const Path& path, std::uint64_t bytes) {
   const auto file = File::open_regular(path);
   if (!file) return std::nullopt;
   const auto size = file->size();
@@ -21,7 +20,7 @@ std::optional<record::MetricTable> read_tail(const Path& path) {
   if (!file->read_at(0, std::as_writable_bytes(std::span(head))).ok()) return std::nullopt;
   const std::size_t header_end = head.find('\n');
   if (header_end == std::string::npos) return std::nullopt;
-  const std::uint64_t begin = std::max<std::uint64_t>(header_end + 1, *size - std::min(*size, kTail));
+  const std::uint64_t begin = std::max<std::uint64_t>(header_end + 1, *size - std::min(*size, bytes));
   std::string tail(*size - begin, '\0');
   if (!file->read_at(begin, std::as_writable_bytes(std::span(tail))).ok()) return std::nullopt;
   // The tail starts within a line unless it is the whole file.

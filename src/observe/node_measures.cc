@@ -11,7 +11,7 @@ namespace stoker::observe {
 
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 /// Whether `column` is prefix, something, suffix: "gpu3.power_w". Ranks and GPUs have a number.
 bool fits(std::string_view column, std::string_view prefix, std::string_view suffix) {
@@ -42,7 +42,7 @@ std::vector<double> combined(const record::MetricTable& samples, std::string_vie
     }
   }
   for (std::size_t row = 0; row < sum.size(); ++row) {
-    if (count[row] == 0) sum[row] = kNone;
+    if (count[row] == 0) sum[row] = kNoValue;
     if (count[row] > 0 && is_mean) sum[row] /= count[row];
   }
   return sum;

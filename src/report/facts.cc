@@ -25,6 +25,8 @@ namespace {
 
 using record::Event;
 
+constexpr std::string_view kArrayFile = "array.json";
+
 // Of a step folder: ".../step-200".
 std::optional<std::int64_t> step_in_name(const std::string& checkpoint) {
   constexpr std::string_view kStep = "step-";
@@ -175,7 +177,7 @@ std::string rerun_command_of(const record::RunFolder& run, const std::vector<rec
       std::any_of(attempts.begin(), attempts.end(),
                   [](const record::Attempt& attempt) { return path_exists(attempt.submit_events()); });
   const bool is_array = std::any_of(attempts.begin(), attempts.end(), [](const record::Attempt& attempt) {
-    return path_exists(attempt.folder() / "array.json");
+    return path_exists(attempt.folder() / kArrayFile);
   });
   const bool is_first = what.typed.size() > 2 && what.typed[1] == "submit";
   if ((is_array || what.job_file.empty()) && was_submitted && is_first) {
@@ -241,6 +243,31 @@ int RunFacts::world_size() const {
   return description.world_size;
 }
 
+namespace {
+
+/// Opens the attempts of the run, with their offsets in running time.
+std::vector<AttemptSource> open_attempts(const std::vector<record::Attempt>& attempts, RunFacts& facts) {
+  std::vector<AttemptSource> sources;
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    sources.push_back({attempts[i], &facts.attempts[i], facts.running_s});
+    facts.running_s += facts.attempts[i].seconds();
+  }
+  return sources;
+}
+
+/// Every n-th element and the last one, at most `most`.
+template <typename T>
+void thin(std::vector<T>& values, std::size_t most) {
+  const std::size_t stride = (values.size() + most - 1) / most;
+  if (stride < 2) return;
+  std::size_t kept = 0;
+  for (std::size_t i = stride - 1; i < values.size(); i += stride) values[kept++] = values[i];
+  if (values.size() % stride != 0) values[kept++] = values.back();
+  values.resize(kept);
+}
+
+}  // namespace
+
 RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options,
                            const std::optional<JudgedState>& judged) {
   RunFacts facts;
@@ -270,18 +297,51 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
   facts.rerun_command = rerun_command_of(run, *attempts);
   if (!facts.state.lost_output.empty()) facts.notes.push_back(facts.state.lost_output);
   if (!attempts->empty()) note_doubts(attempts->back(), facts);
-  std::vector<AttemptSource> sources;
-  for (std::size_t i = 0; i < attempts->size(); ++i) {
-    sources.push_back({(*attempts)[i], &facts.attempts[i], facts.running_s});
-    facts.running_s += facts.attempts[i].seconds();
-  }
+  const std::vector<AttemptSource> sources = open_attempts(*attempts, facts);
   place_checkpoints(sources, facts);
   read_learning(sources, facts);
-  read_metric_curves(sources, facts);
+  // The points of an array are those of its tasks.
+  const bool is_array = !attempts->empty() && path_exists(attempts->back().folder() / kArrayFile);
+  if (!is_array) read_metric_curves(sources, facts);
   read_samples(sources, facts);
   read_traces(sources, facts);
   if (!attempts->empty()) read_logs(attempts->back(), facts);
   return facts;
+}
+
+RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points) {
+  RunFacts facts;
+  facts.id = run.id();
+  facts.folder = run.folder();
+  facts.description = run.description();
+  facts.state = record::derive_state(run);
+  facts.state_word = to_text(facts.state.state);
+  const auto attempts = run.attempts();
+  if (!attempts) {
+    facts.notes.emplace_back(attempts.status().message());
+    return facts;
+  }
+  for (const record::Attempt& attempt : *attempts) facts.attempts.push_back(read_attempt(attempt, facts));
+  note_changes(*attempts, facts);
+  apply_state(facts);
+  const std::vector<AttemptSource> sources = open_attempts(*attempts, facts);
+  read_learning(sources, facts);
+  read_metric_curves(sources, facts);
+  thin(facts.learning.steps, most_points);
+  for (MetricCurve& curve : facts.metrics) thin(curve.points, most_points);
+  return facts;
+}
+
+void add_task_metrics(const record::RunFolder& run, RunFacts& array, std::size_t most_points) {
+  const auto attempts = run.attempts();
+  if (!attempts || attempts->size() != array.attempts.size()) return;  // an attempt began meanwhile
+  std::vector<AttemptSource> sources;
+  for (std::size_t i = 0; i < attempts->size(); ++i)
+    sources.push_back({(*attempts)[i], &array.attempts[i], 0});
+  read_task_curves(sources, array.tasks);
+  for (TaskFacts& task : array.tasks) {
+    for (MetricCurve& curve : task.run.metrics) thin(curve.points, most_points);
+  }
 }
 
 }  // namespace stoker::report

@@ -274,6 +274,17 @@ struct LogTail {
   std::vector<std::string> lines;  ///< printable
 };
 
+/// Why a run failed, as `stoker explain` finds it.
+struct CauseFacts {
+  std::string rule;                                           ///< "host-memory"
+  std::string text;                                           ///< "rank 1 (n2): killed for memory"
+  bool is_likely = false;                                     ///< not certain
+  std::vector<std::pair<std::string, std::string>> evidence;  ///< place and line
+  std::string cure;                                           ///< may be empty
+};
+
+struct TaskFacts;
+
 /// All about one run.
 struct RunFacts {
   std::string id;
@@ -300,15 +311,40 @@ struct RunFacts {
   std::optional<Efficiency> efficiency;  ///< of a run with samples
   std::vector<CheckpointPoint> checkpoints;
   std::vector<LogTail> logs;
-  std::vector<std::string> notes;  ///< unreadable files and warnings
+  std::vector<TaskFacts> tasks;     ///< of an array; see collect_task_run()
+  std::optional<CauseFacts> cause;  ///< of a failure
+  std::vector<std::string> notes;   ///< unreadable files and warnings
 
   int resumes() const;
   int world_size() const;
+};
+
+/// A task of an array.
+struct TaskFacts {
+  std::uint32_t number = 0;                                 ///< from 1
+  std::vector<std::pair<std::string, std::string>> values;  ///< its row of the table: column, value
+  std::string state;                                        ///< "done", "waiting", ...
+  std::optional<int> exit_code;
+  std::string reason;
+  std::string host;
+  double started = 0;  ///< Unix seconds; 0: not yet
+  double ended = 0;
+  RunFacts run;  ///< its own run; without one it has no id, and only the metrics that the task logged
+
+  double seconds() const { return ended > started && started > 0 ? ended - started : 0; }
 };
 
 /// Reads the run's folder. Damaged and missing parts are skipped and listed in `notes`; there are no errors.
 /// Without `judged`, the state is the recorded one.
 RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options = {},
                            const std::optional<JudgedState>& judged = std::nullopt);
+
+/// The settings and results of the run of an array's task: without capsule, samples, traces and logs, and
+/// with at most `most_points` points per curve, the last one included.
+RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points = 500);
+
+/// Adds the metrics of the tasks that are no runs of their own to `array.tasks`; `array` has the facts of
+/// `run`.
+void add_task_metrics(const record::RunFolder& run, RunFacts& array, std::size_t most_points = 500);
 
 }  // namespace stoker::report

@@ -4,8 +4,11 @@
 #include <cmath>
 
 #include "base/json/json.h"
+#include "base/secrets.h"
 #include "base/version.h"
+#include "report/next_request.h"
 #include "report/node_tables.h"
+#include "report/results.h"
 #include "report/sentence.h"
 #include "report/tables.h"
 
@@ -276,6 +279,10 @@ Json nodes_json(const RunFacts& facts) {
   return list;
 }
 
+Json request_json(const NextRequest& next) {
+  return next.is_empty() ? Json(nullptr) : Json{{"setting", next.setting}, {"sbatch", next.option}};
+}
+
 Json efficiency_json(const RunFacts& facts) {
   if (!facts.efficiency) return nullptr;
   const Efficiency& use = *facts.efficiency;
@@ -291,7 +298,10 @@ Json efficiency_json(const RunFacts& facts) {
           {"time_limit_s", number(use.time_limit)},
           {"time_share", number(share_of(use.seconds, use.time_limit))},
           {"gpus", use.gpus},
-          {"gpu_busy_percent_mean", number(use.gpu_busy_mean)}};
+          {"gpu_busy_percent_mean", number(use.gpu_busy_mean)},
+          {"next_cpus", request_json(next_cpus(facts))},
+          {"next_memory", request_json(next_memory(facts))},
+          {"next_time", request_json(next_time(facts))}};
 }
 
 Json checkpoints_json(const RunFacts& facts) {
@@ -326,6 +336,39 @@ Json logs_json(const RunFacts& facts) {
   return list;
 }
 
+Json cause_json(const RunFacts& facts) {
+  if (!facts.cause) return nullptr;
+  Json evidence = Json::array();
+  for (const auto& [where, text] : facts.cause->evidence)
+    evidence.push_back({{"where", where}, {"text", text}});
+  return {{"rule", facts.cause->rule},
+          {"cause", facts.cause->text},
+          {"certainty", facts.cause->is_likely ? "likely" : "known"},
+          {"evidence", evidence},
+          {"cure", facts.cause->cure}};
+}
+
+Json tasks_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const TaskFacts& task : facts.tasks) {
+    Json values = Json::object();
+    for (const auto& [name, value] : task.values) values[name] = hide_setting(name, value);
+    Json results = Json::object();
+    for (const auto& [name, value] : results_of(task.run)) results[name] = number(value);
+    list.push_back({{"task", task.number},
+                    {"values", values},
+                    {"state", task.state},
+                    {"exit_code", optional(task.exit_code)},
+                    {"reason", task.reason},
+                    {"host", task.host},
+                    {"started", unix_time(task.started)},
+                    {"ended", unix_time(task.ended)},
+                    {"run", task.run.id.empty() ? Json(nullptr) : Json(task.run.folder.string())},
+                    {"results", results}});
+  }
+  return list;
+}
+
 Json run_json(const RunFacts& facts) {
   Json object;
   object["id"] = facts.id;
@@ -336,6 +379,7 @@ Json run_json(const RunFacts& facts) {
   object["exit_code"] = optional(facts.state.exit_code);
   object["first_rank"] = optional(facts.state.first_rank);
   object["reason"] = facts.state.reason;
+  object["cause"] = cause_json(facts);
   object["started"] = unix_time(facts.state.started);
   object["ended"] = unix_time(facts.state.ended);
   object["running_s"] = number(facts.running_s);
@@ -346,6 +390,7 @@ Json run_json(const RunFacts& facts) {
   object["samples_per_s"] = facts.samples_per_s > 0 ? Json(facts.samples_per_s) : Json(nullptr);
   object["command"] = facts.description.command;
   object["facts"] = facts_json(facts);
+  object["tasks"] = tasks_json(facts);
   object["attempts"] = attempts_json(facts);
   object["epochs"] = epochs_json(facts);
   object["steps"] = steps_json(facts);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "record/points/points.h"
 
@@ -21,16 +22,15 @@ void add_rank(double value, MetricPoint& point) {
   ++point.ranks;
 }
 
-/// The points of one attempt, over its ranks.
-Curves read_attempt_curves(const AttemptSource& source, RunFacts& facts,
-                           std::map<std::string, MetricPoint>& summary) {
+/// The points of one attempt, over the ranks of these files, which are in the order of the ranks.
+Curves read_attempt_curves(const AttemptSource& source, std::span<const record::PointFile> files,
+                           RunFacts& facts, std::map<std::string, MetricPoint>& summary) {
   Curves curves;
-  const std::vector<record::PointFile> files = record::list_point_files(source.attempt);
   std::map<std::string, MetricPoint> own;
   for (std::size_t begin = 0; begin < files.size();) {
     std::size_t end = begin;
     while (end < files.size() && files[end].rank == files[begin].rank) ++end;
-    const record::RankPoints rank = record::read_points(std::span(files).subspan(begin, end - begin));
+    const record::RankPoints rank = record::read_points(files.subspan(begin, end - begin));
     note_damage(facts, files[begin].path, rank.damaged, rank.truncated);
     for (const auto& [name, points] : rank.metrics) {
       for (const record::Point& point : points) {
@@ -60,18 +60,20 @@ void note_not_finite(const MetricCurve& curve, RunFacts& facts) {
                                std::isnan(first->mean) ? "NaN" : "infinite", first->step));
 }
 
-}  // namespace
+using Files = std::vector<record::PointFile>;
 
-void read_metric_curves(const std::vector<AttemptSource>& attempts, RunFacts& facts) {
+/// Joins the attempts into `facts`. `files`: by attempt.
+void join_attempts(const std::vector<AttemptSource>& attempts, std::span<const Files> files,
+                   RunFacts& facts) {
   Curves joined;
   std::map<std::string, MetricPoint> summary;
-  for (const AttemptSource& source : attempts) {
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
     // What an attempt repeats replaces the earlier points; so does a resume, for metrics it has not reached
     // yet.
-    if (source.facts->resume_step) {
-      for (auto& [name, points] : joined) drop_after(*source.facts->resume_step, points);
+    if (attempts[i].facts->resume_step) {
+      for (auto& [name, points] : joined) drop_after(*attempts[i].facts->resume_step, points);
     }
-    for (auto& [name, points] : read_attempt_curves(source, facts, summary)) {
+    for (auto& [name, points] : read_attempt_curves(attempts[i], files[i], facts, summary)) {
       auto& before = joined[name];
       drop_after(points.begin()->first - 1, before);
       before.insert(points.begin(), points.end());
@@ -84,6 +86,29 @@ void read_metric_curves(const std::vector<AttemptSource>& attempts, RunFacts& fa
     facts.metrics.push_back(std::move(curve));
   }
   for (const auto& [name, point] : summary) facts.summary.push_back({name, point});
+}
+
+}  // namespace
+
+void read_metric_curves(const std::vector<AttemptSource>& attempts, RunFacts& facts) {
+  std::vector<Files> files;
+  for (const AttemptSource& source : attempts) files.push_back(record::list_point_files(source.attempt));
+  join_attempts(attempts, files, facts);
+}
+
+void read_task_curves(const std::vector<AttemptSource>& attempts, std::vector<TaskFacts>& tasks) {
+  std::map<std::uint32_t, std::vector<Files>> by_task;
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    for (record::PointFile& file : record::list_point_files(attempts[i].attempt)) {
+      auto& files = by_task[static_cast<std::uint32_t>(file.rank)];
+      files.resize(attempts.size());
+      files[i].push_back(std::move(file));
+    }
+  }
+  for (TaskFacts& task : tasks) {
+    const auto found = by_task.find(task.number);
+    if (found != by_task.end()) join_attempts(attempts, found->second, task.run);
+  }
 }
 
 const MetricCurve* main_curve(const RunFacts& facts) {

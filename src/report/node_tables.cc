@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/language/counted.h"
+#include "report/next_request.h"
 #include "report/sentence.h"
 #include "stoker/bytes.h"
 
@@ -185,24 +186,36 @@ Table efficiency_table(const RunFacts& facts) {
               "attempts/*/system-*.csv, job.yaml",
               {{"resource"}, {"used", true}, {"requested", true}, {"share", true}},
               {}};
+  const auto add = [&](std::vector<std::string> cells, const NextRequest& next) {
+    cells.push_back(next.is_empty() ? "" : format("{} ({})", next.setting, next.option));
+    table.rows.push_back(std::move(cells));
+  };
   if (!facts.efficiency) return table;
   const Efficiency& use = *facts.efficiency;
   if (std::isfinite(use.cpu_used_s)) {
-    table.rows.push_back({"CPU time", seconds_text(use.cpu_used_s), seconds_text(use.cpu_reserved_s),
-                          percent(share_of(use.cpu_used_s, use.cpu_reserved_s))});
+    add({"CPU time", seconds_text(use.cpu_used_s), seconds_text(use.cpu_reserved_s),
+         percent(share_of(use.cpu_used_s, use.cpu_reserved_s))},
+        next_cpus(facts));
   }
   if (std::isfinite(use.memory_peak)) {
-    table.rows.push_back(
-        {format("memory, peak on {}", use.memory_node), bytes_text(use.memory_peak),
+    add({format("memory, peak on {}", use.memory_node), bytes_text(use.memory_peak),
          bytes_text(use.memory_asked) + (use.is_memory_limit && use.memory_asked > 0 ? " (available)" : ""),
-         percent(share_of(use.memory_peak, use.memory_asked))});
+         percent(share_of(use.memory_peak, use.memory_asked))},
+        next_memory(facts));
   }
   if (std::isfinite(use.time_limit) && use.seconds > 0) {
-    table.rows.push_back({"time", seconds_text(use.seconds), seconds_text(use.time_limit),
-                          percent(share_of(use.seconds, use.time_limit))});
+    add({"time", seconds_text(use.seconds), seconds_text(use.time_limit),
+         percent(share_of(use.seconds, use.time_limit))},
+        next_time(facts));
   }
-  if (use.gpus > 0)
-    table.rows.push_back({counted(use.gpus, "GPU") + ", busy", "", "", percent(use.gpu_busy_mean / 100)});
+  if (use.gpus > 0) add({counted(use.gpus, "GPU") + ", busy", "", "", percent(use.gpu_busy_mean / 100)}, {});
+  const bool has_advice =
+      std::any_of(table.rows.begin(), table.rows.end(), [](const auto& row) { return !row.back().empty(); });
+  if (has_advice) {
+    table.columns.push_back({.name = "next request", .is_long = true});
+  } else {
+    for (auto& row : table.rows) row.pop_back();
+  }
   return table;
 }
 

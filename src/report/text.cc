@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "report/node_tables.h"
+#include "report/overview.h"
 #include "report/sentence.h"
 #include "report/tables.h"
 #include "stoker/bytes.h"
@@ -102,8 +103,20 @@ void add_system(std::string& out, const RunFacts& facts) {
   add_table(out, table);
 }
 
+void add_cause(std::string& out, const CauseFacts& cause) {
+  out += format("  {}: {}\n", cause.is_likely ? "likely cause" : "cause", cause.text);
+  for (const auto& [where, text] : cause.evidence) out += format("    {}  {}\n", where, text);
+  if (!cause.cure.empty()) out += format("    try: {}\n", cause.cure);
+}
+
+void add_overview(std::string& out, const Overview& overview) {
+  out += count_text(overview) + "\n";
+  add_table(out, overview_table(overview, kMaxRows));
+}
+
 void add_run(std::string& out, const RunFacts& facts) {
   out += result_sentence(facts) + "\n";
+  if (facts.cause) add_cause(out, *facts.cause);
   const std::vector<ProvenanceRow> all = provenance(facts);
   std::size_t widest = 0;
   for (const ProvenanceRow& fact : all) widest = std::max(widest, width_of(fact.key));
@@ -113,6 +126,7 @@ void add_run(std::string& out, const RunFacts& facts) {
     out += "  " + fact.value + "\n";
   }
   if (!facts.state.reason.empty()) out += "  " + printable(facts.state.reason) + "\n";
+  if (!facts.tasks.empty()) add_table(out, overview_table(overview_of_tasks(facts), kMaxRows));
   add_table(out, attempts_table(facts));
   add_table(out, changes_table(facts));
   add_table(out, epochs_table(facts));
@@ -142,6 +156,7 @@ void add_run(std::string& out, const RunFacts& facts) {
 
 std::string to_plain_text(std::span<const RunFacts> runs) {
   std::string out;
+  if (runs.size() > 1) add_overview(out, overview_of_runs(runs));
   for (const RunFacts& facts : runs) {
     if (!out.empty()) out += "\n\n";
     add_run(out, facts);

@@ -73,13 +73,23 @@ def test_of_three_hundred_tasks_never_more_than_twenty_run(runs: Runs, wrapper):
 
 
 def test_only_the_tasks_that_failed_run_again(runs: Runs):
-    write(runs, 6, "test ${params.n} != 2 -a ${params.n} != 5 -o -e mended && echo ran ${params.n}", "at_once: 4")
+    log = "echo ,1,0.${params.n},accuracy >> $STOKER_ATTEMPT_DIR/points-000$STOKER_TASK-echo.csv"
+    run = f"{log}; test ${{params.n}} != 2 -a ${{params.n}} != 5 -o -e mended && echo ran ${{params.n}}"
+    write(runs, 6, run, "at_once: 4")
     output = runs.stoker("submit", "job.yaml").out
     assert re.match(r"submitted \d+ \(6 tasks, 4 at once, 1 node x 1 rank\)\n", output)
     assert "\n  logs  runs/" in output
     assert runs.wait(code=1) == f"run {runs.run.name}: failed (4 of 6 done, 2 failed (2, 5))\n"
     assert runs.status()["state"] == "failed"
     assert "task 2: exit code 1" in runs.batch_log()
+    (report,) = json.loads(runs.stoker("report", "last", "--format", "json").out)["runs"]
+    assert [task["state"] for task in report["tasks"]] == ["done", "failed", "done", "done", "failed", "done"]
+    assert report["tasks"][1]["values"] == {"n": "2", "word": "w2"} and report["tasks"][1]["exit_code"] == 1
+    assert [task["results"] for task in report["tasks"]] == [{"accuracy": n / 10} for n in range(1, 7)]
+    assert report["metrics"] == []
+    text = runs.stoker("report", "last", "--format", "text").out
+    assert re.search(r"\n  task 2 +2 +w2 +0\.200 +[\d.]+ m?s +failed: exit code 1\n", text), text
+    assert text.index("\n  task 6 ") < text.index("\n  task 1 ")
     (runs.folder / "mended").touch()
     again = submit(runs, "last", command="resume")
     assert (again["tasks"], again["attempt"]) == (2, 2)
@@ -119,7 +129,7 @@ def test_logs_and_top_know_the_tasks(runs: Runs):
     lines = json.loads(runs.stoker("logs", "last", "--task", "2", "--json").out)["lines"]
     assert lines == [{"task": 2, "text": "begun 2"}, {"task": 2, "text": "end 2"}]
     name = runs.run.name
-    assert runs.stoker("logs", "last", "--task", "4", code=1).err == f"run {name}: no task 4 (valid: 1 to )3\n"
+    assert runs.stoker("logs", "last", "--task", "4", code=1).err == f"run {name}: no task 4 (valid: 1 to 3)\n"
     assert runs.stoker("logs", "last", "--rank", "0", code=2).err == (
         f"logs: --rank: run {name} is an array with one log per task\n  try: stoker logs last --task 1\n"
     )
@@ -153,7 +163,14 @@ def test_short_tasks_share_jobs_with_a_note(runs: Runs):
 
 
 def test_tasks_with_several_ranks_are_separate_runs(runs: Runs):
-    write(runs, 2, "echo ${params.word} $RANK/$WORLD_SIZE", "at_once: 1", "resources: {nodes: 2, ranks_per_node: 1}\n")
+    log = "echo ,1,0.${params.n},accuracy >> $STOKER_ATTEMPT_DIR/points-000$RANK-echo.csv"
+    write(
+        runs,
+        2,
+        f"{log}; echo ${{params.word}} $RANK/$WORLD_SIZE",
+        "at_once: 1",
+        "resources: {nodes: 2, ranks_per_node: 1}\n",
+    )
     submit(runs)
     assert runs.wait() == f"run {runs.run.name}: done (2 of 2 done)\n"
     own = sorted(path for path in (runs.run / "tasks").iterdir() if path.is_dir())
@@ -165,6 +182,11 @@ def test_tasks_with_several_ranks_are_separate_runs(runs: Runs):
     assert json.loads(runs.stoker("top", "last", "--task", "1", "--json").out)["state"] == "done"
     status = json.loads(runs.stoker("status", "--runs", runs.run / "tasks", "--json").out)["runs"]
     assert [run["state"] for run in status] == ["done", "done"]
+    (report,) = json.loads(runs.stoker("report", "last", "--format", "json").out)["runs"]
+    assert [task["results"]["accuracy"] for task in report["tasks"]] == [0.1, 0.2]
+    # The best one first.
+    text = runs.stoker("report", "last", "--format", "text").out
+    assert text.index("\n  task 2 ") < text.index("\n  task 1 ")
 
 
 def test_an_array_larger_than_the_cluster_s_is_split_under_one_cap(make_lab):

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -163,6 +164,22 @@ def test_a_job_goes_there_runs_and_comes_back(laptop):
     assert here.stdout == "from the laptop\ntool\n"
     assert laptop("fetch", "last").out.splitlines()[0].endswith(", replacing an older copy")
     assert {entry.name for entry in (laptop.folder / "runs").iterdir()} == {submitted["run"]}
+
+
+def test_the_commands_in_the_output_name_the_host_and_work(laptop):
+    laptop.job("exit 3")
+    host = f"--host {laptop.host}"
+    submitted = laptop("submit", "job.yaml").out
+    wait = f"stoker wait {host} last"
+    assert wait in submitted
+    assert f"stoker logs {host} -f last" in submitted
+    process = laptop.start(*shlex.split(wait)[1:])
+    assert process.wait(120) == 3, process.communicate()
+    assert f"stoker submit {host} " in laptop("report", "last", "--format", "text").out
+    refused = laptop("resume", "last", code=1).err
+    assert f"  try: stoker resume {host} " in refused
+    # JSON has the commands of the cluster.
+    assert "--host" not in laptop("resume", "last", "--json", code=1).out
 
 
 def test_a_run_that_was_not_fetched_is_not_replaced(laptop):

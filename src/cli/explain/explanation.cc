@@ -97,13 +97,7 @@ std::string unknown_cause(const Explanation& explanation, const Diagnosis& diagn
 }
 
 std::string known_cause(const Diagnosis& diagnosis, const Translator& words) {
-  const bool has_node = !diagnosis.node.empty();
-  const std::string who = diagnosis.rank && has_node
-                              ? words.localize("rank {} ({}): ", *diagnosis.rank, diagnosis.node)
-                          : diagnosis.rank ? words.localize("rank {}: ", *diagnosis.rank)
-                          : has_node       ? words.localize("node {}: ", diagnosis.node)
-                                           : untranslated("");
-  const std::string cause = who + words.render(diagnosis.cause);
+  const std::string cause = cause_text(diagnosis, words);
   return diagnosis.certainty == Certainty::likely ? words.localize("likely: {}", cause) : untranslated(cause);
 }
 
@@ -186,6 +180,16 @@ Json to_json(const PendingReason& waiting) {
 }
 
 }  // namespace
+
+std::string cause_text(const Diagnosis& diagnosis, const Translator& words) {
+  const bool has_node = !diagnosis.node.empty();
+  const std::string who = diagnosis.rank && has_node
+                              ? words.localize("rank {} ({}): ", *diagnosis.rank, diagnosis.node)
+                          : diagnosis.rank ? words.localize("rank {}: ", *diagnosis.rank)
+                          : has_node       ? words.localize("node {}: ", diagnosis.node)
+                                           : untranslated("");
+  return who + words.render(diagnosis.cause);
+}
 
 PendingReason pending_reason_of(const slurm::JobInfo& job, const Translator& words) {
   PendingReason waiting{.reason = printable(job.reason),

@@ -34,6 +34,9 @@ struct Explanation {
   std::vector<Finding> launches = {};  ///< about launchers, besides the cause; each has evidence
 };
 
+/// The cause with its rank and node: "rank 1 (n2): killed for memory". REQUIRES: it is known.
+std::string cause_text(const diagnose::Diagnosis& diagnosis, const Translator& words);
+
 /// Prints the explanation and returns the exit code: 1 for a failure with an unknown cause.
 int print_explanation(const Explanation& explanation, const Translator& words, Output& out);
 

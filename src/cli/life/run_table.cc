@@ -14,7 +14,7 @@ namespace stoker::cli {
 namespace {
 
 RunLine describe(const record::RunFolder& run, const launch::RunLife& life, double now) {
-  RunLine line{.id = run.id(), .name = run.description().name, .life = life};
+  RunLine line{.id = run.id(), .name = run.description().name, .life = life, .folder = run};
   line.ranks = run.description().world_size;
   const record::RunState& records = life.records;
   if (records.started > 0) {

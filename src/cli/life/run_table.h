@@ -27,7 +27,8 @@ struct RunLine {
   observe::RunProgress progress;
   std::vector<observe::SuspectLine> doubts;             ///< filled only for a single run
   std::optional<std::vector<observe::LiveNode>> nodes;  ///< filled only for a single run
-  Status problem;                                       ///< the folder could not be opened
+  std::optional<record::RunFolder> folder = {};         ///< unset if it could not be opened
+  Status problem;                                       ///< why
 };
 
 /// Loads all runs with one query to the scheduler.

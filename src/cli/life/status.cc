@@ -1,11 +1,15 @@
 // `stoker status [RUN]`: docs/commands/status.md
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/life/jobs.h"
 #include "cli/life/run_table.h"
 #include "cli/remote/host.h"
+#include "launch/status/control.h"
+#include "observe/idle_gpus.h"
 #include "stoker/time.h"
 
 namespace stoker::cli {
@@ -18,12 +22,15 @@ constexpr Duration kFirstPause = 2s;
 constexpr Duration kLongestPollInterval = 15s;
 constexpr Duration kLongestBackoff = 60s;
 constexpr Duration kTick = 200ms;
+constexpr Duration kShortestIdle = 10s;
 
 struct StatusOptions {
   RunChoice choice{.run = ""};
   HostChoice host;
   std::int64_t count = 20;
   bool is_watching = false;
+  std::optional<Duration> idle_gpus;  ///< report GPUs that are idle for this long
+  bool cancel_idle = false;
 };
 
 // Runs, or a job without a run.
@@ -110,6 +117,46 @@ std::string footer(const slurm::SlurmCommands& scheduler, Duration pause) {
   return format("{}; next update in {}", asked, rounded_duration(pause));
 }
 
+// Reports the runs whose GPUs are idle, each once until one is used again, and cancels them if asked.
+class IdleWatch {
+ public:
+  IdleWatch(Duration limit, bool is_cancelling) : limit_(limit), is_cancelling_(is_cancelling) {}
+
+  void check(const std::vector<RunLine>& runs, slurm::SlurmCommands& scheduler, Output& out) {
+    for (const RunLine& line : runs) {
+      if (!line.folder || line.life.life != launch::Life::running) continue;
+      const auto attempt = line.folder->last_attempt();
+      if (!attempt.ok()) continue;
+      const auto idle = observe::idle_gpus(*attempt, unix_seconds(RealClock().wall()));
+      if (!idle || idle->seconds < Seconds(limit_).count()) {
+        reported_.erase(line.id);
+        continue;
+      }
+      if (!reported_.insert(line.id).second) continue;
+      const std::string since =
+          rounded_duration(std::chrono::duration_cast<Duration>(Seconds(idle->seconds)));
+      out.note(
+          "run {}: {} idle for {}{}", line.id,
+          idle->gpus == 1 ? std::string("its GPU has been") : format("its {} GPUs have been", idle->gpus),
+          since, is_cancelling_ ? "; cancelling it (--cancel-idle)" : "");
+      if (is_cancelling_) cancel(*line.folder, scheduler, out);
+      if (!is_cancelling_) out.note("  try: stoker top {}, or stoker cancel {}", line.id, line.id);
+    }
+  }
+
+ private:
+  static void cancel(const record::RunFolder& run, slurm::SlurmCommands& scheduler, Output& out) {
+    const auto plan = launch::plan_cancel(run, scheduler, Deadline::after(kSchedulerTimeout));
+    const Status status =
+        plan.ok() ? launch::cancel(run, *plan, scheduler, Deadline::after(kSchedulerTimeout)) : plan.status();
+    if (!status.ok()) out.note("{}", status.to_string());
+  }
+
+  const Duration limit_;
+  const bool is_cancelling_;
+  std::set<std::string> reported_;
+};
+
 void sleep(Duration pause) {
   const Deadline end = Deadline::after(pause);
   while (!end.passed() && !stop_requested()) RealClock().sleep(std::min(kTick, end.left()));
@@ -118,6 +165,8 @@ void sleep(Duration pause) {
 int watch(const StatusOptions& o, slurm::SlurmCommands& scheduler, Output& out) {
   install_stop_signals();
   std::string last_key;
+  std::optional<IdleWatch> idle;
+  if (o.idle_gpus) idle.emplace(*o.idle_gpus, o.cancel_idle);
   for (Duration pause = kFirstPause; !stop_requested();) {
     const auto view = load_view(o, scheduler);
     const bool is_answered = view.ok() || view.error().code() == Code::not_found;
@@ -129,6 +178,7 @@ int watch(const StatusOptions& o, slurm::SlurmCommands& scheduler, Output& out) 
       if (out.is_terminal() || key != last_key) print(*view, o, out);
       std::fflush(stdout);
       last_key = key;
+      if (idle) idle->check(view->runs, scheduler, out);
       if (is_over(*view)) return exit_code::kOk;
     }
     if (out.is_terminal()) out.note("{}", footer(scheduler, pause));
@@ -150,12 +200,25 @@ int status(std::span<const std::string> words, Output& out) {
   arguments.option("--runs", &o.choice.runs, "DIR", "Folder with the runs (the job's record.directory)");
   arguments.option("-n,--count", &o.count, "N", "Show the N newest runs");
   arguments.flag("-w,--watch", &o.is_watching, "Repeat until all runs have ended");
+  arguments.option("--idle-gpus", &o.idle_gpus, "TIME",
+                   "With --watch, report runs none of whose GPUs was used for this long (10m)");
+  arguments.flag("--cancel-idle", &o.cancel_idle, "With --idle-gpus, also cancel these runs");
   add_host_choice(arguments, &o.host);
   arguments.example("stoker status");
   arguments.example("stoker status last --watch");
+  arguments.example("stoker status --watch --idle-gpus 10m");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (o.host.is_remote()) return run_on_host(o.host, "status", words, "", out);
   if (o.count < 1) return out.fail(invalid("status: --count {}: must be at least 1", o.count));
+  if (o.idle_gpus && !o.is_watching)
+    return out.fail(invalid("status: --idle-gpus needs --watch")
+                        .cure("stoker status --watch --idle-gpus {}", duration_text(*o.idle_gpus)));
+  if (o.idle_gpus && *o.idle_gpus < kShortestIdle)
+    return out.fail(invalid("status: --idle-gpus {}: must be at least {}", duration_text(*o.idle_gpus),
+                            duration_text(kShortestIdle)));
+  if (o.cancel_idle && !o.idle_gpus)
+    return out.fail(invalid("status: --cancel-idle needs --idle-gpus")
+                        .cure("stoker status --watch --idle-gpus 10m --cancel-idle"));
   if (o.is_watching && out.is_json())
     return out.fail(invalid("status: --watch and --json exclude each other"));
   auto scheduler = make_scheduler();

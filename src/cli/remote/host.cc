@@ -27,10 +27,13 @@ Result<std::optional<File>> pack(const std::string& job, launch::RemoteRequest& 
   return std::optional<File>(std::move(tar));
 }
 
-launch::RemoteRequest command_request(const launch::RemoteHost& host, std::string_view command,
-                                      std::span<const std::string> words) {
-  launch::RemoteRequest request{
-      .words = {std::string(command)}, .folder = host.folder, .sent_below = "", .files = {}};
+launch::RemoteRequest command_request(const launch::RemoteHost& host, const HostChoice& choice,
+                                      std::string_view command, std::span<const std::string> words) {
+  launch::RemoteRequest request{.words = {std::string(command)},
+                                .folder = host.folder,
+                                .sent_below = "",
+                                .files = {},
+                                .host_options = host_options(choice)};
   for (std::string& word : without_host(words)) request.words.push_back(std::move(word));
   return request;
 }
@@ -55,6 +58,12 @@ void add_host_choice(Arguments& arguments, HostChoice* choice) {
 
 Result<launch::RemoteHost> resolve_host(const HostChoice& choice) {
   return launch::parse_host(choice.host, choice.program, std::filesystem::current_path());
+}
+
+std::string host_options(const HostChoice& choice) {
+  std::string text = "--host " + shell_quote(choice.host);
+  if (!choice.program.empty()) text += " --host-program " + shell_quote(choice.program);
+  return text;
 }
 
 std::vector<std::string> without_host(std::span<const std::string> words) {
@@ -84,7 +93,7 @@ int run_on_host(const HostChoice& choice, std::string_view command, std::span<co
                 const std::string& job, Output& out) {
   const auto host = resolve_host(choice);
   if (!host.ok()) return out.fail(host.error());
-  launch::RemoteRequest request = command_request(*host, command, words);
+  launch::RemoteRequest request = command_request(*host, choice, command, words);
   const auto tar = pack(job, request, out);
   if (!tar.ok()) return out.fail(tar.error());
   const auto code = call_host(*host, request, *tar ? &**tar : nullptr, 1);
@@ -98,7 +107,7 @@ int capture_on_host(const HostChoice& choice, std::string_view command, std::spa
   const TempDirectory folder;
   auto file = File::create_new(folder / "output");
   if (!file.ok()) return out.fail(file.error());
-  const auto code = call_host(*host, command_request(*host, command, words), nullptr, file->fd());
+  const auto code = call_host(*host, command_request(*host, choice, command, words), nullptr, file->fd());
   if (!code.ok()) return out.fail(code.error());
   if (*code != exit_code::kOk) return *code;
   auto content = read_file(file->path());

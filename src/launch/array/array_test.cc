@@ -334,7 +334,7 @@ TEST(Array, running_tasks_are_listed_with_last_line) {
   EXPECT_THAT(running_tasks(array->folder, array->attempt, 1), SizeIs(1));
   EXPECT_EQ(find_task(array->folder, array->attempt, 1)->record.state, TaskState::done);
   EXPECT_EQ(find_task(array->folder, array->attempt, 5).status().message(),
-            format("run {}: no task 5 (valid: 1 to )4", array->folder.id()));
+            format("run {}: no task 5 (valid: 1 to 4)", array->folder.id()));
 }
 
 TEST(Array, a_job_without_a_reason_yet_adds_none) {

@@ -91,7 +91,8 @@ std::string to_line(const RemoteRequest& request) {
                        {"checkpoints", request.has_checkpoints},
                        {"below", hexadecimal(request.sent_below)},
                        {"files", list_of(request.files)},
-                       {"bytes", request.bytes}};
+                       {"bytes", request.bytes},
+                       {"host_options", hexadecimal(request.host_options)}};
   return json_text(object) + "\n";
 }
 
@@ -107,7 +108,8 @@ Result<RemoteRequest> parse_request(std::string_view line) {
                         bytes != object.end() && bytes->is_number_unsigned() && checkpoints != object.end() &&
                         checkpoints->is_boolean() && read(object, "words", &request.words) &&
                         read(object, "folder", &request.folder) && read(object, "runs", &request.runs) &&
-                        read(object, "below", &request.sent_below) && read(object, "files", &request.files);
+                        read(object, "below", &request.sent_below) && read(object, "files", &request.files) &&
+                        read(object, "host_options", &request.host_options);
   if (!is_whole || request.words.empty() || request.folder.empty() || request.runs.empty()) return wrong;
   request.kind = *kind == "fetch" ? RemoteRequest::Kind::fetch : RemoteRequest::Kind::command;
   request.bytes = bytes->get<std::uint64_t>();

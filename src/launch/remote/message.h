@@ -37,6 +37,8 @@ struct RemoteRequest {
   std::string sent_below;  ///< the files replace the content of this folder, relative; "" for the whole
   std::vector<std::string> files;  ///< their names, relative to `folder`
   std::uint64_t bytes = 0;         ///< size of the tar that follows
+  std::string
+      host_options;  ///< "--host login:exp": what the commands in the output are shown with; may be empty
 };
 
 /// One line, with its line end.

@@ -17,7 +17,8 @@ RemoteRequest request() {
           .has_checkpoints = true,
           .sent_below = "exp",
           .files = {"exp/a b", "exp/-rf"},
-          .bytes = 10240};
+          .bytes = 10240,
+          .host_options = "--host 'login:my exp'"};
 }
 
 TEST(RemoteRequest, round_trips_with_arbitrary_bytes) {
@@ -34,6 +35,7 @@ TEST(RemoteRequest, round_trips_with_arbitrary_bytes) {
   EXPECT_EQ(back->sent_below, "exp");
   EXPECT_EQ(back->files, request().files);
   EXPECT_EQ(back->bytes, 10240U);
+  EXPECT_EQ(back->host_options, request().host_options);
 }
 
 TEST(RemoteRequest, anything_else_is_refused) {

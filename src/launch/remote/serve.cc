@@ -154,6 +154,9 @@ Result<int> run_remote_command(const RemoteRequest& request, const Path& stoker,
   Command command;
   command.argv = {stoker.string()};
   command.argv.insert(command.argv.end(), request.words.begin(), request.words.end());
+  command.environment = current_environment();
+  if (!request.host_options.empty())
+    command.environment->emplace_back(kHostOptionsVariable, request.host_options);
   command.group = Group::own;
   command.parent_death_signal = SIGTERM;
   STOKER_ASSIGN_OR_RETURN(child, Child::spawn(command));

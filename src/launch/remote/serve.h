@@ -35,6 +35,9 @@ Status receive_files(const RemoteRequest& request, Incoming& in);
 /// Creates the request's folder if it is missing, and changes to it.
 Status enter_folder(const RemoteRequest& request);
 
+/// The environment variable with RemoteRequest::host_options for the command that serves a request.
+inline constexpr const char* kHostOptionsVariable = "STOKER_HOST_OPTIONS";
+
 /// Runs `stoker` with the request's arguments and /dev/null as input. Interrupts it, as by Ctrl-C, when the
 /// input `in_fd` ends. Returns its exit code.
 Result<int> run_remote_command(const RemoteRequest& request, const Path& stoker, int in_fd);

@@ -40,7 +40,7 @@ Result<LiveTask> find_task(const record::RunFolder& run, const record::Attempt& 
   STOKER_ASSIGN_OR_RETURN(array, read_array_file(attempt));
   const auto count = static_cast<std::int64_t>(array.tasks.size());
   if (number < 1 || number > count)
-    return not_found("run {}: no task {} (valid: 1 to ){}", run.id(), number, count);
+    return not_found("run {}: no task {} (valid: 1 to {})", run.id(), number, count);
   const auto task = static_cast<std::uint32_t>(number);
   return LiveTask{.number = task, .record = record_of(run, attempt, array, task), .last_line = ""};
 }

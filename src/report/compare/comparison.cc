@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "base/hash.h"
+#include "base/secrets.h"
 #include "report/sentence.h"
 
 namespace stoker::report {
@@ -19,11 +19,6 @@ constexpr std::size_t kShownCommit = 12;
 
 using Key = std::pair<Aspect, std::string>;
 using Facts = std::map<Key, std::string>;
-
-// Settings that do not change a result.
-bool is_bookkeeping(std::string_view key) {
-  return key == "name" || key.starts_with("record.") || key.starts_with("checkpoint.directory");
-}
 
 Aspect aspect_of_setting(std::string_view key) {
   struct Prefix {
@@ -41,12 +36,8 @@ Aspect aspect_of_setting(std::string_view key) {
   return Aspect::other;
 }
 
-// Every value that differs from an empty job: all that is set.
 void add_job(const RunFacts& run, Facts& facts) {
-  if (!run.job) return;
-  for (const job::Difference& setting : job::differences(job::Job{}, *run.job)) {
-    if (!is_bookkeeping(setting.key)) facts[{aspect_of_setting(setting.key), setting.key}] = setting.after;
-  }
+  for (auto& [key, value] : settings_of(run)) facts[{aspect_of_setting(key), key}] = std::move(value);
 }
 
 void add_code(const record::CodeInfo& code, Facts& facts) {
@@ -126,62 +117,13 @@ std::vector<FactChange> changes_between(const std::vector<Facts>& before, const 
   for (const Key& key : keys) {
     FactChange change{key.first, key.second, values_text(before, key), values_text(after, key)};
     if (change.before == change.after) continue;
+    change.before = hide_setting(change.what, change.before);
+    change.after = hide_setting(change.what, change.after);
     if (key.second.starts_with("package ") && ++packages > kMaxPackages) continue;
     changes.push_back(std::move(change));
   }
   if (packages > kMaxPackages) notes.push_back(format("{} more packages differ", packages - kMaxPackages));
   return changes;
-}
-
-using Results = std::vector<std::pair<std::string, double>>;
-
-double last_finite(const MetricCurve& curve) {
-  for (auto point = curve.points.rbegin(); point != curve.points.rend(); ++point) {
-    if (std::isfinite(point->mean)) return point->mean;
-  }
-  return std::numeric_limits<double>::quiet_NaN();
-}
-
-// In the order of a table: quality, then speed.
-Results results_of(const RunFacts& run) {
-  Results results;
-  const auto add = [&](std::string name, double value) {
-    if (std::isfinite(value)) results.emplace_back(std::move(name), value);
-  };
-  if (!run.learning.epochs.empty()) {
-    const EpochPoint& last = run.learning.epochs.back();
-    add("validation loss", last.val_loss);
-    add("validation top-1", last.val_top1);
-    add("validation top-5", last.val_top5);
-    add("training loss", last.train_loss);
-  } else if (!run.learning.steps.empty()) {
-    add("training loss", run.learning.steps.back().loss);
-  }
-  for (const MetricCurve& curve : run.metrics) add(curve.name, last_finite(curve));
-  for (const SummaryValue& value : run.summary) add(value.name, value.value.mean);
-  if (run.samples_per_s > 0) add("samples/s", run.samples_per_s);
-  double slowest = 0;
-  for (const RankTime& rank : run.time.ranks) slowest = std::max(slowest, rank.median_step_s);
-  if (slowest > 0) add("median step, s", slowest);
-  for (TimePart part : kStepParts) {
-    double most = 0;
-    for (const RankTime& rank : run.time.ranks) {
-      if (rank.steps > 0) most = std::max(most, rank.seconds_in(part) / static_cast<double>(rank.steps));
-    }
-    if (most > 0) add(format("{} per step, s", to_text(part)), most);
-  }
-  if (run.running_s > 0) add("running time, s", run.running_s);
-  return results;
-}
-
-Better better_of(std::string_view name) {
-  const std::string text = to_lower(name);
-  const auto has = [&](auto... words) { return ((text.find(words) != std::string::npos) || ...); };
-  if (has("samples/s", "throughput", "acc", "top-1", "top1", "top-5", "top5", "f1", "auc", "bleu", "iou",
-          "reward"))
-    return Better::higher;
-  if (has("loss", "error", "perplexity", ", s", "seconds", "time", "latency")) return Better::lower;
-  return Better::unknown;
 }
 
 std::vector<ResultChange> results_between(const std::vector<RunFacts>& before,

@@ -9,6 +9,7 @@
 
 #include "report/compare/significance.h"
 #include "report/facts.h"
+#include "report/results.h"
 #include "stoker/status.h"
 
 namespace stoker::report {
@@ -25,9 +26,6 @@ struct FactChange {
   std::string before;  ///< "-" if it has none
   std::string after;
 };
-
-/// Which values of a metric are good.
-enum class Better { unknown, lower, higher };
 
 /// A result of the runs: the last value of a metric, or a speed.
 struct ResultChange {

@@ -160,12 +160,19 @@ void add_grid(std::string& svg, const Chart& chart, const Axis& x, const Axis& y
   }
 }
 
-/// Drawn above the lines, for readability.
-void add_labels(std::string& svg, const Chart& chart, const Axis& y) {
+/// The labels of y, in a picture of their own beside the plot, so that no curve crosses them.
+std::string y_labels(const Chart& chart, const Axis& y) {
+  constexpr double kCharacter = 6.5;  // width in pixels, at most
+  std::size_t longest = 0;
+  for (double tick : y.ticks) longest = std::max(longest, label(tick, chart.y_unit).size());
+  const double width = kCharacter * static_cast<double>(longest) + 6;
+  std::string svg = format("<svg class=\"labels\" aria-hidden=\"true\" width=\"{:.0f}\" height=\"{}\">",
+                           width, kTop + chart.height + kBottom);
   for (double tick : y.ticks) {
-    svg += format("<text class=\"tick\" x=\"0\" y=\"{:.1f}\">{}</text>", y_pixel(chart, y, tick) - 4,
-                  escape_html(label(tick, chart.y_unit)));
+    svg += format("<text class=\"tick\" x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", width - 6,
+                  y_pixel(chart, y, tick) + 4, escape_html(label(tick, chart.y_unit)));
   }
+  return svg + "</svg>";
 }
 
 void add_marks(std::string& svg, const Chart& chart, const Axis& x) {
@@ -273,19 +280,19 @@ std::string draw(const Chart& chart) {
     if (!line.is_faint)
       legend += format(" <span class=\"key {}\">{}</span>", line.css_class, escape_html(line.name));
   }
-  std::string svg = format("<svg role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"{}\">",
+  std::string svg = format("<svg class=\"plot\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"{}\">",
                            escape_html(chart.title), kTop + chart.height + kBottom);
   add_grid(svg, chart, x, y);
   add_marks(svg, chart, x);
   add_lines(svg, chart, x, y);
-  add_labels(svg, chart, y);
   svg += format("<line class=\"cursor\" x1=\"0\" x2=\"0\" y1=\"{}\" y2=\"{}\"/></svg>", kTop,
                 kTop + chart.height);
   return format(
-      "<figure data-chart=\"{}\"><figcaption><b>{}</b>{}<output></output></figcaption>{}<p "
+      "<figure data-chart=\"{}\"><figcaption><b>{}</b>{}<output></output></figcaption><div "
+      "class=\"axes\">{}{}</div><p "
       "class=\"source\">{}</p>"
       "</figure>\n",
-      escape_html(hover_data(chart, x)), escape_html(chart.title), legend, svg,
+      escape_html(hover_data(chart, x)), escape_html(chart.title), legend, svg, y_labels(chart, y),
       escape_html(format("over {}, from {}", chart.x_name == "step" ? "steps" : chart.x_name, chart.source)));
 }
 

@@ -1,5 +1,6 @@
 // Line charts and stacked bars as inline SVG that keeps its text at one size from phone to desktop: positions
-// across are in percent, down in pixels, and only the lines themselves are stretched. Thread-safe: no state.
+// across are in percent, down in pixels, and only the lines themselves are stretched. Labels of y are beside
+// it. Thread-safe: no state.
 #pragma once
 
 #include <string>

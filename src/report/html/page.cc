@@ -3,6 +3,7 @@
 #include "base/encode.h"
 #include "base/version.h"
 #include "report/html/markup.h"
+#include "report/html/overview_section.h"
 #include "report/html/sections.h"
 #include "report/html/style.h"
 #include "report/sentence.h"
@@ -37,17 +38,24 @@ std::string footer(const RunFacts& facts) {
 }
 
 std::string page_of(const RunFacts& facts) {
-  return "<main>\n" + html::header(facts) + html::notes_section(facts) + html::attempts_section(facts) +
-         html::logs_section(facts) + html::learning_section(facts) + html::metrics_section(facts) +
-         html::time_section(facts) + html::traced_section(facts) + html::machine_section(facts) +
-         html::checkpoints_section(facts) + html::facts_section(facts) + html::rerun_section(facts) +
-         footer(facts) + "\n</main>\n";
+  return "<main>\n" + html::header(facts) + html::notes_section(facts) + html::tasks_sections(facts) +
+         html::attempts_section(facts) + html::logs_section(facts) + html::learning_section(facts) +
+         html::metrics_section(facts) + html::time_section(facts) + html::traced_section(facts) +
+         html::machine_section(facts) + html::checkpoints_section(facts) + html::facts_section(facts) +
+         html::rerun_section(facts) + footer(facts) + "\n</main>\n";
+}
+
+std::string overview_page(const Overview& overview) {
+  return "<main>\n<header>" + html::element("p", "over", "Stoker report") +
+         html::element("h1", "", count_text(overview)) + "</header>\n" + html::overview_sections(overview) +
+         "</main>\n";
 }
 
 }  // namespace
 
 std::string to_html(std::span<const RunFacts> runs) {
   std::string out = head(runs);
+  if (runs.size() > 1) out += overview_page(overview_of_runs(runs));
   for (const RunFacts& facts : runs) out += page_of(facts);
   return out + "<script>" + std::string(html::kScript) + "</script>\n</body></html>\n";
 }

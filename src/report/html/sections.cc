@@ -6,6 +6,7 @@
 #include "base/encode.h"
 #include "report/html/chart.h"
 #include "report/html/markup.h"
+#include "report/html/overview_section.h"
 #include "report/html/timeline.h"
 #include "report/node_tables.h"
 #include "report/sentence.h"
@@ -20,38 +21,6 @@ namespace {
 constexpr double kSmallChart = 110;
 // The other metrics are in the table.
 constexpr std::size_t kMetricCharts = 24;
-
-std::string section(std::string_view title, std::string_view source, std::string_view body) {
-  if (body.empty()) return "";
-  std::string out = "<section><div>" + element("h2", "", title);
-  if (!source.empty()) out += "<p class=\"source\">from " + escape_html(source) + "</p>";
-  return out + "</div><div>" + std::string(body) + "</div></section>\n";
-}
-
-/// The last `summing` rows are separated.
-std::string table_html(const Table& table, std::size_t summing = 0) {
-  if (table.rows.empty()) return "";
-  constexpr std::size_t kLong = 40;
-  const auto kind_of = [&](std::size_t c, std::size_t length) {
-    const Column& column = table.columns[c];
-    return column.is_number ? "num" : column.is_long ? "wrap own" : length > kLong ? "wrap" : "";
-  };
-  const std::string tall = table.columns.back().is_long ? " class=\"tall\"" : "";
-  std::string out = format("<div class=\"scroll\"><table{}><thead><tr>", tall);
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    out += element("th", kind_of(c, 0), table.columns[c].name);
-  }
-  out += "</tr></thead><tbody>\n";
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    out += r + summing >= table.rows.size() ? "<tr class=\"sum\">" : "<tr>";
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const std::string& cell = table.rows[r][c];
-      out += element("td", kind_of(c, cell.size()), cell);
-    }
-    out += "</tr>\n";
-  }
-  return out + "</tbody></table></div>";
-}
 
 std::string figure(std::string_view value, std::string_view what) {
   return "<div>" + element("dt", "", what) + element("dd", "", value) + "</div>";
@@ -259,6 +228,15 @@ std::string header(const RunFacts& facts) {
   constexpr std::string_view kGood[] = {"created", "queued", "running", "done", "stopped"};
   const bool is_bad = std::find(std::begin(kGood), std::end(kGood), facts.state_word) == std::end(kGood);
   if (!facts.state.reason.empty()) out += element("p", is_bad ? "bad" : "", printable(facts.state.reason));
+  if (facts.cause) {
+    out += element("p", "",
+                   format("{}: {}", facts.cause->is_likely ? "Likely cause" : "Cause", facts.cause->text));
+    std::string lines;
+    for (const auto& [where, text] : facts.cause->evidence)
+      lines += element("i", "", where) + "  " + escape_html(text) + "\n";
+    if (!lines.empty()) out += "<pre>" + lines + "</pre>";
+    if (!facts.cause->cure.empty()) out += element("p", "", "Cure: " + facts.cause->cure);
+  }
   std::string lede;
   for (const std::string& word : facts.description.command)
     lede += (lede.empty() ? "" : " ") + shell_quote(word);
@@ -376,7 +354,7 @@ std::string machine_section(const RunFacts& facts) {
   add("GPUs", gpus);
   add("Energy", table_html(energy_table(facts)));
   if (charts.empty() && tables.empty()) return "";
-  return section("Speed and machine", "metrics-*.csv; system-*.csv, one sample a second", charts + tables);
+  return section("Speed and machine", "metrics-*.csv; system-*.csv, one sample a second", tables + charts);
 }
 
 std::string checkpoints_section(const RunFacts& facts) {
@@ -412,6 +390,8 @@ std::string rerun_section(const RunFacts& facts) {
   }
   return section("Run it again", "", "<pre class=\"copy\">" + lines + "</pre>");
 }
+
+std::string tasks_sections(const RunFacts& facts) { return overview_sections(overview_of_tasks(facts)); }
 
 std::string notes_section(const RunFacts& facts) {
   std::string body;

@@ -20,6 +20,8 @@ std::string checkpoints_section(const RunFacts& facts);
 std::string logs_section(const RunFacts& facts);
 std::string facts_section(const RunFacts& facts);
 std::string rerun_section(const RunFacts& facts);
+/// The tasks of an array.
+std::string tasks_sections(const RunFacts& facts);
 std::string notes_section(const RunFacts& facts);
 
 }  // namespace stoker::report::html

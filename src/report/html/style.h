@@ -54,6 +54,9 @@ svg.bar{border-radius:2px;overflow:hidden}
 .mark{stroke:var(--accent);stroke-dasharray:2 3}
 text.mark{stroke:none;fill:var(--accent);font-size:11px}
 .limit{stroke:var(--bad);stroke-dasharray:6 3}
+.axes{display:flex}.axes .plot{flex:1;min-width:0}.axes .labels{flex:none;order:-1}
+.axis{stroke:var(--soft)}
+.parallel .name{fill:var(--ink);font-size:11px}
 .cursor{stroke:var(--soft);visibility:hidden}
 .on .cursor{visibility:visible}
 .line,.faint{fill:none;stroke:currentColor;stroke-width:1.75;vector-effect:non-scaling-stroke;stroke-linejoin:round}
@@ -102,7 +105,7 @@ section{break-inside:auto;padding:12px 0 18px}figure,tr,.bars,pre{break-inside:a
 
 inline constexpr std::string_view kScript = R"js(
 (()=>{const F=[...document.querySelectorAll('figure[data-chart]')].map(f=>({f,c:JSON.parse(f.dataset.chart),
-s:f.querySelector('svg'),m:f.querySelector('.cursor'),o:f.querySelector('output')}));
+s:f.querySelector('svg.plot'),m:f.querySelector('.cursor'),o:f.querySelector('output')}));
 const bytes=v=>{const u=['B','kB','MB','GB','TB'];let i=0;while(v>=999.5&&i<4){v/=1000;i++}return v.toPrecision(3)*1+' '+u[i]};
 const time=v=>v<60?v.toPrecision(3)*1+' s':v<3600?Math.floor(v/60)+' min '+Math.floor(v%60)+' s':
 Math.floor(v/3600)+' h '+Math.floor(v%3600/60)+' min';
