@@ -300,7 +300,7 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
   const std::vector<AttemptSource> sources = open_attempts(*attempts, facts);
   place_checkpoints(sources, facts);
   read_learning(sources, facts);
-  // The points of an array are those of its tasks.
+  // The tasks of an array have its points.
   const bool is_array = !attempts->empty() && path_exists(attempts->back().folder() / kArrayFile);
   if (!is_array) read_metric_curves(sources, facts);
   read_samples(sources, facts);

@@ -343,7 +343,7 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
 /// with at most `most_points` points per curve, the last one included.
 RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points = 500);
 
-/// Adds the metrics of the tasks that are no runs of their own to `array.tasks`; `array` has the facts of
+/// Adds the metrics of the tasks without a separate run to `array.tasks`; `array` has the facts of
 /// `run`.
 void add_task_metrics(const record::RunFolder& run, RunFacts& array, std::size_t most_points = 500);
 

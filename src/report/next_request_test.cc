@@ -50,14 +50,14 @@ TEST(NextRequest, memory_that_was_nearly_full_grows) {
   EXPECT_EQ(next_memory(facts).option, "#SBATCH --mem=20G");
 }
 
-TEST(NextRequest, a_run_that_did_not_end_well_says_nothing_about_time_and_memory) {
+TEST(NextRequest, a_failed_run_gives_no_advice_about_time_and_memory) {
   RunFacts facts = done_run();
   facts.state_word = "failed";
   EXPECT_TRUE(next_time(facts).is_empty());
   EXPECT_TRUE(next_memory(facts).is_empty());
 }
 
-TEST(NextRequest, unknown_values_and_limits_nobody_asked_for_give_no_advice) {
+TEST(NextRequest, unknown_values_and_default_limits_give_no_advice) {
   RunFacts facts = done_run();
   facts.efficiency->is_memory_limit = true;
   facts.efficiency->time_limit = NAN;

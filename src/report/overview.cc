@@ -47,7 +47,7 @@ std::vector<std::string> differing_keys(const std::vector<OverviewItem>& items) 
     return std::all_of(items.begin(), items.end(),
                        [&](const OverviewItem& item) { return *find(item.settings, key) == *first; });
   });
-  // The command usually differs because it contains the others.
+  // The command usually differs because it contains the other settings.
   const auto is_command = [](const std::string& key) { return key == "run" || key.starts_with("run."); };
   if (!std::all_of(keys.begin(), keys.end(), is_command)) std::erase_if(keys, is_command);
   return keys;

@@ -72,7 +72,7 @@ TEST(Overview, a_secret_setting_is_hidden) {
   EXPECT_THAT(to_html(runs), Not(HasSubstr("hunter")));
 }
 
-TEST(Overview, the_table_says_what_it_leaves_out) {
+TEST(Overview, the_table_counts_omitted_rows) {
   const Table table = overview_table(overview_of_runs(three_runs()), 2);
   EXPECT_EQ(table.rows.size(), 2u);
   EXPECT_THAT(table.source, HasSubstr("2 of 3"));

@@ -18,7 +18,7 @@ Better better_of(std::string_view name);
 /// All results that are finite, in the order of a table: quality, then speed. For a metric its last value.
 std::vector<std::pair<std::string, double>> results_of(const RunFacts& run);
 
-/// All settings of its job that are set, besides those that do not change a result: "train.optimizer.lr".
+/// All settings of its job that are set, except settings that do not change a result: "train.optimizer.lr".
 std::vector<std::pair<std::string, std::string>> settings_of(const RunFacts& run);
 
 }  // namespace stoker::report

@@ -22,7 +22,7 @@ struct RunDiagnosis {
 Result<RunDiagnosis> diagnose_run(const record::RunFolder& run, const launch::RunLife& life,
                                   std::int64_t attempt);
 
-/// Adds the state in which a run or job ended to the facts, if it says more than "failed".
+/// Adds the state in which a run or job ended to the facts, if it is more precise than "failed".
 void add_state_evidence(launch::Life life, const std::string& note, const std::string& where,
                         diagnose::FailureFacts& facts);
 

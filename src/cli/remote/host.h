@@ -26,7 +26,7 @@ void add_host_choice(Arguments& arguments, HostChoice* choice);
 /// Resolves the host and its folder for the current folder.
 Result<launch::RemoteHost> resolve_host(const HostChoice& choice);
 
-/// The two options as they are typed, for commands that are shown to the user.
+/// The two options on a command line, for commands that are shown to the user.
 std::string host_options(const HostChoice& choice);
 
 /// The arguments without the two options.

@@ -24,13 +24,13 @@ TEST(ShownCommands, of_a_host_name_the_host) {
   EXPECT_EQ(shown("see: stoker top"), "see: stoker top --host login:exp");
 }
 
-TEST(ShownCommands, other_text_stays_as_it_is) {
+TEST(ShownCommands, other_text_is_unchanged) {
   for (const char* text : {"", "stoker", "stoker ", "stoker check job.yaml", "stoker checkpoint list",
                            "/opt/stoker wait last", "my-stoker logs", "stoker  wait", "stoker waiting"})
     EXPECT_EQ(shown(text), text);
 }
 
-TEST(ShownCommands, are_those_with_the_option) {
+TEST(ShownCommands, are_the_commands_with_the_option) {
   std::vector<std::string> with_option;
   for (const manual::CommandText& command : program_text().commands)
     for (const manual::OptionText& option : command.options)

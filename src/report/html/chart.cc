@@ -160,7 +160,7 @@ void add_grid(std::string& svg, const Chart& chart, const Axis& x, const Axis& y
   }
 }
 
-/// The labels of y, in a picture of their own beside the plot, so that no curve crosses them.
+/// The labels of y, in a separate picture beside the plot, so that no curve crosses them.
 std::string y_labels(const Chart& chart, const Axis& y) {
   constexpr double kCharacter = 6.5;  // width in pixels, at most
   std::size_t longest = 0;

@@ -30,7 +30,7 @@ std::string curve_chart(const Overview& overview, std::size_t index) {
   chart.source = overview.what == "task" ? "the tasks' metrics" : "the runs' metrics";
   chart.x_name = "step";
   const std::size_t colored = colored_rows(overview);
-  // The faint lines first, below the others.
+  // The faint lines first, below the colored ones.
   std::vector<Line> faint;
   std::vector<Line> lines;
   for (std::size_t r = 0; r < std::min(overview.rows.size(), kMostLines); ++r) {
@@ -93,7 +93,7 @@ ParallelAxis setting_axis(const Overview& overview, std::size_t setting) {
 std::string shortened(const std::string& text, std::size_t most) {
   const std::string clean = printable(text);
   if (clean.size() <= most) return clean;
-  // The end of a key tells more than its beginning; a character is never cut.
+  // The end of a key is more specific than its beginning; no character is cut.
   std::size_t begin = clean.size() - most;
   while (begin < clean.size() && (static_cast<unsigned char>(clean[begin]) & 0xC0u) == 0x80u) ++begin;
   return "…" + clean.substr(begin);
@@ -168,7 +168,7 @@ std::string draw_parallel(const Overview& overview) {
       "<svg role=\"img\" aria-label=\"parallel coordinates\" width=\"100%\" height=\"{}\">"
       "<svg y=\"{}\" width=\"100%\" height=\"{}\" viewBox=\"0 0 1000 {}\" preserveAspectRatio=\"none\" "
       "overflow=\"visible\">{}</svg>{}</svg>"
-      "<p class=\"source\">One line per {}; the colors are those of the curves</p></figure>\n",
+      "<p class=\"source\">One line per {}; each has the same color in the curves</p></figure>\n",
       escape_html(printable(overview.results[0].name)), kNames + 16 + kHeight + kBelow, kNames + 16, kHeight,
       kHeight, lines, axes_svg(axes), overview.what);
 }

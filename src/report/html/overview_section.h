@@ -15,7 +15,7 @@ std::string overview_sections(const Overview& overview);
 /// that result, or without settings.
 std::string draw_parallel(const Overview& overview);
 
-/// Rows with their own color in all charts; the others are faint.
+/// Number of rows with a color, the same in all charts; the remaining rows are faint.
 std::size_t colored_rows(const Overview& overview);
 
 }  // namespace stoker::report::html
