@@ -92,7 +92,8 @@ std::vector<OverviewResult> choose_results(const std::vector<OverviewItem>& item
 }
 
 template <typename Point>
-void add_curve(std::string name, const std::vector<Point>& points, double Point::* value, OverviewItem& item) {
+void add_curve(std::string name, const std::vector<Point>& points, double Point::* value,
+               OverviewItem& item) {
   Series series{std::move(name), {}, {}};
   for (const Point& point : points) {
     if (!std::isfinite(point.*value)) continue;
