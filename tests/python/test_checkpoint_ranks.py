@@ -465,8 +465,15 @@ attempt(folder=folder + "/step-9")
     assert sorted(os.listdir(tmp_path / "ckpt")) == ["other", "step-1", "step-2"]
 
 
-@pytest.mark.parametrize("has_group", [True, False])
-@pytest.mark.parametrize("absent", [0, 1])
+@pytest.mark.parametrize(
+    ("absent", "has_group"),
+    [
+        (0, True),
+        (1, False),
+        pytest.param(0, False, marks=pytest.mark.soak),
+        pytest.param(1, True, marks=pytest.mark.soak),
+    ],
+)
 def test_a_rank_that_does_not_load_is_named(ranks, tmp_path, absent, has_group):
     checkpoint.save({"a": 1}, tmp_path / "ckpt", step=1)
     outputs = ranks(
