@@ -24,7 +24,7 @@ from stoker.loader import Loader
 from stoker.metrics import log, summary
 
 if TYPE_CHECKING:
-    from stoker import checkpoint
+    from stoker import checkpoint, notebook
     from stoker.call import RemoteError
     from stoker.data_loader import DataLoader
     from stoker.futures import FailedRunError, Future, TaskFuture, map_array, submit
@@ -51,6 +51,7 @@ __all__ = [
     "checkpoint",
     "log",
     "map_array",
+    "notebook",
     "submit",
     "summary",
 ]
@@ -88,6 +89,6 @@ def __getattr__(name: str) -> object:
 
     if name in _LAZY:
         return getattr(importlib.import_module(f"stoker.{_LAZY[name]}"), name)
-    if name == "checkpoint":
-        return importlib.import_module("stoker.checkpoint")
+    if name in ("checkpoint", "notebook"):
+        return importlib.import_module(f"stoker.{name}")
     raise AttributeError(f"module 'stoker' has no attribute {name!r}")
