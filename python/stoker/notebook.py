@@ -3,9 +3,11 @@ They have the names, arguments and DataFrame columns of the course DLO-JZ, and r
 Stoker. pandas and matplotlib are imported when a function needs them."""
 
 from stoker.notebook_logs import metric_compute_log, search_log
+from stoker.notebook_profile import comm_profiler
 from stoker.notebook_training import controle_technique, turbo_profiler
 
 __all__ = [
+    "comm_profiler",
     "controle_technique",
     "metric_compute_log",
     "search_log",
