@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ def find() -> str:
     raise UnavailableError("stoker: command not found in PATH\n  try: script/build, then put build/release/bin on PATH")
 
 
-def run_json(*words: str, cwd: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """The command's JSON output. Raises its error as an exception."""
+def run_json(
+    *words: str, cwd: str | os.PathLike[str] | None = None, notes: Callable[[str], None] | None = None
+) -> dict[str, Any]:
+    """The command's JSON output. Raises its error as an exception. `notes` receives the warnings that it printed."""
     done = subprocess.run([find(), *words, "--json"], cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     try:
         answer = json.loads(done.stdout)
@@ -36,6 +39,8 @@ def run_json(*words: str, cwd: str | os.PathLike[str] | None = None) -> dict[str
         raise InternalError(f"stoker {words[0]}: {done.stdout.strip()[:200]}")
     if "error" in answer:
         raise _error(answer["error"])
+    if notes is not None and done.stderr.strip():
+        notes(done.stderr.strip())
     return answer
 
 

@@ -6,6 +6,7 @@ from stoker.notebook_compare import compare
 from stoker.notebook_layers import BatchNorm_view
 from stoker.notebook_logs import metric_compute_log, search_log
 from stoker.notebook_profile import comm_profiler
+from stoker.notebook_queue import display_slurm_queue, gpu_jobs_submitter
 from stoker.notebook_training import controle_technique, turbo_profiler
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "comm_profiler",
     "compare",
     "controle_technique",
+    "display_slurm_queue",
+    "gpu_jobs_submitter",
     "metric_compute_log",
     "search_log",
     "turbo_profiler",

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from conftest import MODULE
+from stoker import command
 
 PRINT = "from stoker import command; print(command.find())"
 
@@ -53,3 +54,12 @@ def test_a_user_installation_comes_before_path(tmp_path):
 def test_path_is_last(tmp_path):
     other = program(tmp_path / "other")
     assert found(installed(tmp_path / "elsewhere"), tmp_path) == str(other)
+
+
+def test_warnings_of_the_command_are_passed_on(tmp_path, monkeypatch):
+    path = program(tmp_path / "bin")
+    path.write_text("#!/bin/sh\necho 'slow: --time: not set' >&2\necho '{\"job\": \"7\"}'\n")
+    monkeypatch.setattr(command, "find", lambda: str(path))
+    notes: list[str] = []
+    assert command.run_json("submit", "a.sh", notes=notes.append) == {"job": "7"}
+    assert notes == ["slow: --time: not set"]
