@@ -115,6 +115,7 @@ NEEDS = {
     "python3.10": Need("a Python 3.10 (python3.10 in PATH)", lambda: _runs("python3.10", "-c", "")),
     "zarr2": Need("zarr-python 2 (script/bootstrap --for peers)", lambda: zarr_2_python().exists()),
     "jupyter": Need("jupyter_server beside this Python", lambda: _has_module("jupyter_server")),
+    "ipykernel": Need("ipykernel (script/bootstrap --for peers)", lambda: _has_module("ipykernel")),
     "sshd": Need("OpenSSH's server and client (Debian: openssh-server)", lambda: _has("sshd", "ssh", "ssh-keygen")),
     "zsh": Need("zsh", lambda: _has("zsh")),
     "fish": Need("fish", lambda: _has("fish")),
