@@ -1,10 +1,11 @@
 """Agreement of the ranks that load a checkpoint: rank 0 collects a vote of each rank and publishes one verdict.
 
 Every rank sends its vote under a name that all ranks can compute: <load>.<round>.<rank>, and rank 0 the verdict as
-<load>.<round>.verdict. <load> counts the loads of this process, so every rank has to call load() equally often. Votes travel
-through the key-value store of torch.distributed, which is no collective, or through files where ranks have no store. A
-rank that does not vote in time ends the load on all ranks with the same error. A verdict repeats the marks of the votes that it
-counts, so that files of an earlier attempt with the same name are never taken for an answer."""
+<load>.<round>.verdict. <load> counts the loads of this process under the name that the ranks share, so every rank of that name
+has to call load() equally often. Votes travel through the key-value store of torch.distributed, which is no collective, or
+through files where ranks have no store. A rank that does not vote in time ends the load on all ranks with the same error. A
+verdict repeats the marks of the votes that it counts, so that files of an earlier attempt with the same name are never taken
+for an answer."""
 
 import contextlib
 import json
@@ -25,7 +26,7 @@ Value = TypeVar("Value")
 # Rank 0 may host the store or remove the files: it stays until its peers have read the last verdict.
 _PARTING_S = 10.0
 _PAUSES_S = (0.001, 0.1)
-_counts: dict[int, int] = {}
+_counts: dict[tuple[int, str], int] = {}  # by process and shared name
 
 
 class Board(Protocol):
@@ -231,7 +232,7 @@ def peers(
         return Peers(rank, size, None, timeout)
     store = store_of_torch(rank, size) if writer is None else None
     if store is not None:
-        return Peers(rank, size, _Store(store, f"load-{_count()}"), timeout, call)
+        return Peers(rank, size, _Store(store, f"load-{_count('')}"), timeout, call)
     name = writer or attempt_name()
     if name is None and is_given:
         return Peers(rank, size, None, timeout)
@@ -242,10 +243,11 @@ def peers(
             "unique per attempt, or rank=0, world_size=1 in a process that loads alone"
         )
     at = (attempt_folder() if writer is None else None) or folder
-    return Peers(rank, size, _Files(at / f".load-{name}.{_count()}"), timeout, call)
+    return Peers(rank, size, _Files(at / f".load-{name}.{_count(name)}"), timeout, call)
 
 
-def _count() -> int:
-    number = _counts.get(os.getpid(), 0)
-    _counts[os.getpid()] = number + 1
+def _count(name: str) -> int:
+    key = (os.getpid(), name)
+    number = _counts.get(key, 0)
+    _counts[key] = number + 1
     return number

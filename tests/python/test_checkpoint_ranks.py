@@ -287,6 +287,21 @@ for step, is_failing in ((1, True), (1, False), (2, True), (3, False)):
     assert [text.splitlines() for text in outputs] == [["refused", "step-1", "refused", "step-3"]] * 2
 
 
+def test_ranks_of_one_name_load_whatever_other_names_have_loaded(ranks, tmp_path):
+    checkpoint.save({"a": 1}, tmp_path / "ckpt", step=1)
+    checkpoint.close()
+    outputs = ranks(
+        3,
+        """
+for load in range(2):
+    if rank < 2:
+        checkpoint.load(folder, rank=rank, world_size=2, writer="pair", timeout=60)
+print(checkpoint.load(folder, writer="all", timeout=60).step)
+""",
+    )
+    assert outputs == ["1\n"] * 3
+
+
 def test_one_row_that_differs_between_replicas_is_found(ranks, tmp_path):
     outputs = ranks(
         2,

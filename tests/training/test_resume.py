@@ -1,11 +1,9 @@
 """Kill -9 of any rank at any step: the resumed training has the exact result of an uninterrupted one and sees each sample of
 each epoch exactly once."""
 
-import os
 import random
 import signal
 import time
-from pathlib import Path
 
 import pytest
 import receipts
@@ -14,30 +12,6 @@ import trained
 SAMPLES = 320
 STEPS_PER_EPOCH = 10
 STEPS_BETWEEN_KILLS = 5  # on average: checkpoints are every 3 steps, a kill comes up to 8 steps after the last one
-
-PATIENCE = 600  # seconds for a few steps on a busy machine
-
-
-def kill_at_random(process, run: Path, attempt: int, chance: random.Random) -> bool:
-    """Kills a random rank of the attempt once rank 0 is a random number of steps further; False if the run ended."""
-    wanted, victim = chance.randint(0, 8), chance.randint(0, 1)
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            return False
-        # Rank 0's header line is written before its first step: no rows yet is zero steps.
-        metrics = run / f"attempts/{attempt}/metrics-0000.csv"
-        done = metrics.read_text().count("\n") - 1 if metrics.exists() else -1
-        if done >= wanted:
-            ranks = {event["rank"]: event["pid"] for event in trained.events(metrics.parent, "rank_started")}
-            if victim in ranks:
-                try:
-                    os.kill(ranks[victim], signal.SIGKILL)
-                except ProcessLookupError:
-                    return False
-                return True
-        time.sleep(0.002)
-    pytest.fail(f"attempt {attempt} did not reach step {wanted} within {PATIENCE} s")
 
 
 def train_with_kills(stoker, example_images, kills: int, seed: int, more: str = "") -> None:
@@ -55,7 +29,7 @@ def train_with_kills(stoker, example_images, kills: int, seed: int, more: str = 
         time.sleep(0.005)
     run = trained.the_run(stoker.folder)
     while True:
-        hit = killed < kills and kill_at_random(process, run, attempt, chance)
+        hit = killed < kills and trained.kill_at_random(process, run, attempt, chance)
         out, err = process.communicate(timeout=60 + 3 * last)
         killed += hit
         if process.returncode == 0:

@@ -1,9 +1,12 @@
 """Helpers for tests of training: a small job on a few images, and access to the files of a run."""
 
 import json
+import os
+import random
 import shlex
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -119,6 +122,33 @@ def stop_after(stoker: Stoker, job: Path, count: int, *arguments: str) -> Path:
 def steps(run: Path) -> list[int]:
     folder = run / "checkpoints"
     return sorted(int(path.name.removeprefix("step-")) for path in folder.glob("step-*"))
+
+
+STEPS_PATIENCE = 600  # seconds for a few steps on a busy machine
+
+
+def kill_at_random(process: Process, run: Path, attempt: int, chance: random.Random, delay_s: float = 0) -> bool:
+    """Kills a random rank of the attempt once rank 0 is a random number of steps further, and at most `delay_s` later; False
+    if the run ended."""
+    wanted, victim = chance.randint(0, 8), chance.randint(0, 1)
+    deadline = time.monotonic() + STEPS_PATIENCE
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            return False
+        # Rank 0's header line is written before its first step: no rows yet is zero steps.
+        metrics = run / f"attempts/{attempt}/metrics-0000.csv"
+        done = metrics.read_text().count("\n") - 1 if metrics.exists() else -1
+        if done >= wanted:
+            ranks = {event["rank"]: event["pid"] for event in events(metrics.parent, "rank_started")}
+            if victim in ranks:
+                time.sleep(chance.random() * delay_s)
+                try:
+                    os.kill(ranks[victim], signal.SIGKILL)
+                except ProcessLookupError:
+                    return False
+                return True
+        time.sleep(0.002)
+    pytest.fail(f"attempt {attempt} did not reach step {wanted} within {STEPS_PATIENCE} s")
 
 
 def tensors(run: Path, step: int) -> dict[str, bytes]:
