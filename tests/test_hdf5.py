@@ -364,3 +364,23 @@ def test_truncated_and_flipped_files_are_errors_or_right(file, tmp_path):
             assert done.stderr.startswith(str(damaged).encode())
         elif content in cuts:
             pytest.fail("a truncated file was read")
+
+
+@each_library
+def test_a_group_that_contains_itself_is_listed_once(tmp_path, library):
+    with h5py.File(tmp_path / "a.h5", "w") as h5:
+        h5["a/b/x"] = numpy.arange(3)
+        h5["a/b/up"] = h5["a"]
+        h5["a/self"] = h5["a"]
+        h5["other"] = h5["a/b"]
+        for level in range(40):  # two names for each: 2^40 paths
+            group = h5.create_group(f"wide/{level}")
+            if level > 0:
+                h5[f"wide/{level - 1}/one"] = group
+                h5[f"wide/{level - 1}/two"] = group
+    text = arrays("hdf5-list", tmp_path / "a.h5", code=1, env=library)
+    assert text == f"{tmp_path}/a.h5: has more than 100000 groups\n"
+    with h5py.File(tmp_path / "a.h5", "a") as h5:
+        del h5["wide"]
+    listed = arrays("hdf5-list", tmp_path / "a.h5", env=library).decode().split()
+    assert listed == ["a/b/x", "other/x"]

@@ -41,7 +41,11 @@ struct GroupInfo {
 };
 struct LinkInfo {
   int type;
-  char rest[124];  // larger than in any version
+  bool has_order;
+  std::int64_t order;
+  int charset;
+  std::uint64_t object;  // of a hard link: the address, or the first half of the token, which has it
+  char rest[96];         // larger than in any version
 };
 constexpr int kSoftLink = 1;
 constexpr int kHardLink = 0;

@@ -19,6 +19,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxDatasets = 100'000;
+constexpr std::size_t kMaxGroups = 100'000;  // visits: a group of several names has several
 constexpr std::size_t kDeepestGroup = 32;
 constexpr std::uint64_t kMaxInline = 1u << 20;
 constexpr std::size_t kLongestName = 4096;
@@ -50,8 +51,9 @@ class DatasetQuery {
     return {};
   }
 
-  Status walk(Id group, const std::string& path, std::size_t depth, Json& names) {
-    if (depth > kDeepestGroup) return {};  // or a cycle of groups
+  Status walk(Id group, const std::string& path, Json& names) {
+    if (ancestors_.size() > kDeepestGroup) return {};
+    if (++groups_ > kMaxGroups) return invalid("{}: has more than {} groups", file_, kMaxGroups);
     GroupInfo info{};
     if (h5_.H5Gget_info(group, &info) < 0) return damaged(path);
     for (Size i = 0; i < info.links; ++i) {
@@ -68,7 +70,11 @@ class DatasetQuery {
       const auto kind = static_cast<ObjectType>(h5_.H5Iget_type(object.get()));
       if (kind == ObjectType::dataset) add_names(object.get(), below, names);
       if (names.size() > kMaxDatasets) return invalid("{}: has more than {} datasets", file_, kMaxDatasets);
-      if (kind == ObjectType::group) STOKER_RETURN_IF_ERROR(walk(object.get(), below, depth + 1, names));
+      const bool is_cycle = std::ranges::find(ancestors_, link.object) != ancestors_.end();
+      if (kind != ObjectType::group || is_cycle) continue;
+      ancestors_.push_back(link.object);
+      STOKER_RETURN_IF_ERROR(walk(object.get(), below, names));
+      ancestors_.pop_back();
     }
     return {};
   }
@@ -361,6 +367,8 @@ class DatasetQuery {
   std::string subject_;
   std::string open_error_;
   bool found_external_link_ = false;
+  std::vector<std::uint64_t> ancestors_;  // addresses of the groups around a link, without the root
+  std::size_t groups_ = 0;
   // The file of the current dataset.
   Path containing_file_;
   Size userblock_ = 0;
@@ -376,7 +384,7 @@ std::string query_dataset_names(const Api& h5, const Path& file) {
   DatasetQuery query(h5, file, ExternalLinks::refuse);
   Status status = query.open();
   Json names = Json::array();
-  if (status.ok()) status = query.walk(query.file(), "", 0, names);
+  if (status.ok()) status = query.walk(query.file(), "", names);
   return status.ok() ? response({{"names", std::move(names)}}) : failure(status);
 }
 
