@@ -287,6 +287,9 @@ function(stoker_add_programs)
     # What tests/test_parquet_tables.py drives.
     add_executable(tables ${CMAKE_SOURCE_DIR}/tests/programs/tables.cc)
     target_link_libraries(tables PRIVATE stoker_parquet)
+    # What tests/test_foreign_fixtures.py drives.
+    add_executable(archives ${CMAKE_SOURCE_DIR}/tests/programs/archives.cc)
+    target_link_libraries(archives PRIVATE stoker_archive)
   endif()
   if(TARGET stoker_train)
     add_executable(stoker-train ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from ctypes.util import find_library
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -93,7 +94,17 @@ def _has_course_scripts() -> bool:
     return folder is not None and (folder / "batch-scripts").is_dir()
 
 
+def _has_foreign_fixtures() -> bool:
+    folder = os.environ.get("STOKER_FOREIGN_FIXTURES")
+    return folder is not None and all((Path(folder) / name).is_dir() for name in ("parquet-testing", "libarchive"))
+
+
 NEEDS = {
+    "fixtures": Need(
+        "STOKER_FOREIGN_FIXTURES names a folder with clones of github.com/apache/parquet-testing and libarchive/libarchive",
+        _has_foreign_fixtures,
+    ),
+    "libarchive": Need("libarchive's library (Debian: libarchive13)", lambda: find_library("archive") is not None),
     "scripts": Need("STOKER_TEST_DATA names a folder with batch-scripts/", _has_course_scripts),
     "data": Need("STOKER_TEST_DATA names a folder with cifar10.tar", _has_test_data),
     "root": Need("the tests run as root", lambda: os.geteuid() == 0),

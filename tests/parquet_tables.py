@@ -1,8 +1,12 @@
 """What a Parquet file's columns hold as Python values, read by the library (tests/programs/tables.cc) and by pyarrow."""
 
+import datetime
+import decimal
 import json
+import math
 import struct
 import subprocess
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 from conftest import BIN
 
+EPOCH = datetime.datetime(1970, 1, 1)
 LETTERS = {
     "boolean": "?",
     "int8": "b",
@@ -109,4 +114,42 @@ def by_pyarrow(file: Path) -> dict[str, list]:
     found: dict[str, list] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         found.update(flat(column.combine_chunks(), name))
+    return found
+
+
+def plain(value):
+    """pyarrow's value as the library has it."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, uuid.UUID):
+        return value.bytes
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    if isinstance(value, datetime.date):
+        return (value - EPOCH.date()).days
+    if isinstance(value, datetime.time):
+        return ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+    return value
+
+
+def same(found, expected) -> bool:
+    if isinstance(found, float) and isinstance(expected, float) and math.isnan(found):
+        return math.isnan(expected)
+    return found == expected
+
+
+def compare(file) -> list[dict]:
+    expected = by_pyarrow(file)
+    found = leaves(file)
+    assert [leaf["name"] for leaf in found] == list(expected)
+    for leaf in found:
+        want = [plain(value) for value in expected[leaf["name"]]]
+        got = rows(leaf)
+        assert len(got) == len(want)
+        for i, (one, other) in enumerate(zip(got, want, strict=True)):
+            assert same(one, other), (leaf["name"], i)
     return found

@@ -11,9 +11,8 @@ import numpy
 import pyarrow
 import pyarrow.parquet
 import pytest
-from parquet_tables import by_pyarrow, leaves, number, rows
+from parquet_tables import EPOCH, compare, leaves, number, rows
 
-EPOCH = datetime.datetime(1970, 1, 1)
 ROWS = 700
 
 
@@ -86,42 +85,6 @@ def nested() -> dict[str, pyarrow.Array]:
         "filled": pyarrow.array([[i % 250, i % 100] for i in range(ROWS)], pyarrow.list_(pyarrow.uint8())),
         "empty": pyarrow.array([[] for _ in range(ROWS)], pyarrow.list_(pyarrow.string())),
     }
-
-
-def plain(value):
-    """pyarrow's value as the library has it."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, decimal.Decimal):
-        return float(value)
-    if isinstance(value, datetime.date):
-        return (value - EPOCH.date()).days
-    if isinstance(value, datetime.time):
-        return ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
-    return value
-
-
-def same(found, expected) -> bool:
-    if isinstance(found, float) and isinstance(expected, float) and math.isnan(found):
-        return math.isnan(expected)
-    return found == expected
-
-
-def compare(file) -> list[dict]:
-    expected = by_pyarrow(file)
-    found = leaves(file)
-    assert [leaf["name"] for leaf in found] == list(expected)
-    for leaf in found:
-        want = [plain(value) for value in expected[leaf["name"]]]
-        got = rows(leaf)
-        assert len(got) == len(want)
-        for i, (one, other) in enumerate(zip(got, want, strict=True)):
-            assert same(one, other), (leaf["name"], i)
-    return found
 
 
 @pytest.mark.parametrize("has_missing", [False, True])

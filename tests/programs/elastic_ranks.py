@@ -85,7 +85,7 @@ def network() -> torch.nn.Sequential:
 
 
 class Replicas(Kind):
-    """DistributedDataParallel: equal parameters, and statistics of each rank, of which rank 0's are saved."""
+    """DistributedDataParallel: equal parameters, and statistics of each rank: rank 0's are saved."""
 
     def state(self, world: int, step: int) -> dict:
         ddp = torch.nn.parallel.DistributedDataParallel(
