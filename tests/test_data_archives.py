@@ -140,6 +140,16 @@ def test_a_tar_with_an_unsupported_compression_is_rejected(stoker, tmp_path, nam
     )
 
 
+@pytest.mark.parametrize("name", ["x.tar", "x.tfrecord"])
+def test_a_shard_of_a_folder_with_an_unsupported_compression_is_rejected(stoker, tmp_path, name):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(bz2.compress(bytes(10240)))
+    assert refusal(stoker, "in", "out") == (
+        f"in/{name}: is compressed with bzip2, but only gzip and zstd are supported\n"
+        f"  try: bzip2 -dc in/{name} | zstd -T0 > in/x.zst\n"
+    )
+
+
 def skippable(content: bytes, kind: int = 0) -> bytes:
     """A frame that decompressors skip; pzstd writes one before each frame of data."""
     return struct.pack("<II", 0x184D2A50 + kind, len(content)) + content

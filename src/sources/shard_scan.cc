@@ -224,6 +224,7 @@ Result<ShardScan> scan_file(const File& file, const Path& path) {
       break;
     }
   }
+  if (!scan.ok()) STOKER_RETURN_IF_ERROR(archive::reject_other_compression(file, subject));
   if (scan.ok()) scan->bytes = size;
   return scan;
 }
