@@ -222,6 +222,7 @@ function(stoker_add_rooms)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/diagnose/automaton.cc PROPERTIES
                               COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
   stoker_room(report COLD ROOMS record job observe LIBRARIES stoker::json)
+  stoker_room(profile ROOMS archive record job LIBRARIES stoker::json)
   stoker_room(manual COLD ROOMS LIBRARIES)
 
   if(STOKER_TORCH AND EXISTS ${CMAKE_SOURCE_DIR}/src/train/train_main.cc)
@@ -241,7 +242,7 @@ function(stoker_add_rooms)
   endif()
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank trainers launch
-              netcheck lab script_lint draft preflight diagnose report manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
+              netcheck lab script_lint draft preflight diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 
 # Links all rooms except libtorch and terminal output. Used by fuzz harnesses and benches.

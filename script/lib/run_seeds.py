@@ -29,6 +29,14 @@ slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-01-02T03:04:05 DUE TO TIME 
 slurmstepd: error: Detected 1 oom_kill event in StepId=7.0
 srun: error: n2: task 3: Exited with exit code 1
 """
+# Two of torch.profiler: an object, and an array.
+TRACE = b"""{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 2, "pg_count": 1}, "traceEvents": [
+{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "ts": 1.5, "args": {"name": "python"}},
+{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "pid": 1, "tid": 1, "ts": 1.5, "dur": 90.25, "args": {"Ev Idx": 0}},
+{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", "pid": 0, "tid": 7, "ts": 20, "dur": 5e1,
+"args": {"Collective name": "allreduce", "In msg nelems": 8, "Out msg nelems": 8, "Group size": 2, "dtype": "Float"}},
+{"ph": "X", "cat": "user_annotation", "name": "gloo:all_gather", "ts": 4, "dur": 1, "args": {"Input type": ["float"], "Input Dims": [[8, 2]]}},
+{"cat": "exchange", "ph": "e", "id": "1.7", "ts": 90, "args": {"outcome": "done \\" ]"}}], "traceName": "t"}"""
 # Metrics in the output of programs.
 PRINTED = b"""\r 33%|###  | 100/300 [00:10<00:20,  9.5it/s]
 {'loss': 0.5, 'grad_norm': '1.25', 'epoch': 0.33}
@@ -143,6 +151,7 @@ def run_seeds() -> dict[str, list[bytes]]:
         "hello_fuzz": [hello, b"0-3,8", b"10.0.0.1 eth0\n10.1.0.1 ib0\n"],
         "events_fuzz": [events()],
         "metrics_fuzz": [b"time,loss\n1,0.5\n2,0.25\n3,nan\n"],
+        "trace_fuzz": [TRACE, b"[\n" + TRACE[TRACE.index(b'{"ph"') :]],
         "points_fuzz": [b"1763719411.520000,120,0.5,val/loss\n", b",1e+06,nan,a, b\n", b",,-inf,best"],
         "log_metrics_fuzz": [PRINTED],
         "event_file_fuzz": [bytes([len(EVENT)]) + EVENT],

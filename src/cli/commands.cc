@@ -47,6 +47,7 @@ int logs(std::span<const std::string> words, Output& out);
 int explain_command(std::span<const std::string> words, Output& out);
 int report(std::span<const std::string> words, Output& out);
 int compare(std::span<const std::string> words, Output& out);
+int profile_command(std::span<const std::string> words, Output& out);
 int environment_run(std::span<const std::string> words, Output& out);
 int site_list(std::span<const std::string> words, Output& out);
 int site_show(std::span<const std::string> words, Output& out);
@@ -92,6 +93,7 @@ std::span<const CommandEntry> commands() {
       {"explain", "Explain why a run or job failed, hangs or is pending", explain_command},
       {"fetch", "Copy a run from a remote machine", fetch},
       {"report", "Write a report: result, curves, time split", report},
+      {"profile", "Show where the time of a step goes", profile_command},
       {"compare", "Compare runs: what differs, and whether the result does", compare},
       {"checkpoint list", "List the checkpoints of a run and their state", checkpoint_list},
       {"checkpoint latest", "Find the newest intact checkpoint of a folder", checkpoint_latest},

@@ -1,0 +1,72 @@
+#include "profile/run_profile.h"
+
+#include <set>
+
+#include "job/job.h"
+#include "profile/advice.h"
+#include "profile/flight_collectives.h"
+#include "record/events.h"
+#include "record/run_events.h"
+
+namespace stoker::profile {
+namespace {
+
+// Fills the hosts of the ranks; returns their number.
+int read_hosts(const record::Attempt& attempt, Profile& profile) {
+  const auto log = record::read_attempt_events(attempt.folder());
+  if (!log.ok()) return 1;
+  std::map<int, std::string> hosts;
+  for (const record::Event& event : log->events) {
+    if (const auto started = record::rank_started(event)) hosts[started->rank] = started->host;
+  }
+  std::set<std::string> names;
+  for (const auto& [rank, host] : hosts) names.insert(host);
+  for (RankProfile& rank : profile.ranks) {
+    const auto found = hosts.find(rank.rank);
+    // One host for all ranks is no news.
+    if (found != hosts.end() && names.size() > 1) rank.host = found->second;
+  }
+  return std::max(1, static_cast<int>(names.size()));
+}
+
+AdviceContext context_of(const record::RunFolder& run, const record::Attempt& attempt,
+                         const std::string& run_name, int hosts) {
+  AdviceContext context{.run = run_name, .job = run.description().job_file, .dataset = "", .hosts = hosts};
+  const auto job = job::load(path_exists(attempt.job()) ? attempt.job() : run.job());
+  if (!job.ok()) return context;
+  const auto train = job->data.find("train");
+  if (train != job->data.end()) context.dataset = train->second.source.string();
+  return context;
+}
+
+// What the trainer's records do not separate.
+void note_limits(Profile& profile) {
+  if (profile.source == TimeSource::trainer)
+    profile.notes.push_back(message("'other' has copies of batches to the GPU, metrics and logging"));
+}
+
+}  // namespace
+
+Result<Profile> profile_attempt(const record::RunFolder& run, const record::Attempt& attempt,
+                                const StepSelection& selection, const std::string& run_name) {
+  Profile profile;
+  profile.subject = run.id();
+  profile.attempt = attempt.number();
+  TimeSource source = TimeSource::none;
+  const std::map<int, Path> files = find_records(attempt, &source);
+  if (!files.empty()) STOKER_RETURN_IF_ERROR(read_records(files, source, selection, profile));
+  CollectiveTable collectives;
+  add_flight_collectives(attempt, collectives, profile);
+  profile.collectives = collectives.rows();
+  if (files.empty() && collectives.empty()) {
+    return not_found("run {}: attempt {} has no records of steps or collectives", printable(run.id()),
+                     attempt.number())
+        .cure("with stoker.profile() as p: for batch in p.steps(loader): ...   (in the script)");
+  }
+  const int hosts = read_hosts(attempt, profile);
+  note_limits(profile);
+  advise(context_of(run, attempt, run_name, hosts), profile);
+  return profile;
+}
+
+}  // namespace stoker::profile
