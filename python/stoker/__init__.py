@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stoker.call import RemoteError
     from stoker.data_loader import DataLoader
     from stoker.futures import FailedRunError, Future, TaskFuture, map_array, submit
+    from stoker.profiling import profile
 
 __all__ = [
     "AccessError",
@@ -52,6 +53,7 @@ __all__ = [
     "log",
     "map_array",
     "notebook",
+    "profile",
     "submit",
     "summary",
 ]
@@ -64,6 +66,7 @@ _LAZY = {
     "RemoteError": "call",
     "TaskFuture": "futures",
     "map_array": "futures",
+    "profile": "profiling",
     "submit": "futures",
 }
 
