@@ -121,7 +121,7 @@ def test_files_that_end_early_are_used_and_others_refused(stoker, tmp_path):
     assert "cut.json.gz" in profiled(stoker, "cut.json.gz")["notes"][0]
     for name, text, message in (
         ("words.json", "{words}", "words.json: byte 1: no Chrome trace: a key is missing"),
-        ("empty.json", "", "empty.json: is no trace (JSON) and no records of steps (CSV)"),
+        ("empty.json", "", "empty.json: is no trace (JSON), no records of steps (CSV) and no log of NCCL"),
         ("else.json", '{"a": 1}', "else.json: no Chrome trace: it has no traceEvents"),
         ("nothing.json", '{"traceEvents": []}', "nothing.json: no recorded step"),
         ("table.csv", "a,b\n1,2\n", "table.csv: no recorded step"),
@@ -135,4 +135,25 @@ def test_files_that_end_early_are_used_and_others_refused(stoker, tmp_path):
     assert (found["ranks"][0]["rank"], found["seconds"]["data"], found["source"]) == (3, 0.25, "program")
     assert "do not add up" in stoker("profile", "cut.json", "steps", code=2).err
     (tmp_path / "bare").mkdir()
-    assert "bare: no trace and no records of steps in this folder" in stoker("profile", "bare", code=1).err
+    assert "bare: no trace, no records of steps and no NCCL log in this folder" in stoker("profile", "bare", code=1).err
+
+
+def test_logs_of_nccl_give_collectives_by_group_and_size(stoker, trained, tmp_path):
+    start = "n1:10:11 [{0}] NCCL INFO ncclCommInitRank comm 0x5{0} rank {0} nranks 2 busId 1 commId 0xabc - Init COMPLETE\n"
+    reduce = "n1:10:11 [{0}] NCCL INFO AllReduce: opCount {1:x} sendbuff 0x1 recvbuff 0x2 count 1000 datatype 9 op 0 root 0 "
+    for rank in (0, 1):
+        lines = [reduce.format(rank, i) + f"comm 0x5{rank} [nranks=2] stream 0x6\n" for i in range(20)]
+        trained.log(1, rank, start.format(rank) + "epoch 1\n" + "".join(lines) + reduce.format(rank, 21))
+    found = profiled(stoker, "last")
+    assert_adds_up(found)
+    (row,) = found["collectives"]
+    assert (row["operation"], row["element"], row["group"]) == ("all-reduce", "bfloat16", "0xabc")
+    assert (row["ranks"], row["bytes"], row["count"], row["timed"], row["mean_s"]) == (2, 2000, 40, 0, None)
+    assert any("damaged lines of NCCL skipped: 2" in note for note in found["notes"])
+    log = trained.path / "attempts/1/rank-0000.log"
+    alone = profiled(stoker, log)
+    assert (alone["source"], alone["collectives"][0]["count"], alone["ranks"]) == ("none", 20, [])
+    text = stoker("profile", log, code=0).out
+    assert "all-reduce   0xabc       2   2.00 kB      20" in text and "no durations" in text
+    (tmp_path / "plain.log").write_text("epoch 1\n")
+    assert "no log of NCCL" in stoker("profile", "plain.log", code=2).err

@@ -29,6 +29,12 @@ slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-01-02T03:04:05 DUE TO TIME 
 slurmstepd: error: Detected 1 oom_kill event in StepId=7.0
 srun: error: n2: task 3: Exited with exit code 1
 """
+# Communicators and collectives of several versions of NCCL.
+NCCL = b"""n1:10:11 [0] NCCL INFO comm 0x5 rank 1 nranks 4 cudaDev 0 busId 1b000 commId 0xabc - Init COMPLETE
+n1:10:11 [0] NCCL INFO ncclCommSplit comm 0x6 rank 0 nranks 2 busId 1 parent 0x5 childCount 3 color 7 key 0 - Init COMPLETE
+n1:10:11 [0] NCCL INFO AllReduce: opCount 1a sendbuff 0x1 recvbuff 0x2 count 100 datatype 7 op 0 root 0 comm 0x6 [nranks=2] stream 0x6
+n1:10:11 [0] NCCL INFO comm 0x6 rank 0 nranks 2 cudaDev 0 busId 1 - Destroy COMPLETE
+"""
 # Two of torch.profiler: an object, and an array.
 TRACE = b"""{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 2, "pg_count": 1}, "traceEvents": [
 {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "ts": 1.5, "args": {"name": "python"}},
@@ -152,6 +158,7 @@ def run_seeds() -> dict[str, list[bytes]]:
         "events_fuzz": [events()],
         "metrics_fuzz": [b"time,loss\n1,0.5\n2,0.25\n3,nan\n"],
         "trace_fuzz": [TRACE, b"[\n" + TRACE[TRACE.index(b'{"ph"') :]],
+        "nccl_log_fuzz": [NCCL],
         "points_fuzz": [b"1763719411.520000,120,0.5,val/loss\n", b",1e+06,nan,a, b\n", b",,-inf,best"],
         "log_metrics_fuzz": [PRINTED],
         "event_file_fuzz": [bytes([len(EVENT)]) + EVENT],

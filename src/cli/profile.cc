@@ -43,7 +43,7 @@ int profile_command(std::span<const std::string> words, Output& out) {
   arguments.positional_list("RUN|FILE", &o.what,
                             "Run id or prefix, folder, 'last' [last]; or files and folders of files: traces "
                             "of torch.profiler (.json, "
-                            ".json.gz), records of steps");
+                            ".json.gz), records of steps, logs with lines of NCCL");
   arguments.option("--steps", &o.steps, "FIRST..LAST", "Count these steps [all but the warm-up]");
   arguments.option("--attempt", &o.attempt, "N", "Profile this attempt of a run [the last]");
   arguments.option("--runs", &o.runs, "DIR", "Folder with the runs (the job's record.directory)");

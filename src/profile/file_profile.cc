@@ -5,6 +5,8 @@
 
 #include "base/file.h"
 #include "profile/advice.h"
+#include "profile/nccl/nccl_log.h"
+#include "profile/nccl/nccl_notes.h"
 #include "profile/trace/trace_profile.h"
 
 namespace stoker::profile {
@@ -15,6 +17,8 @@ constexpr std::size_t kMostFiles = 4096;
 struct ProfileInputs {
   std::vector<Path> traces;
   std::map<int, Path> records;
+  NcclLines nccl;
+  CollectiveTable collectives;
 };
 
 // The number at the end of the name, before ".csv".
@@ -33,7 +37,11 @@ bool sort_in(const Path& file, ProfileInputs& inputs) {
     inputs.traces.push_back(file);
     return true;
   }
-  if (file.extension() != ".csv") return false;
+  if (file.extension() != ".csv") {
+    const NcclLines found = read_nccl_log(file, inputs.collectives);
+    inputs.nccl += found;
+    return found.lines > 0;
+  }
   return inputs.records.emplace(rank_of_record(file, inputs.records.size()), file).second;
 }
 
@@ -43,12 +51,14 @@ Status sort_in_folder(const Path& folder, ProfileInputs& inputs) {
   for (const std::string& name : names) {
     std::error_code error;
     const Path file = folder / name;
-    const bool is_candidate = name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".csv");
+    const bool is_candidate = name.ends_with(".json") || name.ends_with(".json.gz") ||
+                              name.ends_with(".csv") || name.ends_with(".log") || name.starts_with("nccl");
     if (!is_candidate || !std::filesystem::is_regular_file(file, error)) continue;
     if (sort_in(file, inputs) && ++count == kMostFiles) break;
   }
   if (count == 0)
-    return not_found("{}: no trace and no records of steps in this folder", printable(folder.string()));
+    return not_found("{}: no trace, no records of steps and no NCCL log in this folder",
+                     printable(folder.string()));
   return {};
 }
 
@@ -60,7 +70,7 @@ Result<ProfileInputs> sort_paths(std::span<const std::string> paths) {
     } else if (!path_exists(path)) {
       return not_found("{}: does not exist", printable(path));
     } else if (!sort_in(path, inputs)) {
-      return invalid("{}: is no trace (JSON) and no records of steps (CSV)", printable(path));
+      return invalid("{}: is no trace (JSON), no records of steps (CSV) and no log of NCCL", printable(path));
     }
   }
   return inputs;
@@ -76,11 +86,12 @@ Result<Profile> profile_files(std::span<const std::string> paths, const StepSele
                    printable(inputs.records.begin()->second.string()));
   Profile profile;
   profile.subject = paths.size() == 1 ? paths.front() : format("{} files", paths.size());
-  if (inputs.traces.empty()) {
+  if (!inputs.records.empty())
     STOKER_RETURN_IF_ERROR(read_records(inputs.records, TimeSource::program, selection, profile));
-  } else {
-    STOKER_RETURN_IF_ERROR(read_traces(inputs.traces, selection, profile));
-  }
+  if (!inputs.traces.empty())
+    STOKER_RETURN_IF_ERROR(read_traces(inputs.traces, selection, inputs.collectives, profile));
+  note_nccl_lines(inputs.nccl, profile);
+  profile.collectives = inputs.collectives.rows();
   advise({}, profile);
   return profile;
 }

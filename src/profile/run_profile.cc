@@ -2,9 +2,12 @@
 
 #include <set>
 
+#include "base/file.h"
 #include "job/job.h"
 #include "profile/advice.h"
 #include "profile/flight_collectives.h"
+#include "profile/nccl/nccl_log.h"
+#include "profile/nccl/nccl_notes.h"
 #include "record/events.h"
 #include "record/run_events.h"
 
@@ -27,6 +30,18 @@ int read_hosts(const record::Attempt& attempt, Profile& profile) {
     if (found != hosts.end() && names.size() > 1) rank.host = found->second;
   }
   return std::max(1, static_cast<int>(names.size()));
+}
+
+// The logs of the ranks, and the files of NCCL_DEBUG_FILE in the attempt's folder.
+NcclLines read_nccl_logs(const record::Attempt& attempt, CollectiveTable& collectives) {
+  NcclLines lines;
+  const auto names = list_directory(attempt.folder());
+  if (!names.ok()) return lines;
+  for (const std::string& name : *names) {
+    const bool is_log = (name.starts_with("rank-") && name.ends_with(".log")) || name.starts_with("nccl");
+    if (is_log) lines += read_nccl_log(attempt.folder() / name, collectives);
+  }
+  return lines;
 }
 
 AdviceContext context_of(const record::RunFolder& run, const record::Attempt& attempt,
@@ -57,6 +72,7 @@ Result<Profile> profile_attempt(const record::RunFolder& run, const record::Atte
   if (!files.empty()) STOKER_RETURN_IF_ERROR(read_records(files, source, selection, profile));
   CollectiveTable collectives;
   add_flight_collectives(attempt, collectives, profile);
+  note_nccl_lines(read_nccl_logs(attempt, collectives), profile);
   profile.collectives = collectives.rows();
   if (files.empty() && collectives.empty()) {
     return not_found("run {}: attempt {} has no records of steps or collectives", printable(run.id()),

@@ -254,9 +254,9 @@ void add_measured(const TraceFacts& facts, Profile& profile) {
 
 }  // namespace
 
-Status read_traces(std::span<const Path> files, const StepSelection& selection, Profile& profile) {
+Status read_traces(std::span<const Path> files, const StepSelection& selection, CollectiveTable& collectives,
+                   Profile& profile) {
   profile.source = TimeSource::trace;
-  CollectiveTable collectives;
   for (std::size_t i = 0; i < files.size(); ++i) {
     TraceFacts facts;
     STOKER_RETURN_IF_ERROR(TraceReader(facts, collectives).read(files[i]));
@@ -275,7 +275,6 @@ Status read_traces(std::span<const Path> files, const StepSelection& selection, 
     add_measured(facts, profile);
     profile.ranks.push_back(std::move(rank));
   }
-  profile.collectives = collectives.rows();
   if (profile.ranks.empty())
     return not_found("{}: no recorded step{}", printable(profile.subject),
                      selection.first || selection.last ? " in this range (--steps)" : "");

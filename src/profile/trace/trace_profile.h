@@ -12,10 +12,11 @@
 
 namespace stoker::profile {
 
-/// Fills source, range, ranks, measured parts, gains and collectives. The rank of a file is that of its
-/// distributedInfo, else of its name, else its place in `files`. NotFound, Invalid or Corrupt, with its name,
-/// if a file cannot be read or is no trace. A file that ends early is read up to there and noted.
-Status read_traces(std::span<const Path> files, const StepSelection& selection, Profile& profile);
+/// Fills source, range, ranks, measured parts and gains, and adds the collectives. The rank of a file is that
+/// of its distributedInfo, else of its name, else its place in `files`. NotFound, Invalid or Corrupt, with
+/// its name, if a file cannot be read or is no trace. A file that ends early is read up to there and noted.
+Status read_traces(std::span<const Path> files, const StepSelection& selection, CollectiveTable& collectives,
+                   Profile& profile);
 
 /// Whether the file begins like a trace, after decompression. False if it cannot be read.
 bool looks_like_trace(const Path& file);

@@ -37,7 +37,9 @@ class Traces {
   Result<Profile> read(const StepSelection& selection = {}) const {
     Profile profile;
     profile.subject = "test";
-    STOKER_RETURN_IF_ERROR(read_traces(files_, selection, profile));
+    CollectiveTable collectives;
+    STOKER_RETURN_IF_ERROR(read_traces(files_, selection, collectives, profile));
+    profile.collectives = collectives.rows();
     return profile;
   }
 
