@@ -1,5 +1,5 @@
-// Logs with lines of NCCL, which processes may write into each other: collectives with known fields, or
-// rejected lines.
+// Logs with lines of NCCL and of its Inspector, which processes may write into each other: collectives with
+// known fields, or rejected lines.
 #include <cstdint>
 #include <string_view>
 
@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     log.add_line(line, collectives);
   std::uint64_t count = 0;
   for (const CollectiveRow& row : collectives.rows()) {
-    STOKER_CHECK(row.kind.ranks >= 0 && row.timed == 0 && !row.kind.operation.empty());
+    STOKER_CHECK(row.kind.ranks >= 0 && row.timed <= row.count && row.shortest >= 0 &&
+                 !row.kind.operation.empty());
     STOKER_CHECK(row.kind.group.size() <= 70 && row.kind.operation.size() <= 70);
     count += row.count;
   }

@@ -139,8 +139,12 @@ def test_files_that_end_early_are_used_and_others_refused(stoker, tmp_path):
 
 
 def test_logs_of_nccl_give_collectives_by_group_and_size(stoker, trained, tmp_path):
-    start = "n1:10:11 [{0}] NCCL INFO ncclCommInitRank comm 0x5{0} rank {0} nranks 2 busId 1 commId 0xabc - Init COMPLETE\n"
-    reduce = "n1:10:11 [{0}] NCCL INFO AllReduce: opCount {1:x} sendbuff 0x1 recvbuff 0x2 count 1000 datatype 9 op 0 root 0 "
+    start = (
+        "n1:10:11 [{0}] NCCL INFO ncclCommInitRank comm 0x5{0} rank {0} nranks 2 busId 1 commId 0xabc - Init COMPLETE\n"
+    )
+    reduce = (
+        "n1:10:11 [{0}] NCCL INFO AllReduce: opCount {1:x} sendbuff 0x1 recvbuff 0x2 count 1000 datatype 9 op 0 root 0 "
+    )
     for rank in (0, 1):
         lines = [reduce.format(rank, i) + f"comm 0x5{rank} [nranks=2] stream 0x6\n" for i in range(20)]
         trained.log(1, rank, start.format(rank) + "epoch 1\n" + "".join(lines) + reduce.format(rank, 21))
@@ -155,5 +159,34 @@ def test_logs_of_nccl_give_collectives_by_group_and_size(stoker, trained, tmp_pa
     assert (alone["source"], alone["collectives"][0]["count"], alone["ranks"]) == ("none", 20, [])
     text = stoker("profile", log, code=0).out
     assert "all-reduce   0xabc       2   2.00 kB      20" in text and "no durations" in text
+    measured = {"coll": "ReduceScatter", "coll_msg_size_bytes": 4000, "coll_exec_time_us": 8}
+    (tmp_path / "n1.log").write_text(json.dumps({"header": {"id": "0x1f", "n_ranks": 4}, "coll_perf": measured}) + "\n")
+    (row,) = profiled(stoker, "n1.log")["collectives"]
+    assert (row["operation"], row["algorithm_bytes_per_s"], row["bus_bytes_per_s"]) == ("reduce-scatter", 5e8, 3.75e8)
     (tmp_path / "plain.log").write_text("epoch 1\n")
     assert "no log of NCCL" in stoker("profile", "plain.log", code=2).err
+
+
+@pytest.mark.soak
+def test_traces_of_two_ranks_show_their_communication(stoker, tmp_path):
+    """Real ranks of torch's DistributedDataParallel over gloo, beside torch's own sums over their events."""
+    (tmp_path / "train.py").write_text(
+        "import torch.distributed as dist\ndist.init_process_group('gloo')\n"
+        + TRACE.replace("optimizer =", "model = torch.nn.parallel.DistributedDataParallel(model)\noptimizer =")
+        .replace("sys.argv[1]", "f'rank{dist.get_rank()}.json'")
+        .replace("activities=", "record_shapes=True, activities=")
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py"]
+    subprocess.run(launch, cwd=tmp_path, check=True, capture_output=True)
+    found = profiled(stoker, "rank0.json", "rank1.json")
+    assert_adds_up(found)
+    assert [rank["rank"] for rank in found["ranks"]] == [0, 1]
+    spans = []
+    for rank in (0, 1):
+        events = json.loads((tmp_path / f"rank{rank}.json").read_text())["traceEvents"]
+        spans += [event["dur"] for event in events if event["name"] == "gloo:all_reduce"]
+    rows = [row for row in found["collectives"] if row["operation"] == "all-reduce"]
+    assert sum(row["count"] for row in rows) == len(spans) > 0
+    assert sum(row["count"] * row["mean_s"] for row in rows) == pytest.approx(1e-6 * sum(spans))
+    assert all(row["ranks"] == 2 and row["bytes"] > 0 for row in rows)
+    assert found["communication_s"] > 0

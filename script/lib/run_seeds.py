@@ -34,6 +34,7 @@ NCCL = b"""n1:10:11 [0] NCCL INFO comm 0x5 rank 1 nranks 4 cudaDev 0 busId 1b000
 n1:10:11 [0] NCCL INFO ncclCommSplit comm 0x6 rank 0 nranks 2 busId 1 parent 0x5 childCount 3 color 7 key 0 - Init COMPLETE
 n1:10:11 [0] NCCL INFO AllReduce: opCount 1a sendbuff 0x1 recvbuff 0x2 count 100 datatype 7 op 0 root 0 comm 0x6 [nranks=2] stream 0x6
 n1:10:11 [0] NCCL INFO comm 0x6 rank 0 nranks 2 cudaDev 0 busId 1 - Destroy COMPLETE
+{"header":{"id":"0x1f","n_ranks":4},"coll_perf":{"coll":"AllReduce","coll_msg_size_bytes":1000,"coll_exec_time_us":10.5}}
 """
 # Two of torch.profiler: an object, and an array.
 TRACE = b"""{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 2, "pg_count": 1}, "traceEvents": [

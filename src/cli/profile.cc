@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/explain/language.h"
+#include "cli/remote/host.h"
 #include "cli/runs.h"
 #include "profile/file_profile.h"
 #include "profile/print/json.h"
@@ -19,6 +20,7 @@ struct ProfileOptions {
   std::int64_t attempt = 0;
   std::string steps;
   std::string language = kLocaleLanguage;
+  HostChoice host;
 };
 
 // A folder of a run is a run; any other path that exists is a file or a folder of files.
@@ -48,12 +50,17 @@ int profile_command(std::span<const std::string> words, Output& out) {
   arguments.option("--attempt", &o.attempt, "N", "Profile this attempt of a run [the last]");
   arguments.option("--runs", &o.runs, "DIR", "Folder with the runs (the job's record.directory)");
   add_language_option(arguments, &o.language);
+  add_host_choice(arguments, &o.host);
   arguments.example("stoker profile last");
   arguments.example("stoker profile last --steps 100..500");
   arguments.example("stoker profile trace-rank0.json.gz trace-rank1.json.gz");
   if (const auto code = arguments.parse(words, out)) return *code;
   const auto language = parse_language(o.language);
   if (!language.ok()) return out.fail(language.error());
+  if (o.host.is_remote()) {  // the language is the one of this machine
+    const std::vector<std::string> own = {"--lang", resolve_language_code(o.language)};
+    return run_on_host(o.host, "profile", with_options(words, own), "", out);
+  }
   profile::StepSelection selection;
   if (!o.steps.empty()) {
     const auto parsed = profile::parse_steps(o.steps);

@@ -33,7 +33,7 @@ int rank_of_record(const Path& file, std::size_t place) {
 
 // False if it is none of the known kinds.
 bool sort_in(const Path& file, ProfileInputs& inputs) {
-  if (looks_like_trace(file)) {
+  if (looks_like_trace(file) && !looks_like_inspector(file)) {
     inputs.traces.push_back(file);
     return true;
   }

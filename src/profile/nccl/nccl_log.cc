@@ -5,16 +5,20 @@
 #include <charconv>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "archive/decompress.h"
 #include "base/file.h"
+#include "base/json/json.h"
 #include "stoker/text.h"
 
 namespace stoker::profile {
 namespace {
 
 constexpr std::string_view kMark = " NCCL INFO ";
+// The key of a line of NCCL's Inspector.
+constexpr std::string_view kInspector = "\"coll_perf\"";
 constexpr std::size_t kMostLine = 64u << 10;
 constexpr std::uint64_t kMostRanks = 1u << 24;
 
@@ -101,6 +105,7 @@ std::string element_name(std::uint64_t datatype) {
 }  // namespace
 
 void NcclLog::add_line(std::string_view line, CollectiveTable& collectives) {
+  if (line.starts_with('{') && line.find(kInspector) < line.size()) return add_measured(line, collectives);
   const std::size_t mark = line.find(kMark);
   if (mark >= line.size()) return;
   ++lines_;
@@ -125,6 +130,32 @@ void NcclLog::add_line(std::string_view line, CollectiveTable& collectives) {
   } else {
     communicators_.erase(key);
   }
+}
+
+void NcclLog::add_measured(std::string_view line, CollectiveTable& collectives) {
+  using Json = nlohmann::json;
+  ++lines_;
+  const Json object = parse_json<Json>(line);
+  const Json::json_pointer coll("/coll_perf/coll"), size("/coll_perf/coll_msg_size_bytes"),
+      time("/coll_perf/coll_exec_time_us"), ranks("/header/n_ranks"), id("/header/id");
+  const auto is_number = [&](const Json::json_pointer& at) {
+    return object.contains(at) && object[at].is_number();
+  };
+  const double micros = is_number(time) ? object[time].get<double>() : -1;
+  const bool is_whole = object.is_object() && object.contains(coll) && object[coll].is_string() &&
+                        is_number(size) && object[size].is_number_unsigned() && micros >= 0 && micros < 1e12;
+  if (!is_whole) {
+    ++rejected_;
+    return;
+  }
+  CollectiveKind kind;
+  kind.operation = clipped(operation_name(object[coll].get<std::string>()), 64);
+  if (object.contains(id) && object[id].is_string()) kind.group = clipped(object[id].get<std::string>(), 64);
+  if (object.contains(ranks) && object[ranks].is_number_unsigned())
+    kind.ranks = static_cast<int>(std::min(object[ranks].get<std::uint64_t>(), kMostRanks));
+  kind.bytes = object[size].get<std::uint64_t>();
+  ++timed_;
+  collectives.add(std::move(kind), static_cast<Nanos>(micros * 1000));
 }
 
 void NcclLog::add_communicator(const Key& key, std::string_view text) {
@@ -176,8 +207,18 @@ void NcclLog::add_collective(const Key& key, std::string_view operation, std::st
   collectives.add(std::move(kind), std::nullopt);
 }
 
+bool looks_like_inspector(const Path& path) {
+  const auto file = File::open_regular(path);
+  const auto size = file.ok() ? file->size() : Result<std::uint64_t>(file.status());
+  if (!size.ok()) return false;
+  std::string begin(std::min<std::uint64_t>(*size, 4096), ' ');
+  if (!file->read_at(0, std::as_writable_bytes(std::span(begin))).ok()) return false;
+  return std::string_view(begin).substr(0, begin.find('\n')).find(kInspector) < begin.size();
+}
+
 NcclLines& NcclLines::operator+=(const NcclLines& more) {
   lines += more.lines;
+  timed += more.timed;
   rejected += more.rejected;
   if (problem.empty()) problem = more.problem;
   return *this;
@@ -187,6 +228,7 @@ NcclLines read_nccl_log(const Path& path, CollectiveTable& collectives) {
   NcclLog log;
   const Status status = read_lines(path, [&](std::string_view line) { log.add_line(line, collectives); });
   return {.lines = log.lines(),
+          .timed = log.timed(),
           .rejected = log.rejected(),
           .problem = std::string(status.ok() ? "" : status.message())};
 }

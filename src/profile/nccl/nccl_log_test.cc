@@ -104,6 +104,22 @@ TEST(NcclLog, labels_of_srun_and_new_types_are_read) {
   EXPECT_EQ(log.rows()[1].kind.bytes, 0u);
 }
 
+TEST(NcclLog, lines_of_the_inspector_have_durations) {
+  const std::string_view line =
+      R"({"header":{"id":"0x1f","rank":0,"n_ranks":4,"nnodes":1},"metadata":{"hostname":"n1","pid":10},)"
+      R"("coll_perf":{"coll":"AllReduce","coll_sn":7,"coll_msg_size_bytes":1000000,"coll_exec_time_us":10,)"
+      R"("coll_algobw_gbs":100.0,"coll_busbw_gbs":150.0}})";
+  const Log log{line, line, R"({"header":{},"coll_perf":{"coll":"AllReduce","coll_msg_size_bytes":-1}})",
+                R"({"coll_perf":)"};
+  ASSERT_THAT(log.rows(), SizeIs(1));
+  const CollectiveRow row = log.rows()[0];
+  EXPECT_EQ(row.kind.group, "0x1f");
+  EXPECT_EQ(row.timed, 2u);
+  EXPECT_DOUBLE_EQ(*row.algorithm_bandwidth(), 100e9);
+  EXPECT_DOUBLE_EQ(*row.bus_bandwidth(), 150e9);
+  EXPECT_EQ(log.log.rejected(), 2u);
+}
+
 TEST(NcclLog, cut_and_mixed_lines_are_rejected_and_counted) {
   const Log log{kReduce.substr(0, 60),
                 kReduce.substr(0, 110),
