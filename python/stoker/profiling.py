@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from stoker.errors import InvalidError
+from stoker.profiling_tools import open_tool
 
 Batch = TypeVar("Batch")
 
@@ -35,6 +36,7 @@ class Profile:
         self._current = _OTHER
         self._outer: list[int] = []
         self._since = time.perf_counter_ns()
+        self._tool = open_tool(self._path.parent if self._path else Path(), _rank())
         self._parts = {name: _Part(self, index) for index, name in enumerate(PARTS)}
 
     def __enter__(self) -> "Profile":
@@ -46,6 +48,8 @@ class Profile:
         if self._path is not None and self._fd >= 0:
             _last_steps[self._path] = self._step
         self._close()
+        if self._tool is not None:
+            self._tool.close()
 
     def steps(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Iterates over batches, one a step. Fetching the next one is the wait for data."""
@@ -81,6 +85,8 @@ class Profile:
         self._since, self._current = now, part
 
     def _begin_step(self) -> None:
+        if self._tool is not None:
+            self._tool.before(self._step + 1)
         self._sync = self._device_sync()
         self._switch(_OTHER)
         self._nanos = [0] * (len(PARTS) + 1)
@@ -89,6 +95,8 @@ class Profile:
     def _end_step(self) -> None:
         self._switch(_OTHER)
         self._step += 1
+        if self._tool is not None:
+            self._tool.after(self._step)
         if self._fd < 0:
             return
         seconds = [f"{1e-9 * nanos:.9f}" for nanos in self._nanos[:_OTHER]]
@@ -178,13 +186,17 @@ def profile(folder: str | os.PathLike[str] | None = None, *, synchronize: bool |
     return Profile(folder, synchronize)
 
 
-def _path(folder: str | os.PathLike[str] | None) -> Path | None:
+def _rank() -> int:
     rank = os.environ.get("RANK", "0")
-    name = f"profile-{int(rank) if rank.isdecimal() else 0:04}.csv"
+    return int(rank) if rank.isdecimal() else 0
+
+
+def _path(folder: str | os.PathLike[str] | None) -> Path | None:
+    rank = _rank()
     folder = folder if folder is not None else os.environ.get("STOKER_ATTEMPT_DIR")
     if folder:
-        return Path(folder).absolute() / name
-    if rank == "0":
+        return Path(folder).absolute() / f"profile-{rank:04}.csv"
+    if rank == 0:
         print(
             "stoker.profile: steps are not recorded outside a run (STOKER_ATTEMPT_DIR is not set)\n"
             '  try: start the script with `stoker run`, or name a folder: stoker.profile("steps")',

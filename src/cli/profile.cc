@@ -10,6 +10,7 @@
 #include "profile/print/json.h"
 #include "profile/print/text.h"
 #include "profile/run_profile.h"
+#include "profile/tool/tool.h"
 
 namespace stoker::cli {
 namespace {
@@ -19,6 +20,9 @@ struct ProfileOptions {
   std::string runs = "runs";
   std::int64_t attempt = 0;
   std::string steps;
+  std::string tool;
+  std::string ranks = "0";
+  std::vector<std::string> command;
   std::string language = kLocaleLanguage;
   HostChoice host;
 };
@@ -36,6 +40,17 @@ Result<profile::Profile> make_profile(const ProfileOptions& o, const profile::St
   return profile::profile_attempt(run, attempt, selection, run_reference(run));
 }
 
+// `stoker profile --tool TOOL -- COMMAND`.
+int run_tool(const ProfileOptions& o, const profile::StepSelection& selection, Output& out) {
+  if (o.tool.empty()) return out.fail(invalid("profile: a command needs a tool (--tool)"));
+  if (!o.what.empty())
+    return out.fail(invalid("profile: --tool takes a command after --, not '{}'", printable(o.what[0])));
+  const auto request = profile::parse_tool_request(o.tool, o.ranks, selection, o.command);
+  if (!request.ok()) return out.fail(request.error());
+  const auto code = profile::run_with_tool(*request);
+  return code.ok() ? *code : out.fail(code.error());
+}
+
 }  // namespace
 
 int profile_command(std::span<const std::string> words, Output& out) {
@@ -49,11 +64,16 @@ int profile_command(std::span<const std::string> words, Output& out) {
   arguments.option("--steps", &o.steps, "FIRST..LAST", "Count these steps [all but the warm-up]");
   arguments.option("--attempt", &o.attempt, "N", "Profile this attempt of a run [the last]");
   arguments.option("--runs", &o.runs, "DIR", "Folder with the runs (the job's record.directory)");
+  arguments.option("--tool", &o.tool, "TOOL", "Run COMMAND under this profiler, on the ranks of --ranks");
+  arguments.choices(profile::kToolNames);
+  arguments.option("--ranks", &o.ranks, "N,...", "Ranks that run under the tool; others run COMMAND alone");
+  arguments.rest("COMMAND", &o.command, "Command to profile");
   add_language_option(arguments, &o.language);
   add_host_choice(arguments, &o.host);
   arguments.example("stoker profile last");
   arguments.example("stoker profile last --steps 100..500");
   arguments.example("stoker profile trace-rank0.json.gz trace-rank1.json.gz");
+  arguments.example("stoker profile --tool py-spy -- python train.py");
   if (const auto code = arguments.parse(words, out)) return *code;
   const auto language = parse_language(o.language);
   if (!language.ok()) return out.fail(language.error());
@@ -67,6 +87,7 @@ int profile_command(std::span<const std::string> words, Output& out) {
     if (!parsed.ok()) return out.fail(parsed.status().with_context("profile: --steps"));
     selection = *parsed;
   }
+  if (!o.tool.empty() || !o.command.empty()) return run_tool(o, selection, out);
   const auto found = make_profile(o, selection);
   if (!found.ok()) return out.fail(found.error());
   out.raw(profile::to_plain_text(*found, *language));

@@ -8,6 +8,7 @@
 #include "profile/flight_collectives.h"
 #include "profile/nccl/nccl_log.h"
 #include "profile/nccl/nccl_notes.h"
+#include "profile/trace/trace_profile.h"
 #include "record/events.h"
 #include "record/run_events.h"
 
@@ -30,6 +31,14 @@ int read_hosts(const record::Attempt& attempt, Profile& profile) {
     if (found != hosts.end() && names.size() > 1) rank.host = found->second;
   }
   return std::max(1, static_cast<int>(names.size()));
+}
+
+// Of `stoker profile --tool torch`.
+std::vector<Path> torch_traces(const record::Attempt& attempt) {
+  std::vector<Path> traces;
+  for (const auto& [rank, file] : files_by_rank(attempt.folder(), "torch-", ".json.gz"))
+    traces.push_back(file);
+  return traces;
 }
 
 // The logs of the ranks, and the files of NCCL_DEBUG_FILE in the attempt's folder.
@@ -71,10 +80,17 @@ Result<Profile> profile_attempt(const record::RunFolder& run, const record::Atte
   const std::map<int, Path> files = find_records(attempt, &source);
   if (!files.empty()) STOKER_RETURN_IF_ERROR(read_records(files, source, selection, profile));
   CollectiveTable collectives;
+  const std::vector<Path> traces = torch_traces(attempt);
+  if (files.empty() && !traces.empty()) {
+    STOKER_RETURN_IF_ERROR(read_traces(traces, selection, collectives, profile));
+  } else if (!traces.empty()) {
+    profile.notes.push_back(
+        message("traces of these steps: stoker profile {}", shell_quote(traces.front().string())));
+  }
   add_flight_collectives(attempt, collectives, profile);
   note_nccl_lines(read_nccl_logs(attempt, collectives), profile);
   profile.collectives = collectives.rows();
-  if (files.empty() && collectives.empty()) {
+  if (files.empty() && traces.empty() && collectives.empty()) {
     return not_found("run {}: attempt {} has no records of steps or collectives", printable(run.id()),
                      attempt.number())
         .cure("with stoker.profile() as p: for batch in p.steps(loader): ...   (in the script)");
