@@ -135,3 +135,17 @@ def test_torch_traces_the_chosen_steps_of_stoker_profile(stoker, tmp_path):
     assert (records["source"], records["notes"][-1].partition(":")[0]) == ("program", "traces of these steps")
     next(tmp_path.glob("runs/*/attempts/1/profile-0000.csv")).unlink()
     assert json.loads(stoker("profile", "--json", code=0).out)["source"] == "trace"
+
+
+def test_the_job_file_names_the_tool(stoker, script, tmp_path):
+    job = f"name: p\nrun: {sys.executable} busy.py\nresources: {{ranks_per_node: 2}}\nprofile: {{tool: TOOL, ranks: [1]}}\n"
+    environment = path_with(Path(sys.executable).parent, "/usr/bin", "/bin")
+    (tmp_path / "job.yaml").write_text(job.replace("TOOL", "py-spy"))
+    stoker("run", "job.yaml", env=environment, code=7)
+    assert [file.name for file in tmp_path.glob("runs/*/attempts/1/*py-spy*")] == ["py-spy-0001.svg"]
+    (tmp_path / "job.yaml").write_text(job.replace("TOOL", "nsys").replace("[1]", "[0]"))
+    failed = stoker("run", "job.yaml", "--set", "record.directory=missing", env=environment, code=3)
+    assert "nsys is not installed on this node" in failed.err
+    assert not list(tmp_path.glob("missing/*/attempts/1/*nsys*"))
+    refused = stoker("run", "job.yaml", "--set", "profile.ranks=[5]", code=2).err
+    assert "profile.ranks: 5 is no rank of this job (0 to 1)" in refused

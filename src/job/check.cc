@@ -7,6 +7,7 @@
 
 #include <re2/re2.h>
 
+#include "job/profile_settings.h"
 #include "slurm/script/batch_script.h"
 #include "stoker/text.h"
 
@@ -399,6 +400,7 @@ void complete_and_check(const EffectiveConfig& effective, const Origin& file, Jo
   check_command(effective, job, errors);
   complete_and_check_ranks(effective, job.resources, errors);
   check_many_jobs(effective, job, errors);
+  check_profile(effective, job, errors);
   if (job.train && errors.empty()) complete_and_check_train(effective, job, errors);
 }
 

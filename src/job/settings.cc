@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "job/learning_settings.h"
+#include "job/profile_settings.h"
 #include "job/queue_settings.h"
 #include "job/train_settings.h"
 
@@ -396,7 +397,7 @@ std::vector<JobSetting> joined(std::initializer_list<std::span<const JobSetting>
 std::span<const JobSetting> job_settings() {
   static const std::vector<JobSetting> kSettings =
       joined({kCommand, train_task_settings(), train_learning_settings(), train_computing_settings(), kRun,
-              queue_settings(), kRecord});
+              queue_settings(), profile_settings(), kRecord});
   return kSettings;
 }
 
