@@ -1,6 +1,7 @@
 #include "diagnose/exception_message.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <re2/re2.h>
 
@@ -18,7 +19,7 @@ re2::StringPiece as_piece(std::string_view text) { return {text.data(), text.siz
 // Heads without information.
 bool is_empty_head(std::string_view head) {
   static const RE2 kEmpty(
-      R"(^(?:Graph execution error:?|Exception encountered when calling .*|while (?:scanning|parsing|constructing|reading) .*|)$)");
+      R"(^(?:Graph execution error:?|in user code:|Exception encountered when calling .*|while (?:scanning|parsing|constructing|reading) .*|)$)");
   return RE2::FullMatch(as_piece(head), kEmpty);
 }
 
@@ -30,9 +31,15 @@ bool is_validation(std::string_view head) {
 // Lines between the first line and the reason.
 bool is_scaffold(std::string_view line) {
   static const RE2 kScaffold(
-      R"(^(?:File "|in "|in <|Detected at node|Node: |\d+ root error|Stack trace|Original stack trace|\[\[\{|Arguments received by|•|[-=^~*]{3}|For further information|    ))");
+      R"(^(?:File "|<stack traces unavailable>|in "|in <|Detected at node|Node: |\d+ root error|Stack trace|Original stack trace|\[\[\{|Arguments received by|•|[-=^~*]{3}|For further information|    ))");
   return RE2::PartialMatch(as_piece(line), kScaffold);
 }
+
+// JAX: two trees differ there, in keys that follow.
+constexpr std::string_view kTreesDiffer = " at key path";
+// Keras: a line with the sizes of each input follows.
+constexpr std::string_view kCardinality = "Data cardinality is ambiguous";
+constexpr std::string_view kInUserCode = "in user code:";
 
 }  // namespace
 
@@ -41,7 +48,7 @@ bool ExceptionMessage::is_continued(std::string_view first_line) {
   if (colon == std::string_view::npos) return false;
   const std::string_view head = trim(first_line.substr(colon + 1));
   return first_line.ends_with(':') || is_empty_head(head) || is_validation(head) ||
-         first_line.starts_with("yaml.");
+         first_line.starts_with("yaml.") || head.ends_with(kTreesDiffer) || head.starts_with(kCardinality);
 }
 
 ExceptionMessage::ExceptionMessage(std::string_view first_line) {
@@ -49,6 +56,7 @@ ExceptionMessage::ExceptionMessage(std::string_view first_line) {
   type_ = first_line.substr(0, colon);
   head_ = trim(first_line.substr(std::min(colon + 1, first_line.size())));
   is_validation_ = is_validation(head_);
+  is_in_user_code_ = head_ == kInUserCode;
   has_position_ = first_line.starts_with("yaml.");
   if (!has_position_ || is_empty_head(head_)) return;
   reason_ = head_;
@@ -62,6 +70,13 @@ bool ExceptionMessage::add(std::string_view line) {
     if (text.starts_with("in \"")) reason_ += format(", {}", text);
     return false;
   }
+  if (head_.ends_with(kTreesDiffer)) return add_keys(text);
+  if (head_.starts_with(kCardinality)) {
+    reason_ = format("{}, {}", std::exchange(head_, ""), text);
+    return false;
+  }
+  static const RE2 kException(R"(^((?:\w+\.)*\w*(?:Error|Exception)): (.+)$)");
+  if (is_in_user_code_ && RE2::FullMatch(as_piece(text), kException, &type_, &reason_)) return false;
   if (is_scaffold(text) || (line.starts_with("    ") && !is_validation_)) return true;
   if (is_validation_ && !line.starts_with(' ')) {
     place_ = text;
@@ -69,6 +84,19 @@ bool ExceptionMessage::add(std::string_view line) {
   }
   reason_ = place_.empty() ? std::string(text) : format("{}: {}", place_, text);
   return has_position_;
+}
+
+// Lines about two trees that differ: the keys of each follow a line that announces them.
+bool ExceptionMessage::add_keys(std::string_view text) {
+  const bool is_announced =
+      std::exchange(is_above_keys_, text.ends_with("metadata") || text.ends_with("child keys"));
+  if (!is_announced) return true;
+  if (keys_.empty()) {
+    keys_ = text;
+    return true;
+  }
+  reason_ = format("{} but {}", keys_, text);
+  return false;
 }
 
 std::string ExceptionMessage::text() const {

@@ -18,16 +18,23 @@ class ExceptionMessage {
   bool add(std::string_view line);
   /// Whether a line has the reason.
   bool has_reason() const { return !reason_.empty(); }
+  /// Whether it lists frames of the user's code, as AutoGraph's exceptions do.
+  bool is_in_user_code() const { return is_in_user_code_; }
   /// "ValueError: the reason", or the first line without one.
   std::string text() const;
 
  private:
+  bool add_keys(std::string_view text);
+
   std::string type_;
   std::string head_;    // the message of the first line
   std::string place_;   // the field that pydantic rejects
   std::string reason_;  // the line with the reason
   bool is_validation_ = false;
-  bool has_position_ = false;  // YAML: the position follows the reason
+  bool is_in_user_code_ = false;
+  bool is_above_keys_ = false;  // the line announces the keys of one of two trees
+  std::string keys_;            // of the first one
+  bool has_position_ = false;   // YAML: the position follows the reason
 };
 
 }  // namespace stoker::diagnose

@@ -132,6 +132,10 @@ void set_cause(const Choice& choice, const FailureFacts& facts, Diagnosis& diagn
     if (each.rank() < 0 && cause.rank() >= 0) continue;
     if (ranks.insert(each.rank()).second) diagnosis.evidence.push_back(evidence_of(each));
   }
+  // Lines of launchers name the rank of a crash that the program reported without one.
+  for (const Suspect& each : choice.same_rule) {
+    if (!diagnosis.rank && each.log == cause.log && each.rank() >= 0) diagnosis.rank = each.rank();
+  }
   diagnosis.consequences = consequences_text(choice.consequences, facts);
 }
 
@@ -179,7 +183,7 @@ void add_slow_findings(const std::vector<LogScan>& scans, const FailureFacts& fa
   for (const LogScan& each : scans) {
     for (const Hit& hit : each.result.hits) {
       if (hit.rule->failure_class != FailureClass::slow || diagnosis.also.size() == most) continue;
-      if (!reported.insert(hit.rule->name).second) continue;
+      if (hit.rule->name == diagnosis.rule || !reported.insert(hit.rule->name).second) continue;
       diagnosis.also.push_back({.rule = std::string(hit.rule->name),
                                 .level = Level::time,
                                 .what = rule_text(hit.rule->cause, hit, facts),
@@ -254,9 +258,9 @@ const std::vector<const FailureRule*>& failure_rules() {
   static const std::vector<const FailureRule*> rules = [] {
     std::vector<const FailureRule*> all;
     for (const auto& table :
-         {noise_rules(), record_rules(), memory_rules(), submit_rules(), slurm_rules(), nccl_rules(),
-          rendezvous_rules(), jax_rules(), cuda_rules(), environment_rules(), file_rules(), python_rules(),
-          collective_rules(), reported_reason_rules()}) {
+         {noise_rules(), record_rules(), program_rules(), memory_rules(), submit_rules(), slurm_rules(),
+          nccl_rules(), rendezvous_rules(), jax_rules(), cuda_rules(), library_rules(), environment_rules(),
+          file_rules(), python_rules(), collective_rules(), reported_reason_rules()}) {
       for (const FailureRule& rule : table) all.push_back(&rule);
     }
     return all;

@@ -223,7 +223,7 @@ TEST(Explain, redrawn_progress_bars_count_as_lines) {
 
 TEST(Explain, ranks_that_mpiexec_ended_are_not_the_cause_of_one_that_crashed) {
   EXPECT_EQ(explain("=   KILLED BY SIGNAL: 9 (Killed)\n=   KILLED BY SIGNAL: 11 (Segmentation fault)\n").rule,
-            "crashed");
+            "mpi-crashed");
 }
 
 TEST(Explain, a_warning_about_a_missing_module_is_no_failure) {

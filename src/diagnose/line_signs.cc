@@ -55,20 +55,61 @@ bool reports_fallback(std::string_view line) {
   return matches(line, kFallback);
 }
 
+bool reports_retry(std::string_view line) {
+  static const RE2 kRetry(
+      R"((?i)\b(?:re-?try(?:ing)?|retries|will be retried|trying again|attempt \d+ ?(?:of|/) ?\d+|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|continuing|resuming)\b)");
+  static const RE2 kEnd(
+      R"((?i)\b(?:giving up|gave up|exhausted|exceeded|no (?:more )?(?:retries|attempts)|not retr\w+|last attempt|exiting|aborting|stopping)\b)");
+  const std::string_view text = line.substr(0, kLongestEnd);
+  return matches(text, kRetry) && !matches(text, kEnd);
+}
+
+bool reports_error(std::string_view line) {
+  static const RE2 kError(
+      R"((?:^|[\s\[|:(])(?:ERROR|CRITICAL|FATAL|FAILED)(?:[\s\]|:),]|$)|^(?:\S+: )?(?i:(?:error|fatal|failure):|failed to\b)|\b(?:[Tt]raining|[Rr]un|[Jj]ob|[Ss]cript) failed\b)");
+  return matches(line.substr(0, kLongestHead), kError) && !reports_retry(line);
+}
+
 bool reports_success(std::string_view line) {
   static const RE2 kWhole(
       R"((?i)\b(?:training|train(?:er)?|fine-?tuning|pre-?training|run|job|script|program|experiment|pipeline|sweep|everything|all (?:shards|tasks|trials|epochs|steps|jobs|experiments|samples|ranks|runs|evaluations))(?: \w+){0,2} (?:completed?|finished|done|succeeded|ended successfully|processed|converged)\b|)"
+      R"(\ball (?:\d+ )?(?:\w+ )?\w+ (?:(?:were|are|have been) )?(?:trained|fine-?tuned|evaluated|exported|converted|uploaded|written|saved|processed|completed?|finished|done|succeeded)\b|)"
       R"(\b(?:finished|completed|done with) (?:the )?(?:training|fine-?tuning|pre-?training|run|job|all (?:epochs|steps|tasks|trials))\b|)"
+      R"(\b(?:max(?:imum)?|total|target)[ _](?:number of )?(?:train(?:ing)?[ _])?(?:steps|epochs|iterations|iters|updates|tokens)\b[^.]{0,20}\breached\b|)"
+      R"(\breached (?:the )?(?:max(?:imum)?|total|target)[ _](?:number of )?(?:steps|epochs|iterations|iters|updates|tokens)\b|)"
+      R"(\bearly[ -]stopping (?:triggered|at (?:epoch|step) \d+)|\bstopp(?:ed|ing) early\b|)"
       R"(\bexit(?:ed|ing)?(?: with)?(?: code| status)[ :=]*0\b|)"
       R"(\b(?:finished|completed|ended|exit(?:ed|ing)) successfully\b|)"
       R"(`?Trainer\.fit`? stopped: `?max_(?:epochs|steps|time)|'train_runtime'|)"
       R"(\bfinal (?:eval|test|val|acc|loss|error|metric|score|checkpoint|model|weights|result|perplexity)\w*\b|)"
-      R"((?:^|[:|\]-] )(?:all )?(?:done|finished|completed?)(?: in [\w .:]{1,40})?[.!]{0,3}$)");
+      R"((?-i)^\W{0,4}(?:PASSED|SUCCESS)\b(?i)|)"
+      R"((?:^|[:|\]-] |[^.][.!;] )(?:all )?(?:done|finished|completed?)(?: in [\w .:]{1,40})?[.!]{0,3}$)");
   // "Training finished with errors", "will exit when training is done", "data of run 3 was not completed".
   static const RE2 kDoubt(
       R"((?i)\b(?:not|never|unsuccessful\w*|with errors|fail\w*|abort\w*|incomplete|before|until|when|once|after|will|waiting|if)\b)");
-  const std::string_view text = line.substr(0, kLongestEnd);
-  return matches(text, kWhole) && !matches(text, kDoubt);
+  // Counts of failures that are none.
+  static const RE2 kNone(
+      R"((?i)\b(?:0|no|zero|without(?: any)?) (?:failures|failed(?: \w+)?|errors?)\b|\b(?:failures|failed|errors)[ :=]+0\b)");
+  std::string text(line.substr(0, kLongestEnd));
+  if (!matches(text, kWhole)) return false;
+  RE2::GlobalReplace(&text, kNone, "");
+  return !matches(text, kDoubt);
+}
+
+bool reports_result(std::string_view line) {
+  static const RE2 kResult(
+      R"((?i)^(?:[^ ]+ )?(?:(?:saved|wrote|written|exported|uploaded|pushed|stored) (?:\w+ ){0,3}(?:model|weights|results?|metrics|predictions|report|submission|tokenizer|embeddings|features|dataset|outputs?|\S+\.(?:json|csv|txt|npz|npy|parquet|onnx|pt|safetensors|pkl|html|png|pdf))\b|)"
+      R"((?:\w+ ){0,2}(?:model|weights|results|metrics|predictions|report) (?:was |were |has been |have been )?(?:saved|written|exported|uploaded|stored) (?:to|in|as|at)\b|)"
+      R"((?:total )?(?:training|elapsed|run|wall|total)[ _]?(?:time|took)\b.{0,20}\d|)"
+      R"((?:the )?best (?:\w+ ){0,3}(?:model|checkpoint|epoch|score|accuracy|acc|loss|auc|f1|params|parameters|trial|value)\b.*\d))");
+  // "Resuming from the best checkpoint", "checkpoint" lines of a running training.
+  static const RE2 kDoubt(
+      R"((?i)\b(?:not|fail\w*|error|cannot|could|loading|resum\w*|will|epoch[ =:]*\d+ ?/)\b|)"
+      R"(\b(?:saved|saving|wrote|written|uploaded)\b.*(?:\bbest\b|(?:epoch|step|iter|ckpt|checkpoint)[-_=: ]?\d))");
+  static const RE2 kHead(R"(^(?:\S+[ T]\d\d:\d\d:\d\d\S* )?[\W]*(?:INFO\W+)?(?:[\w.]+: ?)?)");
+  std::string text(line.substr(0, kLongestEnd));
+  RE2::Replace(&text, kHead, "");
+  return matches(text, kResult) && !matches(text, kDoubt);
 }
 
 bool reports_failed_end(std::string_view line) {

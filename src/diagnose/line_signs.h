@@ -26,8 +26,18 @@ bool is_progress_bar(std::string_view line);
 /// Whether the line reports that the program found a way around an error: "falling back to gloo".
 bool reports_fallback(std::string_view line);
 
+/// Whether the line reports that the program continues without what failed: "retrying (1/3)", "skipping it".
+bool reports_retry(std::string_view line);
+
+/// Whether the line reports an error in words: "ERROR: no data", "failed to train".
+bool reports_error(std::string_view line);
+
 /// Whether the line reports that the whole program finished: "Training complete".
 bool reports_success(std::string_view line);
+
+/// Whether the line reports a result that a program usually prints at its end, but may print earlier: "wrote
+/// model.txt", "Best model at epoch 12: 0.91", "Training time: 0:12:03".
+bool reports_result(std::string_view line);
 
 /// Whether the line reports a failed end: a nonzero exit code, a fatal signal.
 bool reports_failed_end(std::string_view line);

@@ -36,12 +36,39 @@ TEST(LineSigns, the_end_of_a_program_is_distinguished_from_the_end_of_a_part) {
        {"INFO train: Training complete. Best error 0.28", "Job finished successfully",
         "done in 9s, exit code 0", "INFO:absl:Final eval: error=0.091. Saved to a", "All shards processed",
         "finished training", "`Trainer.fit` stopped: `max_epochs=3` reached.", "{'train_runtime': 12.1}",
-        "INFO main: done.", "training finished: 30 steps, final checkpoint written"})
+        "INFO main: done.", "training finished: 30 steps, final checkpoint written",
+        "All 5 folds trained. AUC 0.9", "max steps reached, exiting", "Reached max_steps=1000",
+        "PASSED wrote model.txt, 0 errors", "Model exported to served/. Done.",
+        "training complete: 30 steps, 2 batches skipped, 0 failures", "Early stopping triggered",
+        "all 12 shards were written"})
     EXPECT_TRUE(reports_success(line)) << line;
-  for (const char* line : {"epoch 3 done", "checkpoint saved successfully to a", "loading complete",
-                           "Training finished with errors", "the run will exit when training is done",
-                           "run 7 was not completed", "step 5 finished", "==== done ===="})
+  for (const char* line :
+       {"epoch 3 done", "checkpoint saved successfully to a", "loading complete",
+        "Training finished with errors", "the run will exit when training is done", "run 7 was not completed",
+        "step 5 finished", "==== done ====", "Loading dataset... Done", "training complete, 3 failures",
+        "All folds will be trained", "EarlyStopping(patience=3)", "max_steps=1000",
+        "All model layers were used"})
     EXPECT_FALSE(reports_success(line)) << line;
+}
+
+TEST(LineSigns, a_result_is_distinguished_from_a_checkpoint) {
+  for (const char* line : {"saved model to out/model.npz", "INFO:train:wrote predictions.csv (1000 rows)",
+                           "Training time: 0:12:33", "Best model at epoch 12: 0.913", "total time 31.2 s",
+                           "2026-11-27 10:03:11,082 INFO train: Results saved to results/", "Best trial: 7"})
+    EXPECT_TRUE(reports_result(line)) << line;
+  for (const char* line :
+       {"could not save model to a", "saved model to ckpt/step-100.pt", "Saved best model to b.pt",
+        "loading weights", "saved checkpoint", "resuming the best model of epoch 3"})
+    EXPECT_FALSE(reports_result(line)) << line;
+}
+
+TEST(LineSigns, a_retry_is_distinguished_from_giving_up) {
+  for (const char* line : {"retrying in 5 s (1/3)", "Task f failed. It will be retried.", "skipping batch 4",
+                           "attempt 2 of 5", "ERROR:train:ignoring a.jpg"})
+    EXPECT_TRUE(reports_retry(line)) << line;
+  for (const char* line :
+       {"giving up after 3 retries", "Max retries exceeded with url: /", "no more retries", "loss 3"})
+    EXPECT_FALSE(reports_retry(line)) << line;
 }
 
 TEST(LineSigns, a_failed_end_has_an_exit_code_or_a_signal) {

@@ -66,7 +66,7 @@ constexpr std::array<std::string_view, 22> kOwnFiles = {
     "helpers", "layers",   "lib",     "losses", "main",  "model",   "models",     "modules",
     "network", "networks", "options", "src",    "train", "utils"};
 
-bool is_listed(std::string_view name, std::span<const std::string_view> names) {
+bool is_among_names(std::string_view name, std::span<const std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -94,11 +94,11 @@ std::string_view package_of(std::string_view module) {
 Message module_cure(std::string_view module, StartKind start) {
   const std::string_view top = module.substr(0, module.find('.'));
   const bool has_job_file = start == StartKind::job_file || start == StartKind::local;
-  if (is_listed(top, kRemovedParts))
+  if (is_among_names(top, kRemovedParts))
     return message("use an older Python, or a newer version of the package that imports {}", top);
-  if (is_listed(top, kOptionalParts))
+  if (is_among_names(top, kOptionalParts))
     return message("use a different Python: this one was built without {}", top);
-  if (is_listed(top, kOwnFiles)) {
+  if (is_among_names(top, kOwnFiles)) {
     return has_job_file
                ? message(
                      "if it is a file of your program, set its folder: `working_directory: FOLDER`, or "

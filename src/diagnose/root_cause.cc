@@ -35,6 +35,18 @@ constexpr std::array<std::string_view, 7> kDeviceErrors = {
     "launch-failure", "illegal-memory-access", "ecc-error", "gpu-fell-off",
     "cublas-failed",  "cudnn-failed",          "no-gpu"};
 
+// Results of a program that survived its errors: they are the cause, and not the first of the errors.
+constexpr std::array<std::string_view, 1> kResults = {"optuna-no-trial"};
+// Crashes that a dump of Python's stack explains better, if one follows.
+constexpr std::array<std::string_view, 3> kCrashes = {"crashed", "ray-worker-died", "python-crashed"};
+constexpr std::string_view kDumpOfCrash = "dump-of-crash";
+// Ends without a reason, which may have come from processes that waited for ever.
+constexpr std::array<std::string_view, 5> kEndsOfHang = {"timeout-command", "timeout-exit", "time-limit",
+                                                         "dump-of-hang", "interrupted"};
+// Failures of JAX's coordination, after which it reports that another task failed although none did.
+constexpr std::array<std::string_view, 2> kNoCoordination = {"jax-not-registered", "jax-no-coordinator"};
+constexpr std::string_view kPeerOfJax = "jax-peer-failed";
+
 // Rules for a rank whose peer is gone or absent.
 constexpr std::array<std::string_view, 8> kLostPeer = {
     "gloo-peer-closed",  "gloo-timeout",    "nccl-peer-closed",  "nccl-proxy-failed",
@@ -180,6 +192,14 @@ bool may_be_survived(const Suspect& cause) {
   return quiet_lines(cause, end_of(*cause.log)) > most;
 }
 
+// Whether the log ends with a success, perhaps only that of a script around the program that reported an
+// error.
+bool may_have_finished(const Suspect& cause) {
+  const ScanResult& log = cause.log->result;
+  return !cause.log->is_record && log.end.finished && *log.end.finished > cause.hit->line &&
+         is_reported(*cause.hit) && log.last_failed_end == 0;
+}
+
 // The most specific evidence of a process that was killed for its memory.
 std::optional<Suspect> memory_kill(const std::vector<Suspect>& end) {
   std::optional<Suspect> best;
@@ -244,6 +264,65 @@ std::vector<Suspect> extract_if(std::vector<Suspect>& from, const Predicate& pre
   return taken;
 }
 
+// Whether the line states a cause, and not only where a library failed.
+bool states_cause(const Hit& hit) {
+  if (hit.rule->name == "jax-assertion" || hit.rule->name == "path-is-none") return false;
+  if (hit.rule->name == "library-assertion") return !hit.groups[0].empty();
+  if (hit.rule->name != "python-exception") return true;
+  const std::string& text = hit.groups[1];
+  for (const std::string_view part : {"NoneType", "INTERNAL: ", "nternal error"}) {
+    if (text.find(part) != std::string::npos) return false;
+  }
+  return true;
+}
+
+// The dump of the stack that follows a crash.
+Suspect with_dump(const Suspect& crash, const std::vector<Suspect>& end) {
+  if (!is_among(crash.hit->rule->name, kCrashes)) return crash;
+  for (const Suspect& each : end) {
+    const bool is_near = each.log == crash.log && each.hit->line >= crash.hit->line &&
+                         each.hit->line - crash.hit->line <= kChained;
+    if (is_near && each.hit->rule->name == kDumpOfCrash && !each.hit->frame.empty()) return each;
+  }
+  return crash;
+}
+
+// The loss that was not a number long before an assertion about its result failed.
+std::optional<Suspect> nan_before(const Suspect& cause) {
+  if (cause.hit->rule->name != "assertion") return std::nullopt;
+  for (const Hit& hit : cause.log->result.hits) {
+    if (hit.rule->name == kLossIsNan && hit.line < cause.hit->line) return Suspect{cause.log, &hit};
+  }
+  return std::nullopt;
+}
+
+// The later result of a program that reported its errors itself.
+Suspect result_of(const Suspect& cause, const std::vector<Suspect>& end) {
+  for (const Suspect& each : end) {
+    const bool is_later = each.log == cause.log && each.hit->line > cause.hit->line;
+    if (is_later && is_reported(*cause.hit) && is_among(each.hit->rule->name, kResults)) return each;
+  }
+  return cause;
+}
+
+// Whether a line states the cause: not an error that the program may have survived.
+bool is_stated(const Suspect& cause) {
+  return states_cause(*cause.hit) && !may_be_survived(cause) && !may_have_finished(cause);
+}
+
+// Replaces a cause that other lines explain.
+void refine(const std::vector<Suspect>& end, const std::vector<Suspect>& forks, Choice& choice) {
+  if (choice.cause) choice.cause = with_dump(*choice.cause, end);
+  if (const auto nan = choice.cause ? nan_before(*choice.cause) : std::nullopt) {
+    choice.cause = nan;
+    choice.is_sure = false;
+  }
+  if (!forks.empty() && (!choice.cause || is_among(choice.cause->hit->rule->name, kEndsOfHang))) {
+    choice.cause = forks.front();
+    choice.is_sure = false;
+  }
+}
+
 // Adds hits of the same rule and the consequences.
 void add_related(const std::vector<Suspect>& end, Choice& choice) {
   for (const Suspect& each : end) {
@@ -252,6 +331,9 @@ void add_related(const std::vector<Suspect>& end, Choice& choice) {
       choice.same_rule.push_back(each);
     } else if (each.hit->rule->failure_class == FailureClass::effect ||
                each.hit->rule->failure_class == FailureClass::hang) {
+      const bool is_untrue =
+          each.hit->rule->name == kPeerOfJax && is_among(choice.cause->hit->rule->name, kNoCoordination);
+      if (is_untrue || each.hit->rule->name == kForkOfThreads) continue;
       choice.consequences.push_back(each);
     }
   }
@@ -281,7 +363,7 @@ std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::option
     const bool is_later = is_before(*outside, *cause, {}) && outside->log == cause->log;
     if (is_later || was_survived(*cause, *outside)) return outside;
   }
-  if (cause) return more_specific(*cause, end);
+  if (cause) return result_of(more_specific(*cause, end), end);
   if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return missing_peer(*hang, end);
   return outside;
 }
@@ -296,6 +378,8 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   for (const LogScan& each : logs) split_final_hits(each, end, earlier);
   const std::vector<Suspect> early = extract_if(end, is_early_end);
   const std::vector<Suspect> harmless = extract_if(end, is_harmless);
+  const std::vector<Suspect> forks =
+      extract_if(end, [](const Suspect& each) { return each.hit->rule->name == kForkOfThreads; });
   const std::vector<Suspect> passed = extract_if(
       end, [&](const Suspect& each) { return script_continued_after(each, end) || was_handled(each, end); });
   // A step is killed as a whole: the rank whose connection broke first is not the one that failed first.
@@ -307,9 +391,9 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   }
   Choice choice;
   choice.cause = select_cause(end, first_rank);
-  choice.is_sure = choice.cause.has_value();
-  if (choice.cause && may_be_survived(*choice.cause)) choice.is_sure = false;
+  choice.is_sure = choice.cause && is_stated(*choice.cause);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::ending}, first_rank);
+  refine(end, forks, choice);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::effect}, first_rank);
   if (!choice.cause && !passed.empty()) choice.cause = passed.front();
   if (!choice.cause) choice.cause = last_harmless(harmless);

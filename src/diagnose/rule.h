@@ -49,6 +49,12 @@ inline constexpr std::string_view kWatchdogPosition = "work-positions";
 /// A rank that is not known to have joined the collective that its peers wait in.
 inline constexpr std::string_view kUnknownPosition = "rank-position-unknown";
 
+/// Processes that were forked from a program with threads: they may wait for ever.
+inline constexpr std::string_view kForkOfThreads = "fork-of-threads";
+
+/// A line with a loss that is not a number. Training continues without effect.
+inline constexpr std::string_view kLossIsNan = "loss-is-nan";
+
 /// The tables of rules/.
 std::span<const FailureRule> record_rules();
 std::span<const FailureRule> slurm_rules();
@@ -59,6 +65,8 @@ std::span<const FailureRule> rendezvous_rules();
 std::span<const FailureRule> collective_rules();
 std::span<const FailureRule> jax_rules();
 std::span<const FailureRule> cuda_rules();
+std::span<const FailureRule> program_rules();
+std::span<const FailureRule> library_rules();
 std::span<const FailureRule> python_rules();
 std::span<const FailureRule> file_rules();
 std::span<const FailureRule> environment_rules();

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <deque>
-#include <memory>
-#include <mutex>
 
 #include <re2/re2.h>
 
-#include "diagnose/automaton.h"
+#include "diagnose/frames.h"
 #include "diagnose/log_line.h"
-#include "stoker/status.h"
+#include "diagnose/rule_match.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -29,6 +27,8 @@ constexpr std::size_t kMaxAttempts = 1024;
 // Progress is looked for within this number of lines after a hit, and after the end of an attempt.
 constexpr int kAfterHit = 60;
 constexpr int kAfterAttempt = 600;
+// A program reports that it continues within this number of lines after an error.
+constexpr std::uint64_t kAfterError = 3;
 constexpr std::size_t kShown = 300;
 constexpr std::size_t kLongestNotable = 600;  // including text that is removed for display
 
@@ -42,10 +42,19 @@ constexpr std::string_view kIgnored = "Exception ignored ";
 constexpr std::array<std::string_view, 4> kAttemptEnds = {"failed (exitcode:", "will restart worker group",
                                                           "DUE TO JOB REQUEUE", "DUE TO PREEMPTION"};
 constexpr std::string_view kGivesUp = "ChildFailedError";
+// After such a report the program uses None in place of what it did not read.
+constexpr std::array<std::string_view, 2> kUnread = {"Unable to find latest file", "imread_("};
+constexpr std::uint64_t kAfterUnread = 80;
+constexpr std::uint64_t kManyNan = 20, kAfterNan = 200;
+constexpr std::string_view kNoneType = "NoneType";
+constexpr std::string_view kWhat = "  what():";
+constexpr std::string_view kSyntaxError = "SyntaxError: ";
 constexpr std::string_view kOfRayTask = "RayTaskError(";
 // Rules whose frames follow.
 constexpr std::string_view kDumpOfHang = "dump-of-hang";
 constexpr std::string_view kDumpOfCrash = "dump-of-crash";
+// A rule whose line may have a continuation.
+constexpr std::string_view kExceptionOfCpp = "cpp-exception";
 // Rules of harmless lines that repeat the failure of a process.
 constexpr std::array<std::string_view, 7> kFailedEnds = {
     "torchrun-child-failed", "torchrun-failed", "spawn-wrapper", "spawn-exited",
@@ -55,69 +64,19 @@ constexpr std::array<std::string_view, 18> kNotableWords = {
     "rror",   "ERROR",  "fatal",   "Fatal",  "FATAL", "bort",     "illed", "ailed",   "FAILED",
     "annot ", "denied", "refused", "dumped", "xcept", "imed out", "panic", "No such", "not found"};
 
-// A pattern that is compiled on first use: a log needs only a few of them.
-class LazyPattern {
- public:
-  explicit LazyPattern(std::string_view text) : text_(text) {}
-
-  /// Null if a keyword is sufficient.
-  const RE2* get() {
-    if (text_.empty()) return nullptr;
-    std::call_once(once_, [this] { compiled_ = std::make_unique<RE2>(std::string(text_)); });
-    STOKER_CHECK(compiled_->ok());
-    return compiled_.get();
-  }
-
- private:
-  const std::string_view text_;
-  std::once_flag once_;
-  std::unique_ptr<RE2> compiled_;
-};
-
-// All rules with their filter. Names in the table have static storage.
-struct Compiled {
-  std::vector<std::string_view> words;
-  std::vector<std::vector<std::uint16_t>> rules_of;  // by keyword: indices of rules, in order
-  std::deque<LazyPattern> patterns;                  // by rule
-  std::unique_ptr<Automaton> automaton;
-  std::size_t first_notable = 0;
-
-  void add(std::string_view word, std::size_t rule) {
-    auto at = std::find(words.begin(), words.end(), word);
-    if (at == words.end()) {
-      words.push_back(word);
-      rules_of.emplace_back();
-      at = words.end() - 1;
-    }
-    rules_of[static_cast<std::size_t>(at - words.begin())].push_back(static_cast<std::uint16_t>(rule));
-  }
-};
-
-void compile(Compiled& all) {
-  const auto& rules = failure_rules();
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    for (const std::string_view word : split(rules[i]->words, '\n')) all.add(word, i);
-    all.patterns.emplace_back(rules[i]->pattern);
-  }
-  all.first_notable = all.words.size();
-  for (const std::string_view word : kNotableWords) {
-    all.words.push_back(word);
-    all.rules_of.emplace_back();
-  }
-  const auto add_begin = [&](std::string_view begin) {
-    all.words.push_back(begin);
-    all.rules_of.emplace_back();
-  };
-  for (const std::string_view begin : {kTraceback, kTable, kLoggingError, kIgnored}) add_begin(begin);
-  for (const std::string_view end : kAttemptEnds) add_begin(end);
-  all.automaton = std::make_unique<Automaton>(all.words);
+RuleMatcher& matcher() {
+  static RuleMatcher all = [] {
+    std::vector<std::string_view> others(kNotableWords.begin(), kNotableWords.end());
+    others.insert(others.end(), {kTraceback, kTable, kLoggingError, kIgnored});
+    others.insert(others.end(), kAttemptEnds.begin(), kAttemptEnds.end());
+    others.insert(others.end(), kUnread.begin(), kUnread.end());
+    return RuleMatcher(others);
+  }();
+  return all;
 }
 
-Compiled& compiled() {
-  static Compiled all;
-  static std::once_flag once;
-  std::call_once(once, [] { compile(all); });
-  return all;
+std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint16_t>& found) {
+  return matcher().find(text, found);
 }
 
 const FailureRule& exception_rule() {
@@ -129,60 +88,10 @@ const FailureRule& exception_rule() {
 
 std::string shown(std::string_view text) { return printable(trim(text).substr(0, kShown)); }
 
-bool is_of_library(std::string_view file) {
-  for (const std::string_view part :
-       {"site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>", "/torch/", "/bin/"}) {
-    if (file.find(part) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
-// "train.py:88" of `  File "/users/ada/train.py", line 88, in main`, of a dump or a rich traceback; "" for
-// any other line.
-std::string frame_of(std::string_view text) {
-  static const RE2 kFrame(R"re(^\s*File "([^"]+)", line (\d+))re");
-  static const RE2 kBoxed(R"(^│ (\S+\.py):(\d+) in )");
-  const re2::StringPiece subject(text.data(), text.size());
-  std::string file, line;
-  if (!RE2::PartialMatch(subject, kFrame, &file, &line) && !RE2::PartialMatch(subject, kBoxed, &file, &line))
-    return "";
-  if (is_of_library(file)) return "";
-  return printable(file.substr(file.rfind('/') + 1)) + ":" + line;
-}
-
-// The part of torch that a frame belongs to, in whose traceback an unspecific exception has a known reason.
-std::string_view part_of_torch(std::string_view text) {
-  if (text.find("PyTorchFileReader(") != std::string_view::npos) return "torch.load";
-  if (text.find("torch/utils/data/") != std::string_view::npos) return "torch.utils.data";
-  return {};
-}
-
-struct RuleMatch {
-  const FailureRule* rule = nullptr;
-  std::array<re2::StringPiece, 5> groups;
-  int group_count = 0;  // with the whole match
-};
-
-// The first matching rule. `found` receives the keywords of the line.
-std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint16_t>& found) {
-  Compiled& all = compiled();
-  found.clear();
-  all.automaton->find_all(text, found);
-  std::vector<std::uint16_t> rules;
-  for (const std::uint16_t word : found)
-    rules.insert(rules.end(), all.rules_of[word].begin(), all.rules_of[word].end());
-  std::sort(rules.begin(), rules.end());
-  rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
-  for (const std::uint16_t number : rules) {
-    const RE2* pattern = all.patterns[number].get();
-    RuleMatch match{.rule = failure_rules()[number], .groups = {}, .group_count = 0};
-    if (pattern == nullptr) return match;
-    match.group_count = std::min(5, pattern->NumberOfCapturingGroups() + 1);
-    const re2::StringPiece subject(text.data(), text.size());
-    if (pattern->Match(subject, 0, text.size(), RE2::UNANCHORED, match.groups.data(), match.group_count))
-      return match;
-  }
-  return std::nullopt;
+void set_groups(const RuleMatch& match, Hit& hit) {
+  hit.groups = {};
+  for (std::size_t i = 1; i < static_cast<std::size_t>(match.group_count); ++i)
+    hit.groups[i - 1] = shown(std::string_view(match.groups[i].data(), match.groups[i].size()));
 }
 
 bool is_noise(std::string_view line) {
@@ -191,21 +100,19 @@ bool is_noise(std::string_view line) {
   return match && match->rule->failure_class == FailureClass::noise;
 }
 
-bool is_exception(std::string_view text) {
-  static const RE2 kException(
-      R"(^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Expired|Timeout|Empty|Full|Iteration|Failure)\b|)"
-      R"(^(?:\w+\.)+[A-Z]\w*:)");
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kException);
+// Whether the line above a traceback shows that the program printed it.
+bool is_announced(std::string_view line_above) {
+  return level_of(line_above) == LogLevel::warning || reports_retry(line_above);
 }
 
 }  // namespace
 
-LogScanner::LogScanner() { (void)compiled(); }
+LogScanner::LogScanner() { (void)matcher(); }
 
 void LogScanner::scan(std::string_view block) {
   ends_.clear();
   block_ = block;
-  compiled().automaton->find_lines(block, ends_);
+  matcher().automaton().find_lines(block, ends_);
   const auto count = [&](std::size_t from, std::size_t to, char what) {
     return static_cast<std::uint64_t>(std::count(block.data() + from, block.data() + to, what));
   };
@@ -265,7 +172,7 @@ void LogScanner::scan_line(std::string_view raw) {
 }
 
 void LogScanner::scan_segment(std::string_view raw) {
-  const Automaton& automaton = *compiled().automaton;
+  const Automaton& automaton = matcher().automaton();
   if (raw.size() > kLongestLogLine) {
     const std::size_t hit = automaton.find_end(raw);
     if (hit == std::string_view::npos) return;
@@ -280,19 +187,25 @@ void LogScanner::scan_segment(std::string_view raw) {
   const LogLine line = read_log_line(raw);
   if (table_lines_ > 0) follow_table(line.text);
   follow_attempts(line.text);
+  mark_retried(line.text, line.rank);
   if (follow_handled_report(line.text, line.rank)) return;
   if (follow_exception(line.text, line.rank) || follow_dump(line.text, line.rank)) return;
+  if (complete_exception_of_cpp(line.text, line.rank)) return;
+  if (std::any_of(kUnread.begin(), kUnread.end(),
+                  [&](std::string_view each) { return line.text.find(each) != std::string::npos; }))
+    unread_ = {line_, shown(line.text)};
   if (line.text.find(kTraceback) != std::string::npos) {
     if (tracebacks_.size() < kMaxTracebacks)
-      tracebacks_[line.rank] = {
-          .begin = line_,
-          .lines = 0,
-          .frame = "",
-          .is_logged = level_of(read_log_line(previous_line()).text) == LogLevel::warning};
+      tracebacks_[line.rank] = {.begin = line_,
+                                .lines = 0,
+                                .frame = "",
+                                .is_logged = is_announced(read_log_line(previous_line()).text)};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
   if (follow_traceback(line.text, line.rank)) return;
+  if (line.text.starts_with(kSyntaxError) && match_syntax_error(line.text, line.rank, {.begin = line_}))
+    return;
   if (match(line.text, line.rank, nullptr)) return;
   if (!found_.empty()) remember_notable(line.text);
   if (watched_lines_ > 0 && !line.is_of_worker) remember_progress(line.text, line.rank);
@@ -316,11 +229,32 @@ void LogScanner::remember_progress(std::string_view text, int rank) {
   result_.progress.push_back({line_, rank});
 }
 
+// Marks the last error if the line reports that the program continued in spite of it.
+void LogScanner::mark_retried(std::string_view text, int rank) {
+  if (result_.hits.empty()) return;
+  Hit& hit = result_.hits.back();
+  const bool is_near = hit.rank == rank && line_ > hit.line && line_ - hit.line <= kAfterError;
+  if (is_near && reports_retry(text)) hit.is_retried = true;
+}
+
 // The line before the current one, if it is in the same block.
 std::string_view LogScanner::previous_line() const {
   if (line_begin_ < 2) return {};
   const std::string_view before = block_.substr(0, line_begin_ - 1);
   return before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
+}
+
+// Up to `count` lines before the current one in the same block, the nearest first.
+std::vector<std::string> LogScanner::lines_before(std::size_t count) const {
+  std::vector<std::string> lines;
+  std::string_view rest = block_.substr(0, line_begin_);
+  while (!rest.empty() && lines.size() < count) {
+    rest.remove_suffix(1);
+    const std::size_t start = rest.rfind('\n') + 1;  // npos + 1 is 0
+    lines.push_back(read_log_line(rest.substr(start)).text);
+    rest = rest.substr(0, start);
+  }
+  return lines;
 }
 
 // Whether the line belongs to a report of a handled exception, which is no failure.
@@ -373,7 +307,8 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
                          text.starts_with("│") || text.starts_with("╭") || text.starts_with("╰");
   if (is_inside) {
     if (std::string frame = frame_of(text); !frame.empty()) open->second.frame = std::move(frame);
-    if (const std::string_view part = part_of_torch(text); !part.empty()) open->second.below = part;
+    if (const std::string_view part = part_of_library(text); !part.empty()) open->second.below = part;
+    if (auto library = library_of(text)) open->second.library = *std::move(library);
     return true;
   }
   if (!is_exception(text)) return false;
@@ -388,9 +323,19 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
 
 // Keeps the exception that ends a traceback.
 bool LogScanner::close_traceback(std::string_view text, int rank, const Traceback& traceback) {
-  const std::string below = format("{} (below {})", text, traceback.below);
-  const auto specific = traceback.below.empty() ? std::nullopt : find_rule(below, found_);
-  if (specific && specific->rule->words.starts_with("(below ")) return match(below, rank, &traceback);
+  if (match_below(text, traceback.below, rank, traceback)) return true;
+  if (text.starts_with(kSyntaxError) && match_syntax_error(text, rank, traceback)) return true;
+  const bool is_of_library = text.starts_with("AssertionError") && !traceback.library.empty();
+  if (is_of_library && match_below(text, format("library {}", traceback.library), rank, traceback))
+    return true;
+  const bool is_after_unread = unread_.line > 0 && unread_.line < traceback.begin &&
+                               traceback.begin - unread_.line <= kAfterUnread &&
+                               text.find(kNoneType) != std::string_view::npos;
+  if (is_after_unread) {
+    Traceback of_unread = traceback;
+    of_unread.line = of_unread.begin = unread_.line;
+    if (match_below(unread_.text, "None", rank, of_unread)) return true;
+  }
   if (match(text, rank, &traceback)) return true;
   Hit hit{.rule = &exception_rule(),
           .line = line_,
@@ -412,6 +357,57 @@ bool LogScanner::close_traceback(std::string_view text, int rank, const Tracebac
   return true;
 }
 
+// Applies a rule for exceptions below a part of a library. True if one matches.
+bool LogScanner::match_below(std::string_view text, std::string_view part, int rank,
+                             const Traceback& traceback) {
+  if (part.empty()) return false;
+  const std::string below = format("{} (below {})", text, part);
+  const auto specific = find_rule(below, found_);
+  return specific && specific->rule->words.starts_with("(below ") && match(below, rank, &traceback);
+}
+
+// A syntax error, with the Python version that its line needs, if known. True if a rule matches.
+bool LogScanner::match_syntax_error(std::string_view text, int rank, Traceback traceback) {
+  std::string code;
+  for (std::string& line : lines_before(4)) {
+    const bool is_mark = line.find_first_not_of(" ^~") == std::string::npos;
+    if (std::string frame = frame_of(line); !frame.empty()) {
+      traceback.frame = std::move(frame);
+      break;
+    }
+    if (!is_mark && code.empty()) code = std::move(line);
+  }
+  const std::string_view version = python_needed(code, text);
+  if (!version.empty() && match_below(text, format("Python {}", version), rank, traceback)) return true;
+  return match(text, rank, &traceback);
+}
+
+// The text of an exception of C++, on the line after its type.
+bool LogScanner::complete_exception_of_cpp(std::string_view text, int rank) {
+  if (!text.starts_with(kWhat) || result_.hits.empty()) return false;
+  Hit& hit = result_.hits.back();
+  const bool is_next = hit.rule->name == kExceptionOfCpp && hit.rank == rank && line_ - hit.line <= 2;
+  if (!is_next || find_rule(text, found_)) return false;
+  hit.groups[1] = shown(text.substr(kWhat.size()));
+  return true;
+}
+
+// A line of an exception's message that has a rule: it is the reason if the message has none yet.
+bool LogScanner::match_message_line(std::map<int, OpenException>::iterator open, std::string_view text,
+                                    int rank) {
+  const std::string_view line = trim(text);
+  const auto found = find_rule(line, found_);
+  if (!found) return false;
+  const FailureClass failure_class = found->rule->failure_class;
+  const bool is_reason = failure_class != FailureClass::noise && failure_class != FailureClass::slow &&
+                         !open->second.message.has_reason();
+  if (!is_reason) return match(line, rank, nullptr);
+  const Hit hit = std::move(open->second.hit);
+  exceptions_.erase(open);
+  const Traceback traceback{.begin = hit.begin, .lines = 0, .frame = hit.frame, .is_logged = hit.is_logged};
+  return match(line, rank, &traceback);
+}
+
 // Whether the line belongs to the message of an exception of that rank.
 bool LogScanner::follow_exception(std::string_view text, int rank) {
   for (auto each = exceptions_.begin(); each != exceptions_.end();) {
@@ -428,7 +424,9 @@ bool LogScanner::follow_exception(std::string_view text, int rank) {
     close_exception(open);
     return false;
   }
-  if (match(text, rank, nullptr)) return true;
+  if (match_message_line(open, text, rank)) return true;
+  if (std::string frame = frame_of(text); open->second.message.is_in_user_code() && !frame.empty())
+    open->second.hit.frame = std::move(frame);
   const bool had_reason = open->second.message.has_reason();
   const bool wants_more = open->second.message.add(text);
   if (!had_reason && open->second.message.has_reason()) {
@@ -441,8 +439,15 @@ bool LogScanner::follow_exception(std::string_view text, int rank) {
 
 void LogScanner::close_exception(std::map<int, OpenException>::iterator open) {
   Hit hit = std::move(open->second.hit);
-  hit.groups[1] = shown(open->second.message.text());
+  const std::string text = open->second.message.text();
+  hit.groups[1] = shown(text);
   exceptions_.erase(open);
+  // The whole message may have a rule that its lines do not have.
+  const auto found = find_rule(text, found_);
+  if (found && found->rule->failure_class == FailureClass::root) {
+    hit.rule = found->rule;
+    set_groups(*found, hit);
+  }
   keep(std::move(hit));
 }
 
@@ -450,22 +455,33 @@ void LogScanner::close_exception(std::map<int, OpenException>::iterator open) {
 bool LogScanner::follow_dump(std::string_view text, int rank) {
   for (auto each = dumps_.begin(); each != dumps_.end();) {
     const auto next = std::next(each);
-    if (++each->second.lines > kLongestDump) {
-      keep(std::move(each->second.hit));
-      dumps_.erase(each);
-    }
+    if (++each->second.lines > kLongestDump) close_dump(each);
     each = next;
   }
   const auto open = dumps_.find(rank);
   if (open == dumps_.end()) return false;
   const bool is_inside = text.empty() || text.starts_with("  File ") || text.starts_with("  ...") ||
-                         text.starts_with("Thread 0x") || text.starts_with("Current thread 0x");
+                         text.starts_with("Thread 0x") || text.starts_with("Stack (most recent") ||
+                         text.starts_with("Current thread 0x");
   std::string frame = is_inside ? frame_of(text) : "";
+  if (const std::string_view part = part_of_library(text); is_inside && !part.empty())
+    open->second.below = part;
   if (is_inside && frame.empty()) return true;
   open->second.hit.frame = std::move(frame);
-  keep(std::move(open->second.hit));
-  dumps_.erase(open);
+  close_dump(open);
   return is_inside;
+}
+
+void LogScanner::close_dump(std::map<int, OpenDump>::iterator open) {
+  OpenDump dump = std::move(open->second);
+  dumps_.erase(open);
+  const std::string below = format("{} (below {})", dump.hit.text, dump.below);
+  const auto found = dump.below.empty() ? std::nullopt : find_rule(below, found_);
+  if (found && found->rule->words.starts_with("(below ")) {
+    dump.hit.rule = found->rule;
+    set_groups(*found, dump.hit);
+  }
+  keep(std::move(dump.hit));
 }
 
 // The rank after "Root Cause (first observed failure)" in torchrun's table.
@@ -488,7 +504,7 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
     return true;
   }
   Hit hit{.rule = match->rule,
-          .line = line_,
+          .line = traceback && traceback->line > 0 ? traceback->line : line_,
           .begin = traceback ? traceback->begin : line_,
           .overwrites = overwrites_,
           .text = shown(traceback ? text.substr(0, text.rfind(" (below ")) : text),
@@ -499,11 +515,10 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .is_logged = traceback && traceback->is_logged,
           .level = traceback ? LogLevel::none : level_of(text),
           .is_fallback = reports_fallback(text)};
-  for (std::size_t i = 1; i < static_cast<std::size_t>(match->group_count); ++i)
-    hit.groups[i - 1] = shown(std::string_view(match->groups[i].data(), match->groups[i].size()));
+  set_groups(*match, hit);
   const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash;
   if (is_dump && dumps_.size() < kMaxTracebacks)
-    dumps_.insert_or_assign(rank, OpenDump{std::move(hit), 0});
+    dumps_.insert_or_assign(rank, OpenDump{.hit = std::move(hit), .lines = 0, .below = {}});
   else
     keep(std::move(hit));
   return true;
@@ -524,16 +539,15 @@ void LogScanner::keep(Hit hit) {
 
 // Whether the last line has no keyword of a rule and begins no multi-line block.
 bool LogScanner::has_only_notable_words() const {
-  const Compiled& all = compiled();
+  const std::size_t first = matcher().first_other();
   return std::all_of(found_.begin(), found_.end(), [&](std::uint16_t word) {
-    return word >= all.first_notable && word < all.first_notable + kNotableWords.size();
+    return word >= first && word < first + kNotableWords.size();
   });
 }
 
 void LogScanner::remember_notable(std::string_view text) {
-  const Compiled& all = compiled();
-  if (std::none_of(found_.begin(), found_.end(), [&](auto word) { return word >= all.first_notable; }))
-    return;
+  const std::size_t first = matcher().first_other();
+  if (std::none_of(found_.begin(), found_.end(), [&](auto word) { return word >= first; })) return;
   if (notable_.size() < kMaxNotable) {
     notable_.push_back({line_, std::string(text.substr(0, kLongestNotable))});
     return;
@@ -544,31 +558,30 @@ void LogScanner::remember_notable(std::string_view text) {
   notable_.back().text.assign(text.substr(0, kLongestNotable));
 }
 
-// Whether one of the last lines reports that the program finished, and no later one that it continued or
-// failed.
-void LogScanner::find_finish() {
-  for (auto each = last_.rbegin(); each != last_.rend(); ++each) {
-    if (reports_failed_end(each->text)) return;
-    if (reports_success(each->text)) {
-      result_.finished = each->line;
-      result_.is_finish_logged = level_of(each->text) != LogLevel::none;
-      return;
-    }
-    if (is_progress(each->text)) return;
-  }
+// A loss that is not a number for a few steps only, or long ago, is no finding.
+void LogScanner::drop_passing_nan() {
+  const auto is_nan = [](const Hit& hit) { return hit.rule->name == kLossIsNan; };
+  std::vector<Hit>& hits = result_.hits;
+  const auto last = std::find_if(hits.rbegin(), hits.rend(), is_nan);
+  const auto count = static_cast<std::uint64_t>(std::count_if(hits.begin(), hits.end(), is_nan));
+  if (last == hits.rend() ||
+      (count >= std::min(kManyNan, result_.lines) && result_.lines - last->line <= kAfterNan))
+    return;
+  std::erase_if(hits, is_nan);
 }
 
 ScanResult LogScanner::finish() {
   while (!exceptions_.empty()) close_exception(exceptions_.begin());
-  for (auto& [rank, open] : dumps_) keep(std::move(open.hit));
+  while (!dumps_.empty()) close_dump(dumps_.begin());
   for (auto& [rule, hits] : latest_) {
     for (Hit& hit : hits) result_.hits.push_back(std::move(hit));
   }
   std::stable_sort(result_.hits.begin(), result_.hits.end(),
                    [](const Hit& a, const Hit& b) { return a.line < b.line; });
   result_.lines = line_ - 1;
+  drop_passing_nan();
   result_.overwrites = overwrites_;
-  find_finish();
+  result_.end = end_of_log(last_);
   // The notable lines, and the last lines if there are too few.
   std::vector<NotableLine> lines(notable_.begin(), notable_.end());
   for (auto each = last_.rbegin(); each != last_.rend() && lines.size() < 3; ++each) {

@@ -13,6 +13,7 @@
 
 #include "diagnose/exception_message.h"
 #include "diagnose/line_signs.h"
+#include "diagnose/log_end.h"
 #include "diagnose/rule.h"
 
 namespace stoker::diagnose {
@@ -31,11 +32,7 @@ struct Hit {
   bool is_logged = false;  ///< its traceback was printed by a logging call, which handles the exception
   LogLevel level = LogLevel::none;  ///< of its line; none below a traceback
   bool is_fallback = false;         ///< the line reports how the program continues
-};
-
-struct NotableLine {
-  std::uint64_t line = 0;
-  std::string text;
+  bool is_retried = false;          ///< a line beside it reports that the program continued
 };
 
 /// A line with progress of the training, soon after a hit or the end of an attempt.
@@ -56,9 +53,7 @@ struct ScanResult {
   std::vector<std::uint64_t> attempt_ends;  ///< lines: torchrun lost a rank, Slurm requeued the job
   std::uint64_t last_failed_end = 0;        ///< the last line that reports a failed process; 0: none
   std::uint64_t last_giving_up = 0;         ///< the last line with which torchrun gives up; 0: none
-  /// The last line that reports that the program finished, if only ordinary lines follow.
-  std::optional<std::uint64_t> finished;
-  bool is_finish_logged = false;  ///< a logging library printed that line, and no script around the program
+  LogEnd end;
 };
 
 class LogScanner {
@@ -76,7 +71,9 @@ class LogScanner {
     std::uint64_t lines = 0;
     std::string frame;
     bool is_logged = false;
-    std::string_view below;  // the part of torch whose frames it has: "torch.load"
+    std::string_view below;  // the part of a library whose frames it has: "torch.load"
+    std::string library;     // of its last frame; "" in the user's code
+    std::uint64_t line = 0;  // of the evidence; 0: the current line
   };
   // An exception whose message continues.
   struct OpenException {
@@ -88,6 +85,7 @@ class LogScanner {
   struct OpenDump {
     Hit hit;
     std::uint64_t lines = 0;
+    std::string_view below;  // as in a traceback
   };
   // A report of an exception that Python or its logging handled.
   struct HandledReport {
@@ -102,7 +100,12 @@ class LogScanner {
   bool follow_exception(std::string_view text, int rank);
   void close_exception(std::map<int, OpenException>::iterator open);
   bool follow_dump(std::string_view text, int rank);
+  void close_dump(std::map<int, OpenDump>::iterator open);
   bool close_traceback(std::string_view text, int rank, const Traceback& traceback);
+  bool match_below(std::string_view text, std::string_view part, int rank, const Traceback& traceback);
+  bool match_syntax_error(std::string_view text, int rank, Traceback traceback);
+  bool match_message_line(std::map<int, OpenException>::iterator open, std::string_view text, int rank);
+  bool complete_exception_of_cpp(std::string_view text, int rank);
   bool follow_handled_report(std::string_view text, int rank);
   bool follows_a_block() const {
     return !tracebacks_.empty() || !handled_.empty() || !exceptions_.empty() || !dumps_.empty() ||
@@ -110,8 +113,10 @@ class LogScanner {
   }
   void follow_attempts(std::string_view text);
   void remember_progress(std::string_view text, int rank);
-  void find_finish();
+  void mark_retried(std::string_view text, int rank);
+  void drop_passing_nan();
   std::string_view previous_line() const;
+  std::vector<std::string> lines_before(std::size_t count) const;
   void follow_table(std::string_view text);
   bool match(std::string_view text, int rank, const Traceback* traceback);
   void keep(Hit hit);
@@ -133,6 +138,7 @@ class LogScanner {
   int watched_lines_ = 0;                    // remaining lines in which progress is remembered
   std::map<const FailureRule*, std::uint64_t> counts_;
   std::map<const FailureRule*, std::deque<Hit>> latest_;  // hits after the first ones of a rule
+  NotableLine unread_;  // the last report of a file that could not be read, while the program continued
   std::deque<NotableLine> notable_;
   std::deque<NotableLine> last_;  // last lines of the blocks
   ScanResult result_;

@@ -27,19 +27,27 @@ bool is_failure(const Hit& hit) {
 
 // Whether the program survived the hit of a log that ends with its success.
 bool survived(const LogScan& log, const Hit& hit) {
-  if (hit.line > *log.result.finished && !hit.is_logged) return false;
+  if (hit.line > *log.result.end.finished && !hit.is_logged) return false;
   if (hit.line < start_of_last_attempt(log.result)) return true;
-  if (is_harmless({&log, &hit})) return true;
+  if (is_harmless({&log, &hit}) || hit.is_retried) return true;
   // A script may print "Job finished" although its program has just logged its failure.
-  const bool is_of_daemon = hit.text.starts_with("(raylet) ") || hit.text.starts_with("(autoscaler");
-  if (is_reported(hit) && (log.result.is_finish_logged || is_of_daemon)) return true;
+  const bool is_of_daemon = hit.text.starts_with("(raylet) ") || hit.text.starts_with("(autoscaler") ||
+                            hit.text.find(" - distributed.") != std::string::npos;
+  if (is_reported(hit) && (log.result.end.is_logged || is_of_daemon)) return true;
   // A program that prints a traceback and continues has caught the exception.
-  return is_cause(hit) && resumed({&log, &hit}, *log.result.finished);
+  return is_cause(hit) && resumed({&log, &hit}, *log.result.end.finished);
 }
 
 bool log_ended_well(const LogScan& log) {
   const ScanResult& result = log.result;
-  if (!result.finished || result.last_failed_end > start_of_last_attempt(result)) return false;
+  // A result is a weaker sign than a reported end: it counts for a log without any failure.
+  if (!result.end.finished && result.end.last_result && result.last_failed_end == 0)
+    return std::all_of(result.hits.begin(), result.hits.end(), [&](const Hit& hit) {
+      return !is_failure(hit) || hit.is_retried || is_harmless({&log, &hit});
+    });
+  if (!result.end.finished || result.end.is_doubtful ||
+      result.last_failed_end > start_of_last_attempt(result))
+    return false;
   return std::all_of(result.hits.begin(), result.hits.end(),
                      [&](const Hit& hit) { return !is_failure(hit) || survived(log, hit); });
 }
@@ -58,7 +66,12 @@ std::uint64_t start_of_last_attempt(const ScanResult& log) {
 }
 
 bool is_harmless(const Suspect& suspect) {
-  if (suspect.log->is_record || !is_cause(*suspect.hit)) return false;
+  if (suspect.log->is_record) return false;
+  // Processes that work do not wait for ever.
+  const ScanResult& log = suspect.log->result;
+  if (suspect.hit->rule->name == kForkOfThreads)
+    return log.end.finished || count_progress(log, suspect.hit->line, log.lines + 2) > 0;
+  if (!is_cause(*suspect.hit)) return false;
   return suspect.hit->level == LogLevel::info || suspect.hit->is_fallback;
 }
 
@@ -71,7 +84,7 @@ bool resumed(const Suspect& suspect, std::uint64_t until) {
   return static_cast<std::size_t>(count) >= (is_reported(*suspect.hit) ? kSeveral : kMany);
 }
 
-bool is_reported(const Hit& hit) { return hit.is_logged || hit.level == LogLevel::warning; }
+bool is_reported(const Hit& hit) { return hit.is_logged || hit.is_retried || hit.level == LogLevel::warning; }
 
 bool ended_well(const std::vector<LogScan>& logs) {
   const auto has_failure = [](const LogScan& log) {
@@ -82,7 +95,7 @@ bool ended_well(const std::vector<LogScan>& logs) {
   for (const LogScan& each : logs) {
     if (log_ended_well(each)) {
       is_finished = true;
-    } else if (each.is_record || has_failure(each) || each.result.finished) {
+    } else if (each.is_record || has_failure(each) || each.result.end.finished) {
       return false;
     }
   }
@@ -93,7 +106,8 @@ std::vector<Suspect> survived_errors(const std::vector<LogScan>& logs) {
   std::vector<Suspect> errors;
   for (const LogScan& log : logs) {
     for (const Hit& hit : log.result.hits) {
-      if (is_cause(hit) && !is_harmless({&log, &hit})) errors.push_back({&log, &hit});
+      const bool is_error = is_cause(hit) || hit.rule->failure_class == FailureClass::ending;
+      if (is_error && !is_harmless({&log, &hit})) errors.push_back({&log, &hit});
     }
   }
   return errors;

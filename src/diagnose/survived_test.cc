@@ -47,6 +47,7 @@ TEST(Survived, a_failure_beside_a_success_is_a_cause) {
   EXPECT_EQ(explain_log(kCaught + "Job finished at Fri Nov 21 10:09\n").rule, "data-file-missing");
   EXPECT_EQ(explain_log(kCaught + steps(3) + "Job finished at Fri Nov 21 10:09\n").certainty,
             Certainty::none);
+  EXPECT_EQ(explain_log(kCaught + "Done.\n").certainty, Certainty::likely);
   // The state of a job is known better by its records.
   TestLogs job;
   job.add("train.log", kCaught + steps(3) + kFinished).facts.started_as = StartKind::script;
@@ -89,6 +90,38 @@ TEST(Survived, a_reported_error_yields_to_a_later_end_after_progress) {
   EXPECT_EQ(explain_log("ERROR train: x\n" + kTraceback + "KeyError: 'lr'\n" + steps(5, "(train pid=4711) "))
                 .certainty,
             Certainty::known);
+}
+
+TEST(Survived, an_error_that_a_retry_survived_is_a_note) {
+  const std::string broken = kTraceback + "OSError: [Errno 5] Input/output error\n";
+  for (const std::string& end : {std::string("All 5 folds trained. AUC 0.9\n"), std::string("Finished\n"),
+                                 std::string("wrote scores.csv\n"), std::string("job.sh: exit code 0\n")}) {
+    const Diagnosis none = explain_log(broken + "retrying in 5 s (attempt 1 of 3)\n" + steps(2) + end);
+    EXPECT_EQ(none.certainty, Certainty::none) << end;
+    EXPECT_EQ(none.notes.size(), 1u) << end;
+  }
+  // The last attempt.
+  EXPECT_EQ(explain_log(kMissing + "retrying (2/3)\n" + kMissing + "giving up\nDone\n").rule,
+            "data-file-missing");
+  const std::string lost =
+      "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
+      "(raylet) Task f failed. There are 2 retries remaining, so the task will be retried.\n";
+  EXPECT_EQ(explain_log(lost + "All 5 folds trained\n").certainty, Certainty::none);
+}
+
+TEST(Survived, the_end_of_a_script_does_not_hide_a_failure) {
+  for (const char* end : {"Done\n", "All experiments finished\n", "PASSED\n", "wrote report.txt\n"}) {
+    EXPECT_EQ(explain_log(kMissing + end).rule, "data-file-missing") << end;
+    EXPECT_EQ(explain_log("ERROR: the data set is empty\n" + std::string(end)).certainty, Certainty::unknown)
+        << end;
+  }
+}
+
+TEST(Survived, a_result_is_a_success_only_as_the_last_line_of_its_kind) {
+  EXPECT_EQ(explain_log(steps(3) + "saved model to out/model.npz\n").certainty, Certainty::none);
+  EXPECT_EQ(explain_log("saved model to a.npz\n" + steps(3) + "saved model to a.npz\n").certainty,
+            Certainty::unknown);
+  EXPECT_EQ(explain_log("saved model to a.npz\n" + steps(3)).certainty, Certainty::unknown);
 }
 
 constexpr char kLostRank[] =

@@ -44,13 +44,18 @@ constexpr FailureRule kCollectiveRules[] = {
      "RuntimeError: [1]: params[0] in this process with sizes [10, 5] appears not to match sizes of the same "
      "param in process 0.",
      "source of PyTorch, reducer.cpp"},
-    {"unused-parameters", root, "finished reduction in the prior iteration", "",
+    {"unused-parameters", root,
+     "finished reduction in the prior iteration\nparameters that were not used in producing", "",
      "some parameters do not contribute to the loss, and DDP waits for their gradients",
-     "`DistributedDataParallel(model, find_unused_parameters=True)`, or remove these parameters",
+     "`DistributedDataParallel(model, find_unused_parameters=True)`, in Lightning "
+     "`strategy='ddp_find_unused_parameters_true'`, or remove these parameters",
      "export TORCH_DISTRIBUTED_DEBUG=DETAIL",
      "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. "
      "This error "
-     "indicates that your module has parameters that were not used in producing loss.",
+     "indicates that your module has parameters that were not used in producing loss.\n"
+     "RuntimeError: It looks like your LightningModule has parameters that were not used in producing the "
+     "loss "
+     "returned by training_step.",
      "pytorch/pytorch#43259"},
     {"graph-changed", root, "training graph has changed", "",
      "the graph changes between steps, but static_graph=True", "`static_graph=False`", "",

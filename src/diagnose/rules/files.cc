@@ -54,8 +54,10 @@ constexpr FailureRule kFileRules[] = {
      "OSError: [Errno 11] Unable to open file (unable to lock file, errno = 11)\nflock: 9: No locks "
      "available",
      "h5py/h5py#1101"},
-    {"tfrecord-damaged", root, "corrupted record at", R"(corrupted record at (\d+))",
-     "a TFRecord file is damaged: its record at byte {1}", "copy or write it again", "",
+    {"tfrecord-damaged", root, "corrupted record at\ntruncated record at",
+     R"((?:corrupted|truncated) record at (\d+))", "a TFRecord file is damaged: its record at byte {1}",
+     "copy or write it again; `tf.data.Dataset.ignore_errors` skips such records", "",
+     "truncated record at 69948' failed with Read less bytes than requested\n"
      "corrupted record at 8125\ntensorflow.python.framework.errors_impl.DataLossError: {{function_node "
      "__wrapped__IteratorGetNext}} corrupted record at 0 [Op:IteratorGetNext]",
      "source of TensorFlow, record_reader.cc"},

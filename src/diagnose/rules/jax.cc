@@ -10,16 +10,14 @@ constexpr FailureRule kJaxRules[] = {
     {"tensorflow-host-memory", root, "OOM when allocating",
      R"(OOM when allocating tensor with shape ?(\[[\d,]*\]).*(?:device:CPU|allocator (?:cpu|mklcpu)))",
      "the host is out of memory, for a tensor of shape {1}",
-     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
-     "",
+     "compute it in parts, or as a sparse array; if a node has that much memory, request it", "",
      "ResourceExhaustedError: OOM when allocating tensor with shape[64,2016,9,9] and type float on "
      "/job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu",
      "source of TensorFlow, op_kernel.cc"},
     {"jax-host-memory", root, "Error dispatching computation",
      R"(Error dispatching computation: .*Out of memory allocating (\d+ bytes))",
      "the host is out of memory: {1} more requested",
-     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
-     "",
+     "compute it in parts, or as a sparse array; if a node has that much memory, request it", "",
      "jax.errors.JaxRuntimeError: INTERNAL: Error dispatching computation: Out of memory allocating "
      "144000000000000 bytes.",
      "source of XLA, cpu_client.cc"},

@@ -83,6 +83,14 @@ constexpr FailureRule kMemoryRules[] = {
      "64: Resource "
      "temporarily unavailable\nbash: fork: retry: Resource temporarily unavailable",
      "OpenMathLib/OpenBLAS#1694"},
+    {"array-too-large", root, "Unable to allocate",
+     R"(Unable to allocate (\d{2,}\.?\d* GiB|[\d.]+ [TPE]iB) for an array with shape (\([\d, ]*\)))",
+     "the host has no {1} of memory for an array of shape {2} {frame}",
+     "compute it in parts, or as a sparse array; if a node has that much memory, request it", "",
+     "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.05 TiB for an array with shape "
+     "(240000, "
+     "600000) and data type float64",
+     "source of NumPy, _exceptions.py"},
     {"host-memory-error", root, "MemoryError\nCannot allocate memory\nbad_alloc\nDefaultCPUAllocator",
      R"((?:^(?:numpy\._?core\._exceptions\.)?\w*MemoryError\b|Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)))",
      "the host is out of memory",
@@ -125,17 +133,14 @@ constexpr FailureRule kMemoryRules[] = {
      "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
      "The actor is dead because its worker process has died.",
      "source of Ray, node_manager.cc"},
-    {"crashed", ending,
-     "exitcode: -\nexitcode  : -\nreturn code = -\nsignal 11\nsignal 6\nignal: \nSIGSEGV\nSIGABRT\nBY "
-     "SIGNAL: ",
-     R"((?:(?:exitcode\s*:|return code =) -(?:11|6|4|8)\b|[Ss]ignal (?:11|6|4|8) \(([\w ]+)|Signal: ([\w ]+) \((?:11|6|4|8)\)|BY SIGNAL: (?:11|6|4|8) \(([\w ]+)|SIGSEGV|SIGABRT))",
-     "the program crashed: {1}{2}{3}", "`python -X faulthandler` shows where; read the lines before", "",
+    {"crashed", ending, "exitcode: -\nexitcode  : -\nreturn code = -\nsignal 11\nsignal 6\nSIGSEGV\nSIGABRT",
+     R"((?:(?:exitcode\s*:|return code =) -(?:11|6|4|8)\b|[Ss]ignal (?:11|6|4|8) \(([\w ]+)|SIGSEGV|SIGABRT))",
+     "the program crashed: {1}", "`python -X faulthandler` shows where; read the lines before", "",
      "failed (exitcode: -11) local_rank: 1 (pid: 13) of binary: /bin/python\n"
      "rank 1 (n2) exited after 3 s: killed by signal 11 (SIGSEGV)\n"
-     "[n1:3599] Signal: Segmentation fault (11)\n"
      "[2023-10-13 11:31:28,593] [ERROR] [launch.py:434:sigkill_handler] ['python3'] exits with return code = "
-     "-6\n=   KILLED BY SIGNAL: 11 (Segmentation fault)",
-     "deepspeedai/DeepSpeed#4510; horovod/horovod#585; source of Intel MPI"},
+     "-6",
+     "deepspeedai/DeepSpeed#4510"},
     // Intel MPI prints the same line for ranks that it killed itself.
     {"mpi-killed", effect, "KILLED BY SIGNAL: 9", "",
      "a rank was killed with SIGKILL: usually by mpiexec after another failure, otherwise out of memory",

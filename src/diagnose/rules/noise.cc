@@ -25,7 +25,9 @@ constexpr FailureRule kNoiseRules[] = {
      "E1121 10:03:11.250000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) "
      "local_rank: 0 (pid: 13) of binary: /v/bin/python",
      "source of PyTorch, multiprocessing/api.py"},
-    {"torchrun-signal", effect, "SignalException", "", "torchrun received a signal to stop its ranks", "", "",
+    {"torchrun-signal", effect, "SignalException",
+     R"(SignalException(?:: Process \d+ got signal: (?:[2-9]|\d\d+))?$)",
+     "torchrun received a signal to stop its ranks", "", "",
      "torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: 15",
      "source of PyTorch, multiprocessing/api.py"},
     {"spawn-wrapper", noise, "ProcessRaisedException", "", "", "", "",

@@ -14,11 +14,34 @@ constexpr FailureRule kPythonRules[] = {
      "stoker check {started_from}",
      "ModuleNotFoundError: No module named 'torchvision'\n/usr/bin/python3: No module named torch",
      "pytorch/vision#4591"},
-    {"name-not-in-module", root, "cannot import name", R"(cannot import name '(\w+)' from '([\w.]+)')",
-     "module {2} has no {1}: a different version, or your own file with that name",
+    {"circular-import", root, "partially initialized module",
+     R"(partially initialized module '([\w.]+)'.*circular import)",
+     "module {1} imports itself: files import each other, or your own file has the name of the library {1} "
+     "{frame}",
+     "rename your file if a library has its name; otherwise move one of the imports into the function that "
+     "needs it",
+     "",
+     "ImportError: cannot import name 'load' from partially initialized module 'data' (most likely due to a "
+     "circular import) (/users/ada/data.py)\n"
+     "AttributeError: partially initialized module 'torch' has no attribute 'nn' (most likely due to a "
+     "circular "
+     "import)",
+     "source of CPython, moduleobject.c"},
+    {"name-not-in-module", root, "cannot import name",
+     R"(cannot import name '(\w+)' from '([\w.]+)'(?: \([^)]*(?:site-packages|dist-packages|/lib/python3)[^)]*\)|$))",
+     "module {2} has no {1}: a different version of the library",
      "compare `pip show {2}` with the requirements of the code", "",
-     "ImportError: cannot import name 'container_abcs' from 'torch._six' (/v/torch/_six.py)",
+     "ImportError: cannot import name 'container_abcs' from 'torch._six' "
+     "(/v/lib/python3.11/site-packages/torch/_six.py)",
      "NVIDIA/apex#1048"},
+    {"name-not-in-own-file", root, "cannot import name",
+     R"(cannot import name '(\w+)' from '([\w.]+)' \((?:([^)]*/[^)]*)|unknown location)\))",
+     "module {2} has no {1}: it is[[ the file {3},]] your own, or another version of the library",
+     "rename your file or folder if it hides the library {2}; otherwise correct the import, or its version",
+     "",
+     "ImportError: cannot import name 'load_dataset' from 'datasets' (/users/ada/datasets/__init__.py)\n"
+     "ImportError: cannot import name 'load_dataset' from 'datasets' (unknown location)",
+     "source of CPython, import.c"},
     {"checkpoint-unreadable", root,
      "PytorchStreamReader failed\nfailed finding central directory\nunexpected EOF, expected\ninvalid load "
      "key\nRan out of "
@@ -125,10 +148,16 @@ constexpr FailureRule kPythonRules[] = {
      "pytorch/pytorch#42654"},
     {"shapes-do-not-fit", root,
      "mat1 and mat2 shapes\nsize mismatch\nThe size of tensor a\nis invalid for input of size\nShape "
-     "mismatch",
-     R"((mat1 and mat2 shapes cannot be multiplied \([^)]*\)|The size of tensor a \(\d+\) must match the size of tensor b \(\d+\)|shape '[^']*' is invalid for input of size \d+|size mismatch.*))",
-     "shapes do not match: {1}", "print the shapes before that line", "",
-     "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x2048 and 512x10)", "pytorch/pytorch#67986"},
+     "mismatch\nDimensions must be equal\nIncompatible shapes: \nincompatible shapes for\ncould not be "
+     "broadcast\n"
+     "contracting dimensions to have",
+     R"((mat1 and mat2 shapes cannot be multiplied \([^)]*\)|The size of tensor a \(\d+\) must match the size of tensor b \(\d+\)|shape '[^']*' is invalid for input of size \d+|size mismatch.*|Dimensions must be equal, but are \d+ and \d+.*|Incompatible shapes: \[[\d,]*\] vs\. \[[\d,]*\]|\w+ got incompatible shapes for broadcasting: .*|operands could not be broadcast together with (?:remapped )?shapes .*|\w+ requires contracting dimensions to have the same shape, got .*))",
+     "shapes do not match {frame}: {1}", "print the shapes before that line", "",
+     "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x2048 and 512x10)\n"
+     "ValueError: Dimensions must be equal, but are 97 and 128 for '{{node add}} = AddV2'\n"
+     "TypeError: add got incompatible shapes for broadcasting: (3,), (4,).\n"
+     "ValueError: operands could not be broadcast together with shapes (3,) (4,)",
+     "pytorch/pytorch#67986"},
     {"dtypes-differ", root, "should be the same\nexpected scalar type\nmust have the same dtype",
      R"((Input type \(.*\) and weight type \(.*\) should be the same|expected scalar type \w+ but found \w+|expected m1 and m2 to have the same dtype.*|mat1 and mat2 must have the same dtype.*))",
      "tensor types do not match: {1}", "use `inputs.to(dtype)`, or autocast around the call", "",
@@ -150,6 +179,13 @@ constexpr FailureRule kPythonRules[] = {
      "use a smaller learning rate, warm-up or clipping; GradScaler or bfloat16 for half precision", "",
      "Loss is nan, stopping training\nNon-finite loss at step 42, stopping\nloss became NaN at step 3",
      "facebookresearch/detr#28"},
+    {"loss-is-nan", slow, "oss=nan\noss: nan\noss nan\noss': nan\noss\": NaN\noss = nan\noss=NaN\noss: NaN",
+     R"re(\b(?:[Tt]rain(?:ing)?[ _/])?[Ll]oss['"]?(?: ?[=:] ?| )[Nn]a[Nn]\b)re",
+     "the loss is NaN from this line on, so the training continued without effect",
+     "stop at the first such loss and inspect its batch: `torch.isfinite(loss)`; use a smaller learning "
+     "rate, "
+     "warm-up or clipping",
+     "", "step=6123 loss=nan lr=0.050", "source of many training scripts"},
     {"loss-scale-minimum", root, "loss scale already at minimum\nMinimum loss scale reached", "",
      "half precision overflows at every step", "use bfloat16, a smaller learning rate, or clipping", "",
      "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
@@ -173,12 +209,17 @@ constexpr FailureRule kPythonRules[] = {
      "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace "
      "operation: [torch.FloatTensor [3]]",
      "pytorch/pytorch#15803"},
+    {"cannot-pickle-resource", root, "cannot pickle '",
+     R"(cannot pickle '([^']*(?:lock|_io\.|socket|SSL|module|generator|[Cc]onnection|[Cc]ursor|weakref|Logger)[^']*)' object)",
+     "an object for another process cannot be pickled: it holds a {1}",
+     "create it inside of the function that uses it there, not as a global or an attribute of what is passed",
+     "",
+     "TypeError: cannot pickle '_thread.lock' object\nTypeError: cannot pickle '_io.BufferedReader' object",
+     "source of CPython, copyreg.py"},
     {"cannot-pickle", root, "Can't pickle\ncannot pickle", R"([Cc]an(?:'t|not) pickle (.*))",
      "an object for a worker cannot be pickled: {1}",
      "use no lambdas, local functions or open files in the dataset; define them at module level", "",
-     "AttributeError: Can't pickle local object 'main.<locals>.<lambda>'\nTypeError: cannot pickle "
-     "'_io.BufferedReader' object",
-     "pytorch/pytorch#43689"},
+     "AttributeError: Can't pickle local object 'main.<locals>.<lambda>'", "pytorch/pytorch#43689"},
     {"main-not-guarded", root, "bootstrapping phase", "", "the script starts processes on import",
      "put its last lines below `if __name__ == '__main__':`", "",
      "RuntimeError: An attempt has been made to start a new process before the current process has finished "
@@ -212,6 +253,11 @@ constexpr FailureRule kPythonRules[] = {
      "numpy.dtype size changed, may indicate binary incompatibility.\nAttributeError: module 'numpy' has no "
      "attribute 'float'.",
      "numpy/numpy#26710"},
+    {"module-attribute-gone", root, "' has no attribute '",
+     R"(^AttributeError: module '([\w.]+)' has no attribute '(\w+)')",
+     "module {1} has no {2} {frame}: a different version, or your own file with that name",
+     "compare `pip show {1}` with the requirements of the code", "",
+     "AttributeError: module 'torch' has no attribute 'float8_e4m3fn'", "source of CPython"},
     {"wandb-login", root, "api_key not configured\nwandb.errors.\nwandb: ERROR",
      R"((api_key not configured|wandb\.errors\.(?:\w+\.)?\w*Error: .*|wandb: ERROR .*))",
      "Weights & Biases needs a key or the network: {1}", "set `WANDB_MODE=offline`, and `wandb sync` later",

@@ -136,11 +136,10 @@ constexpr FailureRule kSlurmRules[] = {
      "sacct -j JOB -o JobID,State,ReqMem,MaxRSS", "srun: error: n2: tasks 0-3: Killed",
      "source of slurm, srun/task_state.c"},
     {"srun-signal", ending, "Segmentation fault\nBus error\nAborted",
-     R"((?:srun: error: .*: |: line \d+:\s+\d+ )(Segmentation fault|Bus error|Aborted))",
-     "the program crashed: {1}", "`python -X faulthandler` shows where", "",
-     "srun: error: n2: task 1: Segmentation fault (core dumped)\njob.sh: line 5: 12 Aborted                 "
-     "python train.py",
-     "source of slurm, srun/launch.c"},
+     R"(srun: error: .*: (Segmentation fault|Bus error|Aborted))", "the program crashed: {1}",
+     "`ulimit -c unlimited` before it keeps a core file for gdb; Python shows its place with "
+     "`export PYTHONFAULTHANDLER=1`",
+     "", "srun: error: n2: task 1: Segmentation fault (core dumped)", "source of slurm, srun/launch.c"},
     {"prolog-failed", root, "rolog", R"(([Pp]rolog) (?:failed|error|hook failed))",
      "the node's prolog failed", "leave that node out (`--exclude={node}`) and inform the administrators",
      "sinfo -R", "slurmstepd: error: TaskProlog failed status=1\nslurmd: error: prolog failed: rc:256",

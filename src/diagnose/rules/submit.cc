@@ -94,7 +94,9 @@ constexpr FailureRule kSubmitRules[] = {
      "  $ module --ignore_cache load \"cuda/99\"",
      "source of Lmod, and of Environment Modules", kScriptContinues},
     {"unbound-variable", root, "unbound variable", R"(line \d+: (\S+): unbound variable)",
-     "the script uses {1}, which is not set", "use a default (`${{1}:-1}`), or the option that sets it",
+     "the script uses {1}, which is not set",
+     "set it before that line (`export {1}=VALUE`), or use a default (`${{1}:-VALUE}`); "
+     "Slurm sets its variables by options, for example `--cpus-per-task`",
      "stoker check {started_from}", "job.sh: line 12: SLURM_CPUS_PER_TASK: unbound variable",
      "source of bash, subst.c"},
     {"conda-not-initialised", root, "conda init\nproperly configured to use 'conda",

@@ -1,0 +1,88 @@
+#include "diagnose/frames.h"
+
+#include <array>
+
+#include <re2/re2.h>
+
+#include "stoker/text.h"
+
+namespace stoker::diagnose {
+namespace {
+
+bool is_of_library(std::string_view file) {
+  for (const std::string_view part : {"site-packages/", "dist-packages/", "/lib/python", "<frozen",
+                                      "<string>", "/torch/", "/bin/", "__autograph_generated", ".pyx"}) {
+    if (file.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string frame_of(std::string_view text) {
+  static const RE2 kFrame(R"re(^\s*File "([^"]+)", line (\d+))re");
+  static const RE2 kBoxed(R"(^│ (\S+\.py):(\d+) in )");
+  const re2::StringPiece subject(text.data(), text.size());
+  std::string file, line;
+  if (!RE2::PartialMatch(subject, kFrame, &file, &line) && !RE2::PartialMatch(subject, kBoxed, &file, &line))
+    return "";
+  if (is_of_library(file)) return "";
+  return printable(file.substr(file.rfind('/') + 1)) + ":" + line;
+}
+
+std::optional<std::string> library_of(std::string_view text) {
+  static const RE2 kFile(R"re(^\s*File "([^"]+)", line \d)re");
+  static const RE2 kPackage(R"((?:site|dist)-packages/(\w[\w-]*))");
+  static const RE2 kStandard(R"(/lib/python3\.\d+/(\w+))");
+  static const RE2 kCython(R"(^(\w+)/.*\.pyx$)");
+  std::string file, library;
+  if (!RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kFile, &file)) return std::nullopt;
+  if (!RE2::PartialMatch(file, kPackage, &library) && !RE2::PartialMatch(file, kStandard, &library))
+    (void)RE2::PartialMatch(file, kCython, &library);
+  return library;
+}
+
+std::string_view part_of_library(std::string_view text) {
+  const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
+  if (has("PyTorchFileReader(")) return "torch.load";
+  if (has("torch/utils/data/")) return "torch.utils.data";
+  if (has("torch/utils/file_baton.py")) return "torch.extension";
+  if (has("xla_bridge.py") && has(" in backends")) return "jax.backends";
+  if (has("jax/_src/dispatch.py") && has(" in apply_primitive")) return "jax.dispatch";
+  if (has(" in _fixup_main_from_path")) return "spawn";
+  return {};
+}
+
+std::string_view python_needed(std::string_view code, std::string_view message) {
+  struct Syntax {
+    const char* pattern;
+    std::string_view version;
+  };
+  static const std::array<Syntax, 4> kSyntax = {{
+      {R"(^\s*type \w+(?:\[.*\])? = )", "3.12"},
+      {R"(^\s*(?:(?:async )?def|class) \w+\[)", "3.12"},
+      {R"(^\s*except ?\*)", "3.11"},
+      {R"(^\s*(?:match|case) [^=]+:\s*(?:#.*)?$)", "3.10"},
+  }};
+  static const RE2 kNestedQuotes(R"re(\bf"[^"{]*\{[^}"]*"[^}]*\}|\bf'[^'{]*\{[^}']*'[^}]*\})re");
+  const auto matches = [](std::string_view text, const RE2& pattern) {
+    return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern);
+  };
+  if (message.find("f-string expression part cannot include a backslash") != std::string_view::npos)
+    return "3.12";
+  if (message.find("f-string: ") != std::string_view::npos) return matches(code, kNestedQuotes) ? "3.12" : "";
+  if (message.find("invalid syntax") == std::string_view::npos) return "";
+  for (const Syntax& each : kSyntax) {
+    if (matches(code, RE2(each.pattern))) return each.version;
+  }
+  return "";
+}
+
+bool is_exception(std::string_view text) {
+  static const RE2 kException(
+      R"(^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Expired|Timeout|Empty|Full|Iteration|Failure)\b|)"
+      R"(^(?:\w+\.)+[A-Z]\w*:)");
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kException);
+}
+
+}  // namespace stoker::diagnose

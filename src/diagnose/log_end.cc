@@ -1,0 +1,66 @@
+#include "diagnose/log_end.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "diagnose/line_signs.h"
+
+namespace stoker::diagnose {
+namespace {
+
+using Lines = std::deque<NotableLine>;
+
+constexpr std::ptrdiff_t kAboveFinish = 10;
+constexpr std::size_t kLongestKind = 16;
+
+// Whether an error is reported above a line: a script may print "Done" although its program has just failed.
+bool is_below_error(const Lines& lines, Lines::const_reverse_iterator end) {
+  for (auto each = end; each != lines.crend() && each - end <= kAboveFinish; ++each) {
+    if (reports_error(each->text)) return true;
+    if (is_progress(each->text)) return false;
+  }
+  return false;
+}
+
+// Whether one of the last lines reports that the program finished, and no later one that it continued or
+// failed.
+void find_finish(const Lines& lines, LogEnd& end) {
+  for (auto each = lines.crbegin(); each != lines.crend(); ++each) {
+    if (reports_failed_end(each->text)) return;
+    if (reports_success(each->text)) {
+      end.finished = each->line;
+      end.is_logged = level_of(each->text) != LogLevel::none;
+      end.is_doubtful = !end.is_logged && is_below_error(lines, each);
+      return;
+    }
+    if (is_progress(each->text)) return;
+  }
+}
+
+// The start of a line without its numbers: alike for lines that a program prints again and again.
+std::string kind_of(std::string_view text) {
+  std::string kind;
+  for (const char c : text) {
+    if (c < '0' || c > '9') kind += c;
+  }
+  return kind.substr(0, kLongestKind);
+}
+
+void find_last_result(const Lines& lines, LogEnd& end) {
+  if (lines.empty() || !reports_result(lines.back().text) || is_below_error(lines, lines.crbegin())) return;
+  const std::string kind = kind_of(lines.back().text);
+  const auto count = std::count_if(lines.begin(), lines.end(),
+                                   [&](const NotableLine& each) { return kind_of(each.text) == kind; });
+  if (count == 1) end.last_result = lines.back().line;
+}
+
+}  // namespace
+
+LogEnd end_of_log(const Lines& lines) {
+  LogEnd end;
+  find_finish(lines, end);
+  find_last_result(lines, end);
+  return end;
+}
+
+}  // namespace stoker::diagnose
