@@ -207,6 +207,8 @@ function(stoker_add_rooms)
   stoker_room(checkpoint PUBLIC checkpoint state_values ROOMS archive LIBRARIES stoker::json Threads::Threads)
   stoker_room(observe COLD ROOMS slurm record LIBRARIES stoker::re2 stoker::json)
 
+  stoker_room(track COLD ROOMS record job LIBRARIES stoker::json Threads::Threads)
+
   stoker_room(rank COLD ROOMS net slurm dataset record job observe LIBRARIES stoker::json stoker::hwloc)
   stoker_room(trainers COLD ROOMS rank LIBRARIES stoker::json Threads::Threads)
   stoker_room(launch COLD ROOMS slurm record stage job checkpoint observe rank trainers LIBRARIES stoker::json)
@@ -242,7 +244,7 @@ function(stoker_add_rooms)
   endif()
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank trainers launch
-              netcheck lab script_lint draft preflight diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
+              netcheck lab track script_lint draft preflight diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 
 # Links all rooms except libtorch and terminal output. Used by fuzz harnesses and benches.

@@ -89,6 +89,12 @@ def zarr_2_python() -> Path:
     return Path(os.environ.get("STOKER_ZARR2_PYTHON", beside))
 
 
+def trackers_python() -> Path:
+    """A Python with TensorBoard, MLflow, W&B and pandas, if it exists."""
+    beside = Path(__file__).resolve().parents[1] / ".venv/trackers/bin/python"
+    return Path(os.environ.get("STOKER_TRACKERS_PYTHON", beside))
+
+
 def _has_course_scripts() -> bool:
     folder = test_data()
     return folder is not None and (folder / "batch-scripts").is_dir()
@@ -125,6 +131,10 @@ NEEDS = {
     "tensorflow": Need("TensorFlow (script/bootstrap --for peers)", lambda: _has_module("tensorflow")),
     "python3.10": Need("a Python 3.10 (python3.10 in PATH)", lambda: _runs("python3.10", "-c", "")),
     "zarr2": Need("zarr-python 2 (script/bootstrap --for peers)", lambda: zarr_2_python().exists()),
+    "trackers": Need(
+        "TensorBoard, MLflow, W&B and pandas (script/bootstrap --for peers)", lambda: trackers_python().exists()
+    ),
+    "postgres": Need("PostgreSQL's server (initdb and postgres)", lambda: _has("initdb", "postgres")),
     "jupyter": Need("jupyter_server beside this Python", lambda: _has_module("jupyter_server")),
     "ipykernel": Need("ipykernel (script/bootstrap --for peers)", lambda: _has_module("ipykernel")),
     "sshd": Need("OpenSSH's server and client (Debian: openssh-server)", lambda: _has("sshd", "ssh", "ssh-keygen")),

@@ -59,6 +59,7 @@ int lab_env(std::span<const std::string> words, Output& out);
 int lab_shell(std::span<const std::string> words, Output& out);
 int lab_logs(std::span<const std::string> words, Output& out);
 int lab_fault(std::span<const std::string> words, Output& out);
+int track_push(std::span<const std::string> words, Output& out);
 int build_trainer(std::span<const std::string> words, Output& out);
 int completion(std::span<const std::string> words, Output& out);
 int manual_page(std::span<const std::string> words, Output& out);
@@ -94,6 +95,7 @@ std::span<const CommandEntry> commands() {
       {"fetch", "Copy a run from a remote machine", fetch},
       {"report", "Write a report: result, curves, time split", report},
       {"profile", "Show where the time of a step goes", profile_command},
+      {"track push", "Send a run to MLflow, TensorBoard, W&B or a table", track_push},
       {"compare", "Compare runs: what differs, and whether the result does", compare},
       {"checkpoint list", "List the checkpoints of a run and their state", checkpoint_list},
       {"checkpoint latest", "Find the newest intact checkpoint of a folder", checkpoint_latest},

@@ -1,0 +1,278 @@
+"""What `stoker track push` sends, as other programs read it: TensorBoard, pandas, `wandb sync` with a fake server,
+and a real MLflow server on SQLite and on PostgreSQL. Packages: setup/requirements-trackers.txt."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import needs
+import ports
+import pytest
+import run_folders
+from fake_mlflow import FakeMlflow
+from fake_wandb import FakeWandb
+from running import Job, wait_until
+
+pytestmark = [pytest.mark.soak, pytest.mark.needs("trackers")]
+BEGIN = run_folders.BEGIN
+STEPS = 3000
+
+
+def trackers_python(code: str, *arguments: object, **environment: str) -> str:
+    command = [str(needs.trackers_python()), "-c", code, *map(str, arguments)]
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"capture_output": True, "text": True, "timeout": 600, "cwd": folder}
+        done = subprocess.run(command, env=os.environ | environment, **settings)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def made(stoker) -> run_folders.RunFolder:
+    run = run_folders.RunFolder.create(stoker.folder / "runs", "toy", params={"lr": "0.1", "model": "small"})
+    run.started(1, BEGIN)
+    lines = [f"{BEGIN + step},{step},{1 / (step + 1)},loss\n" for step in range(STEPS)]
+    (run.attempt(1) / "points-0000.csv").write_text("".join(lines))
+    (run.attempt(1) / "points-0001.csv").write_text(f'{BEGIN},3,nan,"a, %\n{BEGIN},4,0.5,"a, %\n')
+    run.steps(1, 0, 1, 50, BEGIN)
+    run.system(1, BEGIN, BEGIN + 35)
+    run.ended(1, BEGIN + STEPS, "done", 0)
+    return run
+
+
+TENSORBOARD = """
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
+events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0}).Reload()
+data = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+message = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
+end = events.summary_metadata["_hparams_/session_end_info"].plugin_data.content
+print(json.dumps({
+    "tags": events.Tags()["scalars"],
+    "loss": [(event.step, event.value, event.wall_time) for event in events.Scalars("loss")],
+    "hparams": {name: value.number_value or value.string_value for name, value in message.hparams.items()},
+    "status": plugin_data_pb2.HParamsPluginData.FromString(end).session_end_info.status,
+    "text": events.Tensors("run/text_summary")[0].tensor_proto.string_val[0].decode(),
+}))
+"""
+
+
+def test_tensorboard_reads_scalars_hparams_and_text(stoker, made):
+    stoker("track", "push", "last", "--to", "tensorboard", code=0)
+    found = json.loads(trackers_python(TENSORBOARD, made.path / "track/tensorboard"))
+    trained = [line.split(",") for line in (made.attempt(1) / "metrics-0000.csv").read_text().splitlines()[1:]]
+    points = [[step, pytest.approx(1 / (step + 1)), BEGIN + step] for step in range(STEPS)]
+    steps = [[int(row[2]), pytest.approx(float(row[4])), float(row[0])] for row in trained]
+    assert found["loss"] == points + steps
+    assert {'rank1/"a, %', "system/node0/host_cpu_percent", "step_s"} <= set(found["tags"])
+    assert found["hparams"] == {"lr": 0.1, "model": "small"}
+    assert found["status"] == 1
+    assert "| lr | 0.1 |" in found["text"]
+
+
+PANDAS = """
+import json, sys, pandas
+points = pandas.read_csv(sys.argv[1])
+loss = points[(points.metric == "loss") & (points.time == points.time.round())]
+print(json.dumps({"types": points.dtypes.astype(str).to_dict(), "metrics": sorted(points.metric.unique()),
+                  "steps": loss.step.tolist(), "values": loss.value.tolist(),
+                  "nan": int(points.value.isna().sum()), "rows": len(points)}))
+"""
+
+
+def test_pandas_reads_the_table(stoker, made):
+    done = json.loads(stoker("track", "push", "last", "--to", "csv", "--json", code=0).out)
+    found = json.loads(trackers_python(PANDAS, made.path / "track/points.csv"))
+    assert found["rows"] == done["trackers"][0]["total"]
+    assert found["types"]["value"] == found["types"]["time"] == "float64"
+    assert found["steps"] == list(range(STEPS))
+    assert found["values"] == [1 / (step + 1) for step in range(STEPS)]
+    assert '"a, %' in found["metrics"]
+    assert found["nan"] == 1
+
+
+def test_wandb_syncs_the_offline_run(stoker, made):
+    stoker("track", "push", "last", "--to", "wandb=my-project", code=0)
+    (folder,) = (made.path / "track/wandb").iterdir()
+    with FakeWandb() as server:
+        environment = {"WANDB_BASE_URL": server.url, "WANDB_API_KEY": 40 * "a", "WANDB_ENTITY": "me"}
+        code = "import sys; from wandb.cli.cli import cli; cli()"
+        trackers_python(code, "sync", folder, **environment)
+        run = server.runs[0]
+        assert (run["project"], run["displayName"]) == ("my-project", made.path.name)
+        config = json.loads(run["config"])
+        assert config["lr"]["value"] == 0.1
+        rows = server.rows("wandb-history.jsonl")
+        assert [(row["step"], row["loss"]) for row in rows if "loss" in row and "step_s" not in row] == [
+            (step, 1 / (step + 1)) for step in range(STEPS)
+        ]
+        assert len([row for row in rows if "step_s" in row]) == 50
+        assert server.exit_codes == [0]
+        assert len(server.rows("wandb-events.jsonl")) == 4
+
+
+@contextmanager
+def mlflow_server(folder: Path, store: str) -> Iterator[str]:
+    folder.mkdir()
+    port = ports.free_port()
+    command = [needs.trackers_python(), "-m", "mlflow", "server", "--port", port, "--backend-store-uri", store]
+    command += ["--artifacts-destination", folder / "artifacts", "--serve-artifacts", "--workers", 1]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(word) for word in command], cwd=folder, stdout=log, stderr=log, start_new_session=True
+        )
+    url = f"http://127.0.0.1:{port}"
+
+    def is_up() -> bool:
+        assert process.poll() is None, (folder / "log").read_text()
+        try:
+            return urllib.request.urlopen(f"{url}/health", timeout=5).status == 200
+        except OSError:
+            return False
+
+    try:
+        wait_until(is_up, "the MLflow server answers")
+        yield url
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def postgres(folder: Path) -> Iterator[str]:
+    """A database server that listens on a socket in the folder."""
+    folder.mkdir()
+    user: dict = {}
+    if os.geteuid() == 0:  # which PostgreSQL refuses
+        os.chown(folder, 65534, 65534)
+        user = {"user": 65534, "group": 65534, "extra_groups": []}
+    options = {"cwd": folder, "check": True, "capture_output": True} | user
+    subprocess.run(["initdb", "-D", folder / "data", "-U", "ana", "-A", "trust", "--no-sync"], **options)
+    log = (folder / "log").open("wb")
+    command = ["postgres", "-D", folder / "data", "-k", folder, "-c", "listen_addresses="]
+    process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, **user)
+    try:
+        wait_until(lambda: (folder / ".s.PGSQL.5432").exists(), "PostgreSQL listens")
+        yield f"postgresql+psycopg2://ana@/postgres?host={folder}"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+@contextmanager
+def sqlite(folder: Path) -> Iterator[str]:
+    folder.mkdir()
+    yield f"sqlite:///{folder}/mlflow.db"
+
+
+STORES: list = [sqlite, pytest.param(postgres, marks=pytest.mark.needs("postgres"))]
+MLFLOW = """
+import json, sys, mlflow
+client = mlflow.MlflowClient(sys.argv[1])
+(run,) = client.search_runs([e.experiment_id for e in client.search_experiments()])
+history = {}
+for key in run.data.metrics:
+    history[key] = [(m.step, m.value if m.value == m.value else None, m.timestamp) for m in client.get_metric_history(run.info.run_id, key)]
+print(json.dumps({
+    "history": history, "params": run.data.params, "status": run.info.status, "tags": run.data.tags,
+    "artifacts": [a.path for a in client.list_artifacts(run.info.run_id)],
+    "inputs": [[i.dataset.name, i.dataset.digest] for i in run.inputs.dataset_inputs],
+}))
+"""
+
+
+def mlflow_run(url: str) -> dict:
+    return json.loads(trackers_python(MLFLOW, url))
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.timeout(900)
+def test_an_mlflow_server_has_every_point_once_after_kills(stoker, made, store: Callable, tmp_path, open_folder):
+    (made.path / "capsule").mkdir()
+    data = {"name": "train", "source": "/data/cifar", "split": "train", "version": "7c1f9e02" * 8, "samples": 5}
+    (made.path / "capsule/data.json").write_text(json.dumps({"datasets": [data | {"shards": 1, "bytes": 9}]}))
+    with store(open_folder / "store") as uri, mlflow_server(tmp_path / "server", uri) as url:
+        for wait_s in (1.5, 0.7, 1.1, 0.9):
+            process = stoker.start("track", "push", "last", "--to", f"mlflow={url}")
+            time.sleep(wait_s)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        pushed = stoker("track", "push", "last", "--to", f"mlflow={url}", code=0)
+        assert "not accepted" not in pushed.out, pushed.err
+        found = mlflow_run(url)
+    points = [entry for entry in found["history"]["loss"] if entry[2] % 1000 == int(BEGIN * 1000) % 1000]
+    assert sorted(points) == [[step, 1 / (step + 1), int((BEGIN + step) * 1000)] for step in range(STEPS)]
+    assert [entry[:2] for entry in found["history"]["rank1/_a_ _"]] == [[3, None], [4, 0.5]]
+    assert len(found["history"]["system/node0/host_cpu_percent"]) == 3
+    assert found["params"] == {"lr": "0.1", "model": "small"}
+    assert found["status"] == "FINISHED"
+    assert found["artifacts"] == ["job.yaml"]
+    assert found["inputs"] == [["cifar/train", data["version"][:36]]]
+
+
+OWN_CALLS = """
+import math, mlflow, os, wandb
+mlflow.set_tracking_uri(os.environ["SERVER"])
+with mlflow.start_run(run_name="own"), wandb.init(project="own", mode="offline") as run:
+    for step in range(20):
+        mlflow.log_metric("own_loss", 1 / (step + 1), step=step)
+        run.log({"loss": 1 / (step + 1)}, step=step)
+"""
+
+
+@pytest.mark.timeout(900)
+def test_unmodified_scripts_of_mlflow_and_wandb_run_beside_it(stoker, tmp_path):
+    (tmp_path / "train.py").write_text(OWN_CALLS)
+    with sqlite(tmp_path / "store") as uri, mlflow_server(tmp_path / "server", uri) as url:
+        Job(tmp_path, f"{needs.trackers_python()} train.py", ranks=1)
+        stoker("run", "job.yaml", code=0, env={"SERVER": url, "WANDB_SILENT": "true"})
+        stoker("track", "push", "last", "--to", f"mlflow={url}", code=0)
+        code = """
+import json, sys, mlflow
+client = mlflow.MlflowClient(sys.argv[1])
+runs = client.search_runs([e.experiment_id for e in client.search_experiments()])
+print(json.dumps({r.info.run_name: {k: len(client.get_metric_history(r.info.run_id, k)) for k in r.data.metrics} for r in runs}))
+"""
+        found = json.loads(trackers_python(code, url))
+    own = found.pop("own")
+    assert own == {"own_loss": 20}
+    ((name, metrics),) = found.items()
+    assert name == stoker.folder.joinpath("runs").iterdir().__next__().name
+    assert metrics["loss"] == 20, "the rows of wandb.log are points of the run"
+
+
+@pytest.mark.timeout(1800)
+def test_ten_million_points_arrive_in_files(stoker, tmp_path):
+    run = run_folders.RunFolder.create(tmp_path / "runs", "long")
+    run.started(1, BEGIN)
+    for rank in range(10):
+        with (run.attempt(1) / f"points-{rank:04}.csv").open("w") as file:
+            file.writelines(f"{BEGIN + i},{i},{i / 8},loss\n" for i in range(1_000_000))
+    run.ended(1, BEGIN + 1_000_000, "done", 0)
+    begin = time.monotonic()
+    stoker("track", "push", "last", "--to", "csv", "--to", "tensorboard", "--to", "wandb", code=0, timeout=1500)
+    print(f"10^7 points to three files: {time.monotonic() - begin:.0f} s")
+    with (run.path / "track/points.csv").open() as file:
+        assert sum(1 for _ in file) == 10_000_001
+
+
+@pytest.mark.timeout(3000)
+def test_a_million_points_of_a_thousand_ranks_arrive_once_over_http(stoker, tmp_path):
+    run = run_folders.RunFolder.create(tmp_path / "runs", "wide")
+    run.started(1, BEGIN)
+    for rank in range(1024):
+        lines = [f"{BEGIN + i},{i},{i / 8},loss\n" for i in range(1000)]
+        (run.attempt(1) / f"points-{rank:04}.csv").write_text("".join(lines))
+    run.ended(1, BEGIN + 1000, "done", 0)
+    with FakeMlflow() as server:
+        stoker("track", "push", "last", "--to", f"mlflow={server.url}", code=0, timeout=2800)
+        assert len(server.metrics) == 1_024_000
+        assert server.repeated() == []
