@@ -220,14 +220,14 @@ def test_a_full_disk_loses_nothing(stoker, tmpfs):
 
 def test_a_push_without_a_tracker_or_address_is_an_error(stoker, made):
     assert push(stoker, code=2).err == (
-        "track push: --to is required: mlflow, tensorboard, wandb or csv\n"
+        f"track push: run {made.path.name} has no tracker (record in its job file, --to)\n"
         "  try: stoker track push last --to tensorboard\n"
     )
     assert push(stoker, "--to", "mlfow=x", code=2).err == (
         "track: unknown tracker 'mlfow'; did you mean 'mlflow'? (--to)\n"
     )
     assert push(stoker, "--to", "mlflow", code=2).out == (
-        "mlflow: the address of the MLflow server is not known (--to, MLFLOW_TRACKING_URI)\n"
+        "mlflow: the address of the MLflow server is not known (--to, record.mlflow, MLFLOW_TRACKING_URI)\n"
         f"  try: stoker track push {made.path.name} --to mlflow=http://HOST:5000\n"
     )
     refused = push(stoker, "--to", "mlflow", code=2, env={"MLFLOW_TRACKING_URI": "sqlite:///x.db"}).out

@@ -153,6 +153,7 @@ void print_staged_out(const launch::RunResult& result, Output& out) {
 void print_ending(const launch::RunResult& result, const launch::NextAction& next, Output& out) {
   const rank::Ending& ending = result.ending;
   print_staged_out(result, out);
+  for (const std::string& note : result.tracker_notes) out.note("{}", note);
   if (ending.outcome == record::Outcome::done) print_success(result, out);
   if (ending.cause.empty()) return;
   out.note("{}", ending.cause);

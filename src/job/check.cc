@@ -369,6 +369,25 @@ void check_metrics_regex(const EffectiveConfig& effective, const Job& job, Error
                "record.metrics_from.regex: no named group for a metric, such as 'loss: (?P<loss>\\S+)'");
 }
 
+void check_trackers(const EffectiveConfig& effective, const Job& job, ErrorList& errors) {
+  const RecordOptions& record = job.record;
+  if (record.mlflow && !record.mlflow->starts_with("http://") && !record.mlflow->starts_with("https://")) {
+    errors.add(
+        effective.origin("record.mlflow"),
+        format("record.mlflow: '{}' does not begin with http:// or https://", printable(*record.mlflow)));
+  }
+  const std::pair<std::string_view, bool> trackers[] = {{"record.mlflow", record.mlflow.has_value()},
+                                                        {"record.tensorboard", record.tensorboard},
+                                                        {"record.wandb", record.wandb.has_value()},
+                                                        {"record.csv", record.csv}};
+  for (const auto& [key, is_set] : trackers) {
+    if (is_set && job.array.is_enabled())
+      errors.add(effective.origin(key),
+                 format("{}: the tasks of an array cannot be sent to trackers (array, {})", key,
+                        effective.origin("array").where()));
+  }
+}
+
 }  // namespace
 
 bool is_name_character(char c) {
@@ -395,6 +414,7 @@ void complete_and_check(const EffectiveConfig& effective, const Origin& file, Jo
   check_slurm(effective, job.slurm, errors);
   check_environment(effective, job.environment, errors);
   check_stage(effective, job.stage, errors);
+  check_trackers(effective, job, errors);
   if (!is_readable) return;
   check_has_workload(effective, file, errors);
   check_command(effective, job, errors);

@@ -182,6 +182,12 @@ struct RecordOptions {
   Duration sample_every{0};                  ///< CPU, memory and I/O of the ranks
   std::optional<MetricsFrom> metrics_from;   ///< unset: auto, unless metrics_regex is set
   std::optional<std::string> metrics_regex;  ///< with named groups, for the lines of the logs
+  // Trackers that receive the points of a run while it runs.
+  std::optional<std::string> mlflow;             ///< address of the server; empty: none
+  std::optional<std::string> mlflow_experiment;  ///< empty: MLFLOW_EXPERIMENT_NAME, else the job's name
+  bool tensorboard = false;                      ///< an event file
+  std::optional<std::string> wandb;              ///< project of an offline run; empty: none
+  bool csv = false;                              ///< a table
 
   friend bool operator==(const RecordOptions&, const RecordOptions&) = default;
 };

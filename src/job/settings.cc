@@ -354,6 +354,27 @@ constexpr std::array kRecord = {
          .at_most = 3600,
          .help = "Interval between samples of each node: CPU, memory, I/O, network, GPUs, energy."}),
 
+    record<&RecordOptions::mlflow>(
+        {.key = "record.mlflow",
+         .unset = "none",
+         .help =
+             "Address of an MLflow server, such as `http://host:5000`: `stoker track` sends the run to it "
+             "while it runs."}),
+    record<&RecordOptions::mlflow_experiment>({.key = "record.mlflow_experiment",
+                                               .unset = "MLFLOW_EXPERIMENT_NAME, else the job's name",
+                                               .help = "Experiment of the MLflow server."}),
+    record<&RecordOptions::tensorboard>(
+        {.key = "record.tensorboard",
+         .fallback = "false",
+         .help = "Write the points of the run to an event file for TensorBoard."}),
+    record<&RecordOptions::wandb>(
+        {.key = "record.wandb",
+         .unset = "none",
+         .help = "Project of Weights & Biases: write the run as an offline run for `wandb sync`."}),
+    record<&RecordOptions::csv>({.key = "record.csv",
+                                 .fallback = "false",
+                                 .help = "Write the points of the run to one table, `track/points.csv`."}),
+
     timeouts<&Timeouts::start>({.key = "timeouts.start",
                                 .fallback = "2m",
                                 .at_least = 1,

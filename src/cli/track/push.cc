@@ -45,8 +45,9 @@ Result<track::PushOptions> push_options(const TrackArguments& o, Output& out) {
     STOKER_ASSIGN_OR_RETURN(choice, track::parse_choice(text));
     options.trackers.push_back(choice);
   }
+  if (o.to.empty()) options.trackers = track::choices_of_job(run);
   if (options.trackers.empty()) {
-    return invalid("track push: --to is required: mlflow, tensorboard, wandb or csv")
+    return invalid("track push: run {} has no tracker (record in its job file, --to)", run.id())
         .cure("stoker track push {} --to tensorboard", run_reference(run));
   }
   return options;
@@ -105,8 +106,9 @@ int track_push(std::span<const std::string> words, Output& out) {
   TrackArguments o;
   Arguments arguments("track push", "Send the points of a run to trackers, each point once.");
   add_run_choice(arguments, &o.choice);
-  arguments.option("--to", &o.to, "TRACKER",
-                   "Tracker: mlflow[=ADDRESS], tensorboard, wandb[=PROJECT] or csv");
+  arguments.option(
+      "--to", &o.to, "TRACKER",
+      "Tracker: mlflow[=ADDRESS], tensorboard, wandb[=PROJECT] or csv (default: as in the job file)");
   arguments.choices(track::kTrackerNames);
   arguments.option("--folder", &o.folder, "DIR",
                    "Folder for files and positions (default: track in the run folder)");

@@ -26,6 +26,7 @@
 #include "launch/start/shell_environment.h"
 #include "launch/start/site_ports.h"
 #include "launch/start/snapshot.h"
+#include "launch/start/tracker_process.h"
 #include "launch/state/history.h"
 #include "observe/gpu.h"
 #include "rank/capsule/facts.h"
@@ -247,7 +248,7 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
   write_staged(events, (*staging)->nodes(), false);
   observer.on_staged((*staging)->nodes());
   rank::set_variable(group.environment, rank::kStageVariable, (*staging)->folders());
-  group.excluded_pid = (*staging)->pid();
+  group.excluded_pids.push_back((*staging)->pid());
   STOKER_ASSIGN_OR_RETURN(ending, run_ranks(group));
   result.ending = std::move(ending);
   result.stage_out_status = (*staging)->finish(Deadline::after(kStageOutTimeout)).with_context("stage.back");
@@ -385,7 +386,12 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
                    .checkpoint = "",
                    .cure = "",
                    .stage_out_status = {},
-                   .back = {}};
+                   .back = {},
+                   .tracker_notes = {}};
+  std::string problem;
+  auto trackers = TrackerProcess::start(request.job, folder, attempt, request.stoker, &problem);
+  if (trackers) group.excluded_pids.push_back(trackers->pid());
+  if (!problem.empty()) observer.on_note(problem);
   if (request.job.stage.is_enabled()) {
     STOKER_ASSIGN_OR_RETURN(ended, run_staged(request, prepared, group, std::move(result), observer));
     result = std::move(ended);
@@ -393,6 +399,7 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
     STOKER_ASSIGN_OR_RETURN(ending, run_ranks(group));
     result.ending = std::move(ending);
   }
+  if (trackers) result.tracker_notes = trackers->finish();
   describe_checkpoint(checkpoints, &result);
   if (result.ending.is_folder_lost) result.can_resume = false;
   result.has_command = request.job.command.has_value();

@@ -65,10 +65,11 @@ struct RunResult {
   rank::Ending ending;
   std::string checkpoint;  ///< "last checkpoint: step 100, valid", "no checkpoint yet"
   bool can_resume = false;
-  bool has_command = false;      ///< of the user, in place of the built-in trainer
-  std::string cure;              ///< for causes with a cure
-  Status stage_out_status;       ///< of `stage.back`
-  std::vector<StagedNode> back;  ///< the files staged out, by node
+  bool has_command = false;                ///< of the user, in place of the built-in trainer
+  std::string cure;                        ///< for causes with a cure
+  Status stage_out_status;                 ///< of `stage.back`
+  std::vector<StagedNode> back;            ///< the files staged out, by node
+  std::vector<std::string> tracker_notes;  ///< lines about points that trackers did not receive
 };
 
 /// Callbacks before the ranks start.

@@ -38,8 +38,8 @@ struct GroupOptions {
   int err_fd = 2;
   /// Ends the rest of this Slurm step after its srun was killed; may take seconds.
   std::function<void(const std::string& step)> end_step;
-  /// A child that, with its descendants, must not be ended here; -1: none.
-  pid_t excluded_pid = -1;
+  /// Children that, with their descendants, must not be ended here.
+  std::vector<pid_t> excluded_pids;
   /// Work that must not delay the ranks: runs in a separate process, started after them.
   std::function<void()> background_task;
 };

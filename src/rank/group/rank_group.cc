@@ -181,7 +181,7 @@ void RankGroup::reap_processes() {
   if (helper_ > 0 && ::waitpid(helper_, nullptr, WNOHANG) == helper_) helper_ = -1;
   const bool all_gone = kept.empty();
   if (helper_ > 0) kept.push_back(helper_);
-  if (options_.excluded_pid > 0) kept.push_back(options_.excluded_pid);
+  kept.insert(kept.end(), options_.excluded_pids.begin(), options_.excluded_pids.end());
   (void)reap_orphans(kept);
   const bool all_read =
       std::none_of(starters_.begin(), starters_.end(), [](const Starter& s) { return s.out || s.err; });
@@ -539,12 +539,13 @@ void RankGroup::kill_all() {
   for (const ProcessFacts& process : own_processes()) signal_process(process, SIGKILL);
 }
 
-// All descendants except the excluded child, the helper, and their descendants: programs that the helper runs
-// (git, Python) belong to no rank.
+// All descendants except the excluded children, the helper, and their descendants: programs that the helper
+// runs (git, Python) belong to no rank.
 std::vector<ProcessFacts> RankGroup::own_processes() const {
   std::vector<ProcessFacts> all = descendants(::getpid());
-  for (const pid_t root : {options_.excluded_pid, helper_}) {
-    if (root <= 0) continue;
+  std::vector<pid_t> roots = options_.excluded_pids;
+  if (helper_ > 0) roots.push_back(helper_);
+  for (const pid_t root : roots) {
     std::vector<pid_t> excluded = {root};
     for (const ProcessFacts& process : descendants(root)) excluded.push_back(process.pid);
     std::erase_if(all, [&](const ProcessFacts& process) {
@@ -556,8 +557,8 @@ std::vector<ProcessFacts> RankGroup::own_processes() const {
 
 // Reaps ended processes.
 bool RankGroup::has_processes_left() const {
-  if (options_.excluded_pid <= 0) return reap_orphans({});
-  (void)reap_orphans({options_.excluded_pid});
+  if (options_.excluded_pids.empty()) return reap_orphans({});
+  (void)reap_orphans(options_.excluded_pids);
   const std::vector<ProcessFacts> left = own_processes();
   return std::any_of(left.begin(), left.end(),
                      [](const ProcessFacts& process) { return process.state != 'Z'; });

@@ -39,9 +39,10 @@ Result<std::unique_ptr<Tracker>> make_mlflow(const TrackerChoice& choice, const 
   if (job)
     environment.insert(environment.end(), job->environment.variables.begin(),
                        job->environment.variables.end());
-  const std::string address = first_of({choice.value, variable_of(environment, "MLFLOW_TRACKING_URI")});
+  const std::string address = first_of({choice.value, job ? job->record.mlflow.value_or("") : "",
+                                        variable_of(environment, "MLFLOW_TRACKING_URI")});
   if (address.empty()) {
-    return invalid("the address of the MLflow server is not known (--to, MLFLOW_TRACKING_URI)")
+    return invalid("the address of the MLflow server is not known (--to, record.mlflow, MLFLOW_TRACKING_URI)")
         .cure("stoker track push {} --to mlflow=http://HOST:5000", run.id());
   }
   if (!address.starts_with("http://") && !address.starts_with("https://")) {
@@ -50,7 +51,8 @@ Result<std::unique_ptr<Tracker>> make_mlflow(const TrackerChoice& choice, const 
         .cure("mlflow server --port 5000      (then --to mlflow=http://HOST:5000)");
   }
   const std::string experiment =
-      first_of({variable_of(environment, "MLFLOW_EXPERIMENT_NAME"), run.description().name});
+      first_of({job ? job->record.mlflow_experiment.value_or("") : "",
+                variable_of(environment, "MLFLOW_EXPERIMENT_NAME"), run.description().name});
   return make_mlflow_tracker(http_options_from(environment, address), experiment, note);
 }
 
@@ -65,6 +67,18 @@ Result<TrackerChoice> parse_choice(std::string_view text) {
                  suggestion(choice.name, kTrackerNames));
 }
 
+std::vector<TrackerChoice> choices_of_job(const record::RunFolder& run) {
+  std::vector<TrackerChoice> choices;
+  const std::optional<job::Job> job = job_of(run);
+  if (!job) return choices;
+  const job::RecordOptions& record = job->record;
+  if (record.mlflow) choices.push_back({"mlflow", ""});
+  if (record.tensorboard) choices.push_back({"tensorboard", ""});
+  if (record.wandb) choices.push_back({"wandb", ""});
+  if (record.csv) choices.push_back({"csv", ""});
+  return choices;
+}
+
 Result<std::unique_ptr<Tracker>> make_tracker(const TrackerChoice& choice, const record::RunFolder& run,
                                               const Path& folder, const NoteSink& note) {
   const std::optional<job::Job> job = job_of(run);
@@ -73,7 +87,8 @@ Result<std::unique_ptr<Tracker>> make_tracker(const TrackerChoice& choice, const
   if (choice.name == "csv") file_format = std::make_unique<CsvFormat>();
   if (choice.name == "tensorboard") file_format = std::make_unique<EventFormat>();
   if (choice.name == "wandb") {
-    const std::string project = first_of({choice.value, run.description().name});
+    const std::string project =
+        first_of({choice.value, job ? job->record.wandb.value_or("") : "", run.description().name});
     file_format = std::make_unique<WandbFormat>(project, run.description().created);
   }
   return std::make_unique<FileTracker>(folder, std::move(file_format));

@@ -1,4 +1,4 @@
-// The trackers of `stoker track push --to`. Values; no state.
+// The trackers of a run: named by its job file or by `--to`. Values; no state.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,11 @@ struct TrackerChoice {
 /// Of "mlflow" or "mlflow=http://host:5000". Invalid for an unknown name.
 Result<TrackerChoice> parse_choice(std::string_view text);
 
-/// Without a value, MLFLOW_TRACKING_URI decides: of this process, then of the run's job file. Files are in
-/// `folder`. Invalid if mlflow has no address.
+/// The trackers in `record` of the run's last attempt.
+std::vector<TrackerChoice> choices_of_job(const record::RunFolder& run);
+
+/// Without a value, the job file decides, then MLFLOW_TRACKING_URI: of this process, then of the run's job
+/// file. Files are in `folder`. Invalid if mlflow has no address.
 Result<std::unique_ptr<Tracker>> make_tracker(const TrackerChoice& choice, const record::RunFolder& run,
                                               const Path& folder, const NoteSink& note);
 
