@@ -140,7 +140,9 @@ CODECS_3 = {"gzip": zarr.codecs.GzipCodec(level=1), "zstd": zarr.codecs.ZstdCode
 CODECS_3["zstd and crc32c"] = [zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()]
 CODECS_3 |= {f"blosc {name} {how}": zarr.codecs.BloscCodec(cname=name, shuffle=how) for name, how in BLOSC}
 CODECS_2 = {"zlib": numcodecs.Zlib(1), "gzip": numcodecs.GZip(1), "zstd": numcodecs.Zstd(), "lz4": numcodecs.LZ4()}
-CODECS_2 |= {f"blosc {name} {how}": numcodecs.Blosc(name, 5, i) for (name, how), i in zip(BLOSC, [0, 1, 2] * 5, strict=True)}
+CODECS_2 |= {
+    f"blosc {name} {how}": numcodecs.Blosc(name, 5, i) for (name, how), i in zip(BLOSC, [0, 1, 2] * 5, strict=True)
+}
 OTHERS_2 = {"bz2": numcodecs.BZ2(), "lzma": numcodecs.LZMA()}
 LAYOUTS = {
     "3, plain": {"zarr_format": 3, "chunks": (4, 5, 3), "compressors": None},
@@ -177,7 +179,9 @@ def test_stores_of_zarr_python_are_read_as_it_reads_them(tmp_path):
     for number, (name, kind, shape, options) in enumerate(zarr_cases()):
         store = tmp_path / f"{number}.zarr"
         group = zarr.open_group(store, mode="w", zarr_format=options["zarr_format"])
-        array = group.create_array("x", shape=shape, dtype=kind, **{k: v for k, v in options.items() if k != "zarr_format"})
+        array = group.create_array(
+            "x", shape=shape, dtype=kind, **{k: v for k, v in options.items() if k != "zarr_format"}
+        )
         array[...] = written(kind, shape)
         expected = numpy.asarray(zarr.open_group(store, mode="r")["x"][...])
         run("stoker", "data", "info", store)
@@ -254,7 +258,19 @@ def test_files_that_the_tests_of_h5py_write_are_read_as_h5py_reads_them(tmp_path
     kept.mkdir()
     modules = [f"h5py.tests.test_{name}" for name in OWN_TESTS]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "keep_hdf5", "-p", "no:cacheprovider", "-c", os.devnull, "--pyargs", *modules],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "keep_hdf5",
+            "-p",
+            "no:cacheprovider",
+            "-c",
+            os.devnull,
+            "--pyargs",
+            *modules,
+        ],
         env=os.environ | {"KEEP_HDF5": str(kept), "PYTHONPATH": str(Path(__file__).parent / "programs")},
         cwd=tmp_path,
         capture_output=True,
@@ -281,7 +297,9 @@ def decoded(file: Path) -> bytes:
     for line in lines:
         if line in (b"end", b"===="):
             break
-        used = 1 + (((line[:1] or b" ")[0] - 32 & 63) * 4 + 2) // 3  # some writers fill the last four characters with anything
+        used = (
+            1 + (((line[:1] or b" ")[0] - 32 & 63) * 4 + 2) // 3
+        )  # some writers fill the last four characters with anything
         found += binascii.a2b_base64(line) if begin.startswith(b"begin-base64") else binascii.a2b_uu(line[:used])
     return bytes(found)
 
@@ -335,10 +353,15 @@ def check_archive(file: Path, outcomes: Outcomes) -> None:
         return
     members = json.loads(out)
     found = [
-        Member(bytes.fromhex(m["name"]), m["kind"], bytes.fromhex(m["content"]) if "content" in m else None) for m in members
+        Member(bytes.fromhex(m["name"]), m["kind"], bytes.fromhex(m["content"]) if "content" in m else None)
+        for m in members
     ]
     references = [libarchive_reader.members(file), by_python(file)]
-    assert any(expected is not None and is_same(found, expected) for expected in references), (file.name, found, references)
+    assert any(expected is not None and is_same(found, expected) for expected in references), (
+        file.name,
+        found,
+        references,
+    )
     refused = [m["error"] for m in members if "error" in m]
     if refused and len(refused) == len(members):
         outcomes.refuse(file.name, reason_of(f"{file.name}: {refused[0]}"))

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "src/arrays/samples/zip_writer.cc",  # of zip
     "src/report/json.cc",  # docs/commands/report.md
     "src/report/compare/print.cc",  # docs/commands/compare.md
+    "src/profile/print/json.cc",  # docs/commands/profile.md
 }
 
 

@@ -43,6 +43,8 @@ constexpr ReferenceRow kRankVariables[] = {
     {"STOKER_RUN_ID, STOKER_RUN_DIR", "Id and folder of the run."},
     {"STOKER_ATTEMPT_DIR, STOKER_JOB", "Folder of this attempt, and its effective job file."},
     {"STOKER_TASK", "Row number of an array task that is one process, from 1."},
+    {"STOKER_PROFILE_TOOL, STOKER_PROFILE_STEPS",
+     "Under `stoker profile --tool` on a chosen rank: the tool, and FIRST..LAST if there are steps."},
     {"STOKER_TENSORBOARD_DIR", "Folder of this run for TensorBoard's event files."},
     {"WANDB_RUN_ID, WANDB_RESUME, WANDB_DIR",
      "One run of W&B for each rank over all attempts, in the run folder, unless already set."},

@@ -19,7 +19,16 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 RANKS = 4
 WORLDS = range(1, RANKS + 1)
 WAYS = ("new tensors", "background, in place", "retention, a part")
-TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int8, torch.bool, torch.complex64)
+TYPES = (
+    torch.float32,
+    torch.bfloat16,
+    torch.float16,
+    torch.float64,
+    torch.int64,
+    torch.int8,
+    torch.bool,
+    torch.complex64,
+)
 
 
 def numbers(shape: tuple[int, ...], kind: torch.dtype, seed: int) -> torch.Tensor:
@@ -70,7 +79,11 @@ class Plain(Kind):
     def state(self, world: int, step: int) -> dict:
         found = {str(kind)[6:]: numbers((5, 3), kind, step) for kind in TYPES}
         found |= {f"large {kind}"[6:]: numbers((307, 211), kind, step + 1) for kind in TYPES[:4]}
-        found |= {"scalar": torch.tensor(step), "empty": torch.empty(0, 5), "one row": numbers((1, 40_000), TYPES[0], step)}
+        found |= {
+            "scalar": torch.tensor(step),
+            "empty": torch.empty(0, 5),
+            "one row": numbers((1, 40_000), TYPES[0], step),
+        }
         found["turned"] = numbers((211, 307), TYPES[0], step).T
         array = numpy.random.default_rng(step).integers(-9, 9, (303, 70)).astype("i4")
         return {"model": found, "arrays": [array, numpy.float32(step), numpy.arange(step)]}
@@ -132,7 +145,9 @@ def sharded(whole: torch.Tensor, mesh: DeviceMesh, placements: list) -> DTensor:
     parts, at = mesh.size(len(placements) - 1), mesh.get_coordinate()[-1]
     each = -(-whole.shape[0] // parts)
     local = whole[at * each : (at + 1) * each] if placements[-1].is_shard() else whole
-    return DTensor.from_local(local.clone(), mesh, placements, run_check=False, shape=whole.shape, stride=whole.stride())
+    return DTensor.from_local(
+        local.clone(), mesh, placements, run_check=False, shape=whole.shape, stride=whole.stride()
+    )
 
 
 class Optimizer(Kind):
@@ -187,7 +202,13 @@ def saved(kind: Kind, way: str, world: int, folder: Path) -> dict:
     steps = (1, 2) if way == "retention, a part" else (1,)
     for step in steps:
         state = kind.state(world, step)
-        options = {"rank": kind.rank, "world_size": world, "writer": "saved", "timeout": 120, "rank_state": rank_values(kind.rank, step)}
+        options = {
+            "rank": kind.rank,
+            "world_size": world,
+            "writer": "saved",
+            "timeout": 120,
+            "rank_state": rank_values(kind.rank, step),
+        }
         if len(steps) > 1:
             options["keep_last"] = 1
         if way == "background, in place":

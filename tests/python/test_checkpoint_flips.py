@@ -111,7 +111,10 @@ def test_3284_wrong_bits_are_found_or_change_no_value(written):
     count: collections.Counter = collections.Counter()
     for name, folder in written.items():
         newest, older = sorted(folder.glob("step-*"), key=lambda step: -int(step.name[5:]))
-        expected, expected_older = all_of(checkpoint.load(folder)), all_of(checkpoint.load(folder, step=int(older.name[5:])))
+        expected, expected_older = (
+            all_of(checkpoint.load(folder)),
+            all_of(checkpoint.load(folder, step=int(older.name[5:]))),
+        )
         assert expected != expected_older
         for file in sorted(path for path in newest.rglob("*") if path.is_file()):
             for bit in chosen_bits(file):

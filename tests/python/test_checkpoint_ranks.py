@@ -564,7 +564,7 @@ def test_ranks_that_cannot_agree_get_a_cure(tmp_path, monkeypatch):
 
 
 def test_files_of_an_earlier_attempt_with_the_same_name_are_no_answer(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint_peers, "_count", lambda: 0)  # both ranks are threads of this process
+    monkeypatch.setattr(checkpoint_peers, "_count", lambda _name: 0)  # both ranks are threads of this process
     folder = tmp_path / ".load-shared.0"
     folder.mkdir()
     (folder / "0.verdict").write_text(json.dumps({"step": 1, "marks": ["0123456789abcdef"]}))

@@ -6,8 +6,8 @@ namespace stoker::cli {
 namespace {
 
 constexpr std::string_view kProgram = "stoker ";
-constexpr std::string_view kCommands[] = {"cancel", "explain", "fetch",  "logs", "report", "rerun",
-                                          "resume", "status",  "submit", "top",  "wait"};
+constexpr std::string_view kCommands[] = {"cancel", "explain", "fetch",  "logs",   "profile", "report",
+                                          "rerun",  "resume",  "status", "submit", "top",     "wait"};
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || c == '-' || c == '_'; }
 
