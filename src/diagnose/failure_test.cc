@@ -76,7 +76,7 @@ TEST(FailureRules, each_has_an_origin_and_all_but_noise_a_cause) {
 
 TEST(FailureRules, healthy_training_output_has_no_hits) {
   const Diagnosis diagnosis = explain(
-      "StartKind OMP_NUM_THREADS environment variable for each process to be 1 in default\n"
+      "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\n"
       "n1:7:8 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so), using internal implementation\n"
       "epoch 1: loss 2.3, error 0.9, 12 not found in the index\nepoch 2: killed it, top-1 71.4 %\n");
   EXPECT_EQ(diagnosis.certainty, Certainty::unknown);

@@ -79,6 +79,8 @@ bool reports_success(std::string_view line) {
       R"(\breached (?:the )?(?:max(?:imum)?|total|target)[ _](?:number of )?(?:steps|epochs|iterations|iters|updates|tokens)\b|)"
       R"(\bearly[ -]stopping (?:triggered|at (?:epoch|step) \d+)|\bstopp(?:ed|ing) early\b|)"
       R"(\bexit(?:ed|ing)?(?: with)?(?: code| status)[ :=]*0\b|)"
+      R"(\b(?:exit|rc|(?:exit|return)[ _-]?(?:code|status)) ?[:=] ?0\b|)"
+      R"((?-i)(?:^|[\s\[])INFO(?i)[\]:]? +(?:all )?(?:done|finished|completed?)[.!]{0,3}$|)"
       R"(\b(?:finished|completed|ended|exit(?:ed|ing)) successfully\b|)"
       R"(`?Trainer\.fit`? stopped: `?max_(?:epochs|steps|time)|'train_runtime'|)"
       R"(\bfinal (?:eval|test|val|acc|loss|error|metric|score|checkpoint|model|weights|result|perplexity)\w*\b|)"
@@ -115,6 +117,7 @@ bool reports_result(std::string_view line) {
 bool reports_failed_end(std::string_view line) {
   static const RE2 kFailed(
       R"((?i)\bexit(?:ed|ing)?(?: with)?(?: exit)?(?: code| status)[ :=]*-?[1-9]\d*\b|\breturned non-zero|)"
+      R"(\b(?:exit|rc|(?:exit|return)[ _-]?(?:code|status)) ?[:=] ?-?[1-9]\d{0,2}\b|)"
       R"((?-i)\bFAILED\b|(?:^|[\s:])(?:Killed|Terminated|Aborted|Segmentation fault)\b|core dumped|CANCELLED AT|\bterminate called)");
   return matches(line, kFailed);
 }

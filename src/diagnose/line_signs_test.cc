@@ -32,15 +32,27 @@ TEST(LineSigns, progress_has_an_epoch_a_step_or_a_loss) {
 }
 
 TEST(LineSigns, the_end_of_a_program_is_distinguished_from_the_end_of_a_part) {
-  for (const char* line :
-       {"INFO train: Training complete. Best error 0.28", "Job finished successfully",
-        "done in 9s, exit code 0", "INFO:absl:Final eval: error=0.091. Saved to a", "All shards processed",
-        "finished training", "`Trainer.fit` stopped: `max_epochs=3` reached.", "{'train_runtime': 12.1}",
-        "INFO main: done.", "training finished: 30 steps, final checkpoint written",
-        "All 5 folds trained. AUC 0.9", "max steps reached, exiting", "Reached max_steps=1000",
-        "PASSED wrote model.txt, 0 errors", "Model exported to served/. Done.",
-        "training complete: 30 steps, 2 batches skipped, 0 failures", "Early stopping triggered",
-        "all 12 shards were written"})
+  for (const char* line : {"INFO train: Training complete. Best error 0.28",
+                           "Job finished successfully",
+                           "done in 9s, exit code 0",
+                           "exit=0",
+                           "rc = 0",
+                           "2026-11-27 20:13:29,799 INFO done",
+                           "INFO:absl:Final eval: error=0.091. Saved to a",
+                           "All shards processed",
+                           "finished training",
+                           "`Trainer.fit` stopped: `max_epochs=3` reached.",
+                           "{'train_runtime': 12.1}",
+                           "INFO main: done.",
+                           "training finished: 30 steps, final checkpoint written",
+                           "All 5 folds trained. AUC 0.9",
+                           "max steps reached, exiting",
+                           "Reached max_steps=1000",
+                           "PASSED wrote model.txt, 0 errors",
+                           "Model exported to served/. Done.",
+                           "training complete: 30 steps, 2 batches skipped, 0 failures",
+                           "Early stopping triggered",
+                           "all 12 shards were written"})
     EXPECT_TRUE(reports_success(line)) << line;
   for (const char* line :
        {"epoch 3 done", "checkpoint saved successfully to a", "loading complete",
@@ -73,9 +85,10 @@ TEST(LineSigns, a_retry_is_distinguished_from_giving_up) {
 
 TEST(LineSigns, a_failed_end_has_an_exit_code_or_a_signal) {
   for (const char* line : {"train.py exited with code 1", "exit code: 137", "job.sh: line 4: 9 Killed",
-                           "Segmentation fault (core dumped)", "d.py FAILED", "exited with exit code -9"})
+                           "Segmentation fault (core dumped)", "d.py FAILED", "exited with exit code -9",
+                           "exit=1", "rc: 143", "return_code=-9"})
     EXPECT_TRUE(reports_failed_end(line)) << line;
-  for (const char* line : {"exit code 0", "0 failed batches", "top-5 error 0.1"})
+  for (const char* line : {"exit code 0", "exit=0", "arc=3", "0 failed batches", "top-5 error 0.1"})
     EXPECT_FALSE(reports_failed_end(line)) << line;
 }
 

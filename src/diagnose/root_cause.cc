@@ -46,6 +46,7 @@ constexpr std::array<std::string_view, 5> kEndsOfHang = {"timeout-command", "tim
 // Failures of JAX's coordination, after which it reports that another task failed although none did.
 constexpr std::array<std::string_view, 2> kNoCoordination = {"jax-not-registered", "jax-no-coordinator"};
 constexpr std::string_view kPeerOfJax = "jax-peer-failed";
+constexpr std::string_view kPythonException = "python-exception";
 
 // Rules for a rank whose peer is gone or absent.
 constexpr std::array<std::string_view, 8> kLostPeer = {
@@ -348,6 +349,28 @@ Suspect missing_peer(const Suspect& hang, const std::vector<Suspect>& end) {
   return hang;
 }
 
+// Whether the traceback ends in the program, outside of libraries, and no logging call printed it.
+bool is_uncaught(const Suspect& suspect) {
+  const Hit& hit = *suspect.hit;
+  return is_cause(suspect) && !hit.frame.empty() && !hit.is_chained && !is_reported(hit);
+}
+
+// The exception that ended the process, in place of an earlier one: of a callback of a library, which has no
+// frame of the program, or of an error that the program reported.
+Suspect last_uncaught(const Suspect& cause, const std::vector<Suspect>& end) {
+  const bool is_of_library = cause.hit->rule->name == kPythonException && cause.hit->frame.empty();
+  if (cause.log->is_record || !(is_of_library || is_reported(*cause.hit))) return cause;
+  for (auto each = end.rbegin(); each != end.rend(); ++each) {
+    const bool is_later =
+        each->log == cause.log && each->rank() == cause.rank() && each->hit->begin > cause.hit->line;
+    // A general exception often follows from the specific error that the program reported.
+    const bool is_as_specific = is_of_library || each->hit->rule->failure_class == FailureClass::root ||
+                                cause.hit->rule->failure_class == FailureClass::general;
+    if (is_later && is_as_specific && is_uncaught(*each)) return *each;
+  }
+  return cause;
+}
+
 std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::optional<int> first_rank) {
   auto cause = earliest(end, {FailureClass::root, FailureClass::general}, first_rank);
   // An unknown exception of a peer may be an effect of the kill.
@@ -363,7 +386,7 @@ std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::option
     const bool is_later = is_before(*outside, *cause, {}) && outside->log == cause->log;
     if (is_later || was_survived(*cause, *outside)) return outside;
   }
-  if (cause) return result_of(more_specific(*cause, end), end);
+  if (cause) return result_of(more_specific(last_uncaught(*cause, end), end), end);
   if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return missing_peer(*hang, end);
   return outside;
 }

@@ -37,6 +37,40 @@ TEST(HandledErrors, exceptions_of_destructors_are_no_cause) {
             "the program raised KeyError: 'b' (train.py:7)");
 }
 
+TEST(HandledErrors, callbacks_of_libraries_yield_to_the_exception_of_the_program) {
+  const std::string callback =
+      "Traceback (most recent call last):\n"
+      "  File \"/usr/lib/python3.11/asyncio/base_events.py\", line 806, in call_soon_threadsafe\n"
+      "    self._check_closed()\nRuntimeError: Event loop is closed\n";
+  EXPECT_EQ(explain_log(callback + callback + kTraceback + "ValueError: shape (256, 10)\n").cause,
+            "the program raised ValueError: shape (256, 10) (train.py:7)");
+  EXPECT_EQ(explain_log(callback + kTraceback + "ValueError: shape\nException ignored in: <coroutine f>\n" +
+                        kTraceback + "ImportError: sys.meta_path is None\n")
+                .cause,
+            "the program raised ValueError: shape (train.py:7)");
+  // The first of two chained exceptions is the cause.
+  EXPECT_EQ(
+      explain_log(callback + "\nDuring handling of the above exception, another exception occurred:\n\n" +
+                  kTraceback + "OSError: no connection\n")
+          .cause,
+      "the program raised RuntimeError: Event loop is closed");
+  // Alone, or after the program's own, nothing changes.
+  EXPECT_EQ(explain_log(callback).cause, "the program raised RuntimeError: Event loop is closed");
+  EXPECT_EQ(explain_log(kTraceback + "ValueError: shape (256, 10)\n" + callback).cause,
+            "the program raised ValueError: shape (256, 10) (train.py:7)");
+}
+
+TEST(HandledErrors, an_error_that_the_program_logged_yields_to_one_that_it_did_not_catch) {
+  const std::string logged =
+      "2026-01-01 10:00:00,000 ERROR reader: [Errno 2] No such file or directory: '/logs/dash.log'\n"
+      "2026-01-01 10:00:01,000 INFO reader: continues without it\n";
+  EXPECT_EQ(explain_log(logged + kTraceback + "ModuleNotFoundError: No module named 'a'\n").rule,
+            "module-missing");
+  // A general exception may follow from it.
+  EXPECT_EQ(explain_log(logged + kTraceback + "RuntimeError: the worker failed\n").rule,
+            explain_log(logged).rule);
+}
+
 TEST(HandledErrors, an_error_after_which_the_program_continued_yields_to_a_later_one) {
   const std::string last = kTraceback + "KeyError: 'last'\n";
   EXPECT_EQ(explain_log(kTraceback + "KeyError: 'first'\n" + steps(200) + last).cause,

@@ -38,6 +38,8 @@ constexpr std::string_view kTable = "Root Cause (first observed failure)";
 // Reports of exceptions that do not end the program: by Python's logging and Loguru, and by destructors.
 constexpr std::string_view kLoggingError = "--- Logging error";
 constexpr std::string_view kIgnored = "Exception ignored ";
+// From the sentence between two exceptions to the second traceback, by ranks that print alternately.
+constexpr std::uint64_t kAfterChain = 8;
 // Lines after which torchrun or Slurm may start the program again.
 constexpr std::array<std::string_view, 4> kAttemptEnds = {"failed (exitcode:", "will restart worker group",
                                                           "DUE TO JOB REQUEUE", "DUE TO PREEMPTION"};
@@ -188,6 +190,8 @@ void LogScanner::scan_segment(std::string_view raw) {
   if (table_lines_ > 0) follow_table(line.text);
   follow_attempts(line.text);
   mark_retried(line.text, line.rank);
+  if (line.text.starts_with("The above exception") || line.text.starts_with("During handling of"))
+    chained_line_ = line_;
   if (follow_handled_report(line.text, line.rank)) return;
   if (follow_exception(line.text, line.rank) || follow_dump(line.text, line.rank)) return;
   if (complete_exception_of_cpp(line.text, line.rank)) return;
@@ -199,7 +203,8 @@ void LogScanner::scan_segment(std::string_view raw) {
       tracebacks_[line.rank] = {.begin = line_,
                                 .lines = 0,
                                 .frame = "",
-                                .is_logged = is_announced(read_log_line(previous_line()).text)};
+                                .is_logged = is_announced(read_log_line(previous_line()).text),
+                                .is_chained = chained_line_ > 0 && line_ - chained_line_ <= kAfterChain};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
@@ -234,7 +239,7 @@ void LogScanner::mark_retried(std::string_view text, int rank) {
   if (result_.hits.empty()) return;
   Hit& hit = result_.hits.back();
   const bool is_near = hit.rank == rank && line_ > hit.line && line_ - hit.line <= kAfterError;
-  if (is_near && reports_retry(text)) hit.is_retried = true;
+  if (is_near && reports_retry(text) && !text.starts_with(kIgnored)) hit.is_retried = true;
 }
 
 // The line before the current one, if it is in the same block.
@@ -346,7 +351,8 @@ bool LogScanner::close_traceback(std::string_view text, int rank, const Tracebac
           .frame = traceback.frame,
           .rank = rank,
           .time = std::nullopt,
-          .is_logged = traceback.is_logged};
+          .is_logged = traceback.is_logged,
+          .is_chained = traceback.is_chained};
   const std::size_t colon = text.find(": ");
   hit.groups[0] = shown(text.substr(0, colon));
   hit.groups[1] = shown(text);
@@ -513,6 +519,7 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .rank = rank >= 0 ? rank : rank_named_in(text),
           .time = time_of(text),
           .is_logged = traceback && traceback->is_logged,
+          .is_chained = traceback && traceback->is_chained,
           .level = traceback ? LogLevel::none : level_of(text),
           .is_fallback = reports_fallback(text)};
   set_groups(*match, hit);

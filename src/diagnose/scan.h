@@ -29,7 +29,8 @@ struct Hit {
   std::string frame;  ///< "train.py:88" of a traceback: the last frame outside of libraries
   int rank = -1;
   std::optional<double> time;
-  bool is_logged = false;  ///< its traceback was printed by a logging call, which handles the exception
+  bool is_logged = false;   ///< its traceback was printed by a logging call, which handles the exception
+  bool is_chained = false;  ///< raised while the exception above it was handled
   LogLevel level = LogLevel::none;  ///< of its line; none below a traceback
   bool is_fallback = false;         ///< the line reports how the program continues
   bool is_retried = false;          ///< a line beside it reports that the program continued
@@ -71,6 +72,7 @@ class LogScanner {
     std::uint64_t lines = 0;
     std::string frame;
     bool is_logged = false;
+    bool is_chained = false;
     std::string_view below;  // the part of a library whose frames it has: "torch.load"
     std::string library;     // of its last frame; "" in the user's code
     std::uint64_t line = 0;  // of the evidence; 0: the current line
@@ -139,6 +141,7 @@ class LogScanner {
   std::map<const FailureRule*, std::uint64_t> counts_;
   std::map<const FailureRule*, std::deque<Hit>> latest_;  // hits after the first ones of a rule
   NotableLine unread_;  // the last report of a file that could not be read, while the program continued
+  std::uint64_t chained_line_ = 0;  // the last sentence between two exceptions; 0: none
   std::deque<NotableLine> notable_;
   std::deque<NotableLine> last_;  // last lines of the blocks
   ScanResult result_;

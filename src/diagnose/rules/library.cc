@@ -224,6 +224,16 @@ constexpr FailureRule kLibraryRules[] = {
      "ConnectionError: Could not find any running Ray instance. Please specify the one to connect to by "
      "setting `--address` flag or `RAY_ADDRESS` environment variable.",
      "source of Ray, services.py"},
+    {"ray-node-timeout", root, "The current node timed out during startup", "",
+     "a node of Ray did not start in time",
+     "read `gcs_server.out` and `raylet.out` in the session's `logs` folder; a loaded node or a slow "
+     "`--temp-dir` "
+     "needs more time",
+     "",
+     "Exception: The current node timed out during startup. This could happen because some of the raylet "
+     "failed "
+     "to startup or the GCS has become overloaded.",
+     "source of Ray, node.py"},
     {"labels-not-from-zero", root,
      "label must be discrete values\nLabel must be in [0\nInvalid classes inferred",
      R"((label must be discrete values in the range of \[0, num_class\)|Label must be in \[0, \d+\)|Invalid classes inferred from unique values of `y`))",

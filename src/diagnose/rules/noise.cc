@@ -10,6 +10,12 @@ constexpr FailureRule kNoiseRules[] = {
     {"advice-on-errors", noise, "If you get `", R"(^If you get `)", "", "", "",
      "If you get `CUDA error: invalid device function` errors, the above might be the cause",
      "source of bitsandbytes, cuda_setup"},
+    {"ray-no-dashboard-log", noise, "dashboard.log file\ndashboard.err file",
+     R"((?:Couldn't|Failed to) read dashboard\.\w+ file)", "", "", "",
+     "ERROR services.py:1466 -- Couldn't read dashboard.log file. Error: [Errno 2] No such file or "
+     "directory: "
+     "'/tmp/ray/session_1/logs/dashboard.log'. It means the dashboard is broken even before it initializes.",
+     "source of Ray, services.py"},
     {"torchrun-child-failed", noise, "ChildFailedError", "", "", "", "",
      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
      "source of PyTorch, errors/__init__.py"},
@@ -46,8 +52,8 @@ constexpr FailureRule kNoiseRules[] = {
      "source of CPython, subprocess.py"},
     {"system-exit", noise, "SystemExit", R"(^SystemExit\b)", "", "", "", "SystemExit: 1",
      "source of CPython"},
-    {"omp-threads", noise, "OMP_NUM_THREADS", R"(StartKind OMP_NUM_THREADS environment variable)", "", "", "",
-     "StartKind OMP_NUM_THREADS environment variable for each process to be 1 in default",
+    {"omp-threads", noise, "OMP_NUM_THREADS", R"(Setting OMP_NUM_THREADS environment variable)", "", "", "",
+     "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default",
      "source of PyTorch, run.py"},
     {"blocking-wait", noise, "NCCL_ASYNC_ERROR_HANDLING\nNCCL_BLOCKING_WAIT", "", "", "", "",
      "[W Utils.hpp:106] Warning: Environment variable NCCL_ASYNC_ERROR_HANDLING is deprecated; use "
