@@ -55,6 +55,14 @@ def _has(*programs: str) -> bool:
     return all(shutil.which(program, path=path) for program in programs)
 
 
+def _can_record_with_perf() -> bool:
+    if not _has("perf"):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["perf", "record", "-o", f"{folder}/perf.data", "true"], capture_output=True)
+    return done.returncode == 0
+
+
 def _has_slurm() -> bool:
     return _has("sbatch", "srun", "slurmctld", "slurmd", "munged")
 
@@ -117,6 +125,7 @@ NEEDS = {
     "mount": Need("a tmpfs can be mounted (root, outside a locked-down container)", _can_mount),
     "fuse": Need("a FUSE filesystem can be mounted (root, /dev/fuse)", _can_mount_fuse),
     "cores4": Need("four or more cores", lambda: len(os.sched_getaffinity(0)) >= 4),
+    "perf": Need("perf, which may record (Debian: linux-perf)", _can_record_with_perf),
     "gpu": Need("an NVIDIA GPU", lambda: shutil.which("nvidia-smi") is not None),
     "slurm": Need("Slurm's commands and daemons (Debian: slurm-wlm)", _has_slurm),
     "slurmdbd": Need("slurmdbd and mariadbd (Debian: slurmdbd, mariadb-server)", lambda: _has("slurmdbd", "mariadbd")),

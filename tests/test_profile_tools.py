@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from running import wait_for
 BUSY = """
 import sys, time
 def work():
-    end = time.monotonic() + 0.4
+    end = time.monotonic() + 1.5
     while time.monotonic() < end:
         pass
 work()
@@ -33,6 +32,8 @@ with stoker.profile() as p:
 @pytest.fixture
 def script(tmp_path) -> Path:
     (tmp_path / "busy.py").write_text(BUSY)
+    # Of two ranks the first to fail stops the other, whose tool may then write nothing.
+    (tmp_path / "fine.py").write_text(BUSY.replace("exit(7)", "exit(0)"))
     return tmp_path / "busy.py"
 
 
@@ -40,18 +41,18 @@ def path_with(*folders: Path | str) -> dict[str, str]:
     return {"PATH": os.pathsep.join(map(str, folders))}
 
 
-@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+@pytest.mark.needs("perf")
 def test_perf_records_the_chosen_rank_of_a_run(stoker, script, tmp_path):
     (tmp_path / "job.yaml").write_text(
-        f"name: p\nrun: {stoker.path} profile --tool perf --ranks 1 -- {sys.executable} busy.py\n"
+        f"name: p\nrun: {stoker.path} profile --tool perf --ranks 1 -- {sys.executable} fine.py\n"
         "resources: {ranks_per_node: 2}\n"
     )
-    stoker("run", "job.yaml", code=7)
+    stoker("run", "job.yaml", code=0)
     files = {file.name for file in tmp_path.glob("runs/*/attempts/1/*") if "perf" in file.name}
     assert files == {"perf-0001.data"}
 
 
-@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+@pytest.mark.needs("perf")
 def test_perf_records_samples_and_keeps_the_exit_code(stoker, script, tmp_path):
     assert stoker("profile", "--tool", "perf", "--", sys.executable, script, code=7).out == ""
     text = subprocess.run(
@@ -138,10 +139,10 @@ def test_torch_traces_the_chosen_steps_of_stoker_profile(stoker, tmp_path):
 
 
 def test_the_job_file_names_the_tool(stoker, script, tmp_path):
-    job = f"name: p\nrun: {sys.executable} busy.py\nresources: {{ranks_per_node: 2}}\nprofile: {{tool: TOOL, ranks: [1]}}\n"
+    job = f"name: p\nrun: {sys.executable} fine.py\nresources: {{ranks_per_node: 2}}\nprofile: {{tool: TOOL, ranks: [1]}}\n"
     environment = path_with(Path(sys.executable).parent, "/usr/bin", "/bin")
     (tmp_path / "job.yaml").write_text(job.replace("TOOL", "py-spy"))
-    stoker("run", "job.yaml", env=environment, code=7)
+    stoker("run", "job.yaml", env=environment, code=0)
     assert [file.name for file in tmp_path.glob("runs/*/attempts/1/*py-spy*")] == ["py-spy-0001.svg"]
     (tmp_path / "job.yaml").write_text(job.replace("TOOL", "nsys").replace("[1]", "[0]"))
     failed = stoker("run", "job.yaml", "--set", "record.directory=missing", env=environment, code=3)
