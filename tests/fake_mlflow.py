@@ -6,8 +6,10 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlparse
+
+from fake_server import FakeServer
 
 API = "/api/2.0/mlflow/"
 LARGEST_BATCH = 1000
@@ -20,7 +22,7 @@ class RefusedError(Exception):
         self.status, self.code = status, code
 
 
-class FakeMlflow:
+class FakeMlflow(FakeServer):
     """with FakeMlflow() as server: server.url ... server.fail(CALL, FAULT, ...) uses up one fault for each further request
     of that call, or of any call for "". Faults:
 
@@ -47,40 +49,11 @@ class FakeMlflow:
         self.refused_keys: set[str] = set()
         self._lock = threading.Lock()
 
-    def __enter__(self) -> "FakeMlflow":
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def handle(self):
-                with suppress(ConnectionError):  # of a killed client
-                    super().handle()
-
-            def handle_request(self):
-                outer.answer(self)
-
-            do_GET = do_POST = do_PUT = handle_request  # noqa: N815
-
-            def log_message(self, *arguments):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error):
-        self._server.shutdown()
-        self._server.server_close()
-
     def fail(self, call: str, *faults) -> None:
         self.faults.setdefault(call, []).extend(faults)
 
-    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+    def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
         call = urlparse(handler.path).path.removeprefix(API)
-        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
         time.sleep(self.delay_s)
         with self._lock:
             faults = self.faults.get(call) or self.faults.get("")

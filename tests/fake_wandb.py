@@ -3,12 +3,12 @@ that a sync needs; it is no proof that the real server accepts the run."""
 
 import gzip
 import json
-import threading
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from fake_server import FakeServer
 
 
-class FakeWandb:
+class FakeWandb(FakeServer):
     """with FakeWandb() as server: server.url, then server.runs, rows("wandb-history.jsonl"), ..."""
 
     def __init__(self):
@@ -16,43 +16,17 @@ class FakeWandb:
         self.lines: dict[str, dict[int, str]] = {}  # of each file, by number
         self.exit_codes: list[int] = []
 
-    def __enter__(self) -> "FakeWandb":
-        outer = self
+    def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        if handler.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        answer = json.dumps(self.answer_to(handler.path, body)).encode()
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(answer)))
+        handler.end_headers()
+        handler.wfile.write(answer)
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def handle(self):
-                with suppress(ConnectionError):  # of a killed client
-                    super().handle()
-
-            def handle_request(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                answer = json.dumps(outer.answer(self.path, body)).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            do_GET = do_POST = do_PUT = handle_request  # noqa: N815
-
-            def log_message(self, *arguments):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error):
-        self._server.shutdown()
-        self._server.server_close()
-
-    def answer(self, path: str, body: bytes) -> dict:
+    def answer_to(self, path: str, body: bytes) -> dict:
         if path.endswith("/file_stream"):
             sent = json.loads(body)
             for name, part in (sent.get("files") or {}).items():

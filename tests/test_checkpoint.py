@@ -4,14 +4,13 @@ saved by the room's test program with 1, 2 and 3 ranks."""
 import json
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 import run_folders
-from conftest import BIN
 from crc import crc32c
+from exported_checkpoints import export_checkpoints
 
 DTYPES = {"F32": "float32", "BF16": "bfloat16", "I64": "int64", "BOOL": "bool"}
 
@@ -19,16 +18,7 @@ DTYPES = {"F32": "float32", "BF16": "bfloat16", "I64": "int64", "BOOL": "bool"}
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory) -> Path:
     """world-1, world-2 and world-3, each with step-100 and step-200; expected/ has the contents of step-200."""
-    folder = tmp_path_factory.mktemp("checkpoints")
-    done = subprocess.run(
-        [BIN / "checkpoint_test", "--gtest_filter=Export.*"],
-        env=dict(os.environ, STOKER_EXPORT=str(folder)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    return export_checkpoints(tmp_path_factory.mktemp("checkpoints"))
 
 
 @pytest.fixture

@@ -3,16 +3,14 @@ loaded without an error."""
 
 import collections
 import hashlib
-import os
 import random
-import subprocess
 from pathlib import Path
 
 import numpy
 import pytest
 import stoker
 import torch
-from conftest import BIN
+from exported_checkpoints import export_checkpoints
 from stoker import checkpoint
 
 FLIPS_OF_FILE = 80
@@ -23,15 +21,7 @@ AT_LEAST = 3284
 @pytest.fixture(scope="module")
 def written(tmp_path_factory) -> dict[str, Path]:
     """Folders with two steps each, by who wrote them."""
-    folder = tmp_path_factory.mktemp("flips")
-    done = subprocess.run(
-        [BIN / "checkpoint_test", "--gtest_filter=Export.*"],
-        env=dict(os.environ, STOKER_EXPORT=str(folder)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    folder = export_checkpoints(tmp_path_factory.mktemp("flips"))
     found = {f"C++, ranks: {world}": folder / f"world-{world}" for world in (1, 2, 3)}
     for name, make in {"tensors": tensors, "arrays": arrays, "objects": objects}.items():
         found[f"Python, {name}"] = folder / name
