@@ -23,8 +23,8 @@ std::string framed(std::string_view message) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof value);
   };
   const std::string length = number(std::uint64_t{message.size()});
-  return length + number(archive::masked_crc(crc32c(length))) + std::string(message) +
-         number(archive::masked_crc(crc32c(message)));
+  return length + number(masked_crc(crc32c(length))) + std::string(message) +
+         number(masked_crc(crc32c(message)));
 }
 
 void list_and_read(const Path& file, SourceLayout layout) {

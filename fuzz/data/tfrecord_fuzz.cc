@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_all(std::as_bytes(std::span(data, size)));
   const std::uint64_t length = size;
   std::string framed(reinterpret_cast<const char*>(&length), sizeof length);
-  const std::uint32_t crc = stoker::archive::masked_crc(stoker::crc32c(framed));
+  const std::uint32_t crc = stoker::masked_crc(stoker::crc32c(framed));
   framed.append(reinterpret_cast<const char*>(&crc), sizeof crc);
   framed.append(reinterpret_cast<const char*>(data), size);
   framed.append("crc.");

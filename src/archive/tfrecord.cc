@@ -88,8 +88,6 @@ void put_number(std::string& text, T value) {
 
 }  // namespace
 
-std::uint32_t masked_crc(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8u; }
-
 std::uint64_t tfrecord_bytes(const ExampleHead& head, std::span<const ExampleFile> files) {
   return kHeadBytes + field_bytes(features_bytes(head, files)) + kRecordCrcBytes;
 }

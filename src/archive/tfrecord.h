@@ -141,8 +141,4 @@ class TfRecordCheck {
   std::uint32_t crc_ = 0;  // of the data so far
   std::array<std::byte, 4> stored_{};
 };
-
-/// A CRC-32C as TFRecord stores it.
-std::uint32_t masked_crc(std::uint32_t crc);
-
 }  // namespace stoker::archive

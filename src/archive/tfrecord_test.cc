@@ -57,11 +57,6 @@ Result<std::vector<ExampleRecord>> read(const std::string& text) {
   }
 }
 
-TEST(TfRecord, masks_crcs_as_tensorflow_does) {
-  // What every file of TensorFlow events begins with: a record of 24 bytes.
-  EXPECT_EQ(masked_crc(crc32c(std::string("\x18\0\0\0\0\0\0\0", 8))), 0x224B7FA3u);
-}
-
 TEST(TfRecord, writes_an_example_as_protocol_buffers_encode_it) {
   Memory memory;
   TfRecordWriter writer(memory);

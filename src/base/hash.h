@@ -49,5 +49,7 @@ std::uint32_t crc32c(std::string_view text, std::uint32_t seed = 0);
 /// The CRC of two concatenated texts, from their CRCs and the length of the second. The time does not depend
 /// on the length.
 std::uint32_t crc32c_combine(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes);
+/// A CRC-32C as TFRecord and TensorBoard's event files store it.
+constexpr std::uint32_t masked_crc(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8u; }
 
 }  // namespace stoker

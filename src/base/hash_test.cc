@@ -98,5 +98,10 @@ TEST(Hash, crc32c_of_two_pieces_matches_the_whole) {
   EXPECT_EQ(crc32c_combine(crc, 0, std::uint64_t{1} << 41), crc32c_combine(far, 0, std::uint64_t{1} << 40));
 }
 
+TEST(MaskedCrc, is_the_one_of_tensorflow) {
+  // What every file of TensorFlow events begins with: a record of 24 bytes.
+  EXPECT_EQ(masked_crc(crc32c(std::string("\x18\0\0\0\0\0\0\0", 8))), 0x224B7FA3u);
+}
+
 }  // namespace
 }  // namespace stoker

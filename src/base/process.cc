@@ -230,6 +230,23 @@ Status Child::signal(int signal) {
   return {};
 }
 
+Status exec_command(const std::vector<std::string>& command, const Environment& environment) {
+  std::vector<std::string> words = command;
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& variable : variables) envp.push_back(variable.data());
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  for (const auto& [name, value] : environment) {
+    if (name == "PATH") ::setenv("PATH", value.c_str(), 1);
+  }
+  ::execvpe(argv[0], argv.data(), envp.data());
+  return posix_error(printable(command.front()), errno);
+}
+
 Result<Pipe> Pipe::create() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return posix_error("pipe", errno);

@@ -92,6 +92,10 @@ struct Captured {
 Result<Captured> run_program(const Command& command, Deadline deadline, ByteCount limit = 16_MiB,
                              Captured* partial = nullptr);
 
+/// Replaces this process by the command, which is searched in PATH of `environment`. Returns only errors.
+/// REQUIRES: `command` is not empty.
+Status exec_command(const std::vector<std::string>& command, const Environment& environment);
+
 /// A pipe, both ends close-on-exec.
 struct Pipe {
   Fd read;

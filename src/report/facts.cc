@@ -245,6 +245,21 @@ int RunFacts::world_size() const {
 
 namespace {
 
+RunFacts describe(const record::RunFolder& run) {
+  RunFacts facts;
+  facts.id = run.id();
+  facts.folder = run.folder();
+  facts.description = run.description();
+  return facts;
+}
+
+/// Reads the events and jobs of the attempts, after the run's state.
+void read_attempts(const std::vector<record::Attempt>& attempts, RunFacts& facts) {
+  for (const record::Attempt& attempt : attempts) facts.attempts.push_back(read_attempt(attempt, facts));
+  note_changes(attempts, facts);
+  apply_state(facts);
+}
+
 /// Opens the attempts of the run, with their offsets in running time.
 std::vector<AttemptSource> open_attempts(const std::vector<record::Attempt>& attempts, RunFacts& facts) {
   std::vector<AttemptSource> sources;
@@ -270,10 +285,7 @@ void thin(std::vector<T>& values, std::size_t most) {
 
 RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options,
                            const std::optional<JudgedState>& judged) {
-  RunFacts facts;
-  facts.id = run.id();
-  facts.folder = run.folder();
-  facts.description = run.description();
+  RunFacts facts = describe(run);
   facts.now = options.now > 0 ? options.now : unix_seconds(RealClock().wall());
   facts.state = judged ? judged->records : record::derive_state(run, options);
   facts.state_word = judged ? judged->state : std::string(to_text(facts.state.state));
@@ -284,9 +296,7 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
     facts.notes.emplace_back(attempts.status().message());
     return facts;
   }
-  for (const record::Attempt& attempt : *attempts) facts.attempts.push_back(read_attempt(attempt, facts));
-  note_changes(*attempts, facts);
-  apply_state(facts);
+  read_attempts(*attempts, facts);
   for (std::size_t i = 0; i < attempts->size(); ++i) {
     const AttemptFacts* next = i + 1 < attempts->size() ? &facts.attempts[i + 1] : nullptr;
     read_ending(run, (*attempts)[i], next, facts.attempts[i]);
@@ -310,10 +320,7 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
 }
 
 RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points) {
-  RunFacts facts;
-  facts.id = run.id();
-  facts.folder = run.folder();
-  facts.description = run.description();
+  RunFacts facts = describe(run);
   facts.state = record::derive_state(run);
   facts.state_word = to_text(facts.state.state);
   const auto attempts = run.attempts();
@@ -321,9 +328,7 @@ RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points)
     facts.notes.emplace_back(attempts.status().message());
     return facts;
   }
-  for (const record::Attempt& attempt : *attempts) facts.attempts.push_back(read_attempt(attempt, facts));
-  note_changes(*attempts, facts);
-  apply_state(facts);
+  read_attempts(*attempts, facts);
   const std::vector<AttemptSource> sources = open_attempts(*attempts, facts);
   read_learning(sources, facts);
   read_metric_curves(sources, facts);
@@ -334,9 +339,10 @@ RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points)
 
 void add_task_metrics(const record::RunFolder& run, RunFacts& array, std::size_t most_points) {
   const auto attempts = run.attempts();
-  if (!attempts || attempts->size() != array.attempts.size()) return;  // an attempt began meanwhile
+  if (!attempts) return;  // the facts of the array have the reason
   std::vector<AttemptSource> sources;
-  for (std::size_t i = 0; i < attempts->size(); ++i)
+  // An attempt that began since is not among the facts.
+  for (std::size_t i = 0; i < std::min(attempts->size(), array.attempts.size()); ++i)
     sources.push_back({(*attempts)[i], &array.attempts[i], 0});
   read_task_curves(sources, array.tasks);
   for (TaskFacts& task : array.tasks) {

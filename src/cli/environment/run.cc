@@ -1,7 +1,5 @@
 // `stoker environment run`: docs/commands/environment-run.md
-#include <cerrno>
-#include <unistd.h>
-
+#include "base/process.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "rank/venv/node_venv.h"
@@ -15,24 +13,6 @@ struct RunOptions {
   std::optional<Duration> within = std::chrono::minutes(20);
   std::vector<std::string> command;
 };
-
-// Replaces this process by the command, searched in the new PATH. Returns only on failure.
-Status exec_command(const std::vector<std::string>& command, const Environment& environment) {
-  std::vector<std::string> words = command;
-  std::vector<std::string> variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  std::vector<char*> argv;
-  std::vector<char*> envp;
-  for (std::string& word : words) argv.push_back(word.data());
-  for (std::string& variable : variables) envp.push_back(variable.data());
-  argv.push_back(nullptr);
-  envp.push_back(nullptr);
-  for (const auto& [name, value] : environment) {
-    if (name == "PATH") ::setenv("PATH", value.c_str(), 1);
-  }
-  ::execvpe(argv[0], argv.data(), envp.data());
-  return posix_error(printable(command.front()), errno);
-}
 
 }  // namespace
 

@@ -17,11 +17,6 @@ constexpr std::size_t kFoot = 4;
 constexpr std::uint64_t kLongestRecord = 256 * 1024;
 constexpr std::uint64_t kLargestRecord = std::uint64_t{1} << 40;
 
-std::uint32_t masked_crc(std::string_view bytes) {
-  const std::uint32_t crc = crc32c(bytes);
-  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
-}
-
 template <typename Number>
 Number load_number(std::string_view bytes) {
   Number value{};
@@ -113,7 +108,8 @@ Result<bool> EventFileReader::read_record(const PointSink& sink) {
   if (pending_.size() < kHead) return false;
   const std::string_view text = pending_;
   const auto length = load_number<std::uint64_t>(text);
-  if (masked_crc(text.substr(0, 8)) != load_number<std::uint32_t>(text.substr(8)) || length > kLargestRecord)
+  if (masked_crc(crc32c(text.substr(0, 8))) != load_number<std::uint32_t>(text.substr(8)) ||
+      length > kLargestRecord)
     return corrupt("a record at byte {} is damaged", offset_);
   const std::uint64_t whole = kHead + length + kFoot;
   std::uint64_t used = whole;
@@ -124,7 +120,7 @@ Result<bool> EventFileReader::read_record(const PointSink& sink) {
     return false;
   } else {
     const std::string_view event = text.substr(kHead, length);
-    if (masked_crc(event) != load_number<std::uint32_t>(text.substr(kHead + length)))
+    if (masked_crc(crc32c(event)) != load_number<std::uint32_t>(text.substr(kHead + length)))
       return corrupt("a record at byte {} is damaged", offset_);
     read_event(event, sink);
   }

@@ -1,7 +1,6 @@
 #include "profile/tool/tool.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <unistd.h>
 #include <utility>
@@ -48,21 +47,6 @@ std::string_view cure_of(ProfileTool tool) {
     default:
       return "module load cuda       (or: module load nvhpc)";
   }
-}
-
-// Returns only errors.
-Status exec_command(const std::vector<std::string>& command, const Environment& environment) {
-  std::vector<std::string> words = command;
-  std::vector<std::string> variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  std::vector<char*> argv;
-  std::vector<char*> envp;
-  for (std::string& word : words) argv.push_back(word.data());
-  for (std::string& variable : variables) envp.push_back(variable.data());
-  argv.push_back(nullptr);
-  envp.push_back(nullptr);
-  ::execvpe(argv[0], argv.data(), envp.data());
-  return posix_error(printable(command.front()), errno);
 }
 
 volatile std::sig_atomic_t signalled_pid = 0;

@@ -11,18 +11,13 @@ constexpr std::uint64_t kString = 7;   // DataType of a tensor
 constexpr std::uint64_t kSuccess = 1;  // Status of the HParams plugin
 constexpr std::uint64_t kFailure = 2;
 
-std::uint32_t masked(std::string_view bytes) {
-  const std::uint32_t crc = crc32c(bytes);
-  return (crc >> 15 | crc << 17) + 0xa282ead8;
-}
-
 void put_record(std::string_view event, std::string* out) {
   std::string length;
   append_little_endian<std::uint64_t>(event.size(), &length);
   *out += length;
-  append_little_endian(masked(length), out);
+  append_little_endian(masked_crc(crc32c(length)), out);
   *out += event;
-  append_little_endian(masked(event), out);
+  append_little_endian(masked_crc(crc32c(event)), out);
 }
 
 // An event with a summary.
