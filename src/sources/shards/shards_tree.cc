@@ -130,8 +130,7 @@ Status ShardsTree::read_from_record(const File& shard, const SourceFile& file, F
   const std::span<std::byte> record = into.resize(place.record_bytes);
   STOKER_RETURN_IF_ERROR(shard.read_at(place.record_at, record));
   const auto stored = codec::load<std::uint32_t>(record, record.size() - kTail);
-  const std::uint32_t found =
-      masked_crc(crc32c(record.subspan(kHead, record.size() - kHead - kTail)));
+  const std::uint32_t found = masked_crc(crc32c(record.subspan(kHead, record.size() - kHead - kTail)));
   if (found != stored) {
     return corrupt("{}: byte {}: the record's CRC is wrong (expected {:08x}, found {:08x})",
                    name_of(place.shard), place.record_at, stored, found);
