@@ -1,7 +1,7 @@
 """Last step of script/test: what ran, what was skipped and why, from the result files in one folder
-(ctest.xml, one <room>_test.xml per GoogleTest program, pytest.xml).
+(ctest.xml, one <room>_test.xml per GoogleTest program, pytest.xml), and from what script/check printed (check.log).
 
-Fails when a test failed, when nothing ran, or when a test was skipped that this machine could have run: a skip
+Fails when a check or a test failed, when nothing ran, or when a test was skipped that this machine could have run: a skip
 must name what it needs ("needs data: ..."), and tests/needs.py must find that this machine lacks it."""
 
 import re
@@ -63,8 +63,15 @@ def cases(path: Path) -> Iterator[tuple[str, str, str]]:
             yield name, "passed", ""
 
 
+def failed_checks(log: Path) -> list[str]:
+    """The last line of script/check, where it names checks that failed."""
+    last = log.read_text().splitlines()[-1:] if log.exists() else []
+    return [f"script/{line}" for line in last if line.startswith("check: failed:")]
+
+
 def summarize(folder: Path, is_met: Callable[[str], bool]) -> Summary:
     summary = Summary()
+    summary.failed += failed_checks(folder / "check.log")
     programs_that_failed = set()
     for path in sorted(folder.glob("*.xml")):
         for name, result, reason in last_results(path, summary):

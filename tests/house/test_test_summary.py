@@ -71,3 +71,16 @@ def test_the_last_attempt_of_a_retried_test_counts(tmp_path):
 def test_running_nothing_is_a_failure(tmp_path, capsys):
     assert test_summary.main(tmp_path) == 1
     assert capsys.readouterr().out == "0 passed, 0 failed, 0 skipped\n"
+
+
+def test_a_failed_check_is_named_at_the_end(tmp_path, capsys):
+    (tmp_path / "check.log").write_text("a.cc:1: not formatted\ncheck: failed: format\n")
+    passed = results(tmp_path, pytest='<testcase classname="tests.test_a" name="b"/>')
+    assert passed.failed == ["script/check: failed: format"]
+    assert test_summary.main(tmp_path) == 1
+    assert capsys.readouterr().out == "failed   script/check: failed: format\n1 passed, 1 failed, 0 skipped\n"
+
+
+def test_checks_that_passed_are_not_mentioned(tmp_path):
+    (tmp_path / "check.log").write_text("check: 12 checks, all well\n")
+    assert results(tmp_path, pytest='<testcase classname="tests.test_a" name="b"/>').failed == []
