@@ -1,0 +1,77 @@
+// Decides from the metric that a trial reports whether to stop it early. Pruners keep no state: what
+// successive halving remembers is in the trials (Trial::rungs). The rules are Optuna's, so that a study gives
+// the same answers there. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stoker/status.h"
+#include "sweep/trial.h"
+
+namespace stoker::sweep {
+
+/// The pruners of this library.
+enum class PrunerKind {
+  none,
+  median,     ///< stops a trial whose best value so far is worse than the median at the same step
+  asha,       ///< asynchronous successive halving
+  hyperband,  ///< asha with several smallest resources side by side
+  threshold,  ///< stops a trial whose metric leaves a range
+  patient,    ///< stops a trial that has stopped improving
+};
+constexpr std::array<std::string_view, 6> names_of(PrunerKind) {
+  return {"none", "median", "asha", "hyperband", "threshold", "patient"};
+}
+
+/// Options of all pruners; each reads its own.
+struct PrunerOptions {
+  PrunerKind kind = PrunerKind::none;
+  // median, threshold
+  std::int64_t startup_trials = 5;  ///< median: complete trials before one is stopped
+  std::int64_t warmup_steps = 0;    ///< steps of a trial in which it is not stopped
+  std::int64_t interval_steps = 1;  ///< steps between decisions
+  std::int64_t min_trials = 1;      ///< median: values at the step before one is stopped
+  double percentile = 50;           ///< median: the better part that goes on, in percent
+  // asha, hyperband
+  std::optional<std::int64_t> min_resource;  ///< the step of the first decision. Unset: asha a hundredth of
+                                             ///< the first complete trial's steps, hyperband 1
+  std::optional<std::int64_t> max_resource;  ///< hyperband: the last step. Unset: of the first complete trial
+  std::int64_t reduction_factor = 4;         ///< one in so many goes on
+  std::int64_t skip_rungs = 0;               ///< asha: first decisions left out
+  std::int64_t bootstrap_count = 0;          ///< asha: trials at a decision before one goes on
+  // threshold
+  std::optional<double> lower;
+  std::optional<double> upper;
+  // patient
+  std::int64_t patience = 10;  ///< reports without improvement
+  double min_delta = 0;        ///< the smallest change that counts as improvement
+};
+
+/// Invalid when an option is out of its range.
+Status check(const PrunerOptions& options);
+
+/// What a report leads to.
+struct PrunerDecision {
+  bool stop = false;
+  std::vector<double>
+      reached;  ///< the trial's metric at the rungs that it reached now: append to Trial::rungs
+};
+
+/// Decides about the last report of `trial`. `others`: the study's trials in order of their numbers, with or
+/// without `trial`. `study`: the study's name, which hyperband divides the trials by.
+PrunerDecision decide(const PrunerOptions& options, Goal goal, std::string_view study, const Trial& trial,
+                      std::span<const Trial> others);
+
+/// The bracket of hyperband that a trial belongs to: the number of its rungs that are left out. 0 while the
+/// largest resource is not known. REQUIRES: options.kind is hyperband.
+std::int64_t hyperband_bracket(const PrunerOptions& options, std::string_view study, TrialNumber number,
+                               std::span<const Trial> trials);
+
+}  // namespace stoker::sweep

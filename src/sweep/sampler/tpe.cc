@@ -1,0 +1,194 @@
+#include "sweep/sampler/tpe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "sweep/sampler/model_point.h"
+#include "sweep/sampler/uniform.h"
+
+namespace stoker::sweep {
+
+namespace {
+
+constexpr int kCandidates = 64;
+constexpr double kGoodShare = 0.1;
+constexpr std::size_t kMostGood = 25;
+// Kernels this recent have full weight; older ones fade.
+constexpr std::size_t kRecent = 25;
+
+double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
+
+// A mixture of one product kernel for each observation and a broad one, the prior: a truncated normal for
+// each number, and for each choice a distribution that prefers the observed one.
+class ParzenDensity {
+ public:
+  // `weights`: of the observations, relative to 1 for the prior.
+  ParzenDensity(const Space& space, const std::vector<const ModelPoint*>& centers,
+                std::vector<double> weights)
+      : dimensions_(space.parameters().size()), kernels_(centers.size() + 1) {
+    weights.push_back(1);
+    double total = 0;
+    for (const double weight : weights) cumulated_.push_back(total += weight);
+    for (std::size_t k = 0; k < kernels_; ++k) logs_.push_back(std::log(weights[k] / total));
+    centers_.assign(kernels_ * dimensions_, kInactive);
+    widths_.assign(kernels_ * dimensions_, 1);
+    for (std::size_t k = 0; k < centers.size(); ++k)
+      std::copy(centers[k]->begin(), centers[k]->end(),
+                centers_.begin() + static_cast<std::ptrdiff_t>(k * dimensions_));
+    for (std::size_t d = 0; d < dimensions_; ++d) {
+      const auto* const choices = std::get_if<Choices>(&space.parameters()[d].domain);
+      choice_counts_.push_back(choices == nullptr ? 0 : static_cast<double>(choices->values.size()));
+      if (choices == nullptr) set_widths(d);
+    }
+  }
+
+  // A draw, not normalized: also inactive parameters have a value.
+  ModelPoint draw(TrialRandom& random) const {
+    const double at = random.uniform() * cumulated_.back();
+    const std::size_t kernel = std::min<std::size_t>(
+        kernels_ - 1, static_cast<std::size_t>(std::upper_bound(cumulated_.begin(), cumulated_.end(), at) -
+                                               cumulated_.begin()));
+    ModelPoint point(dimensions_);
+    for (std::size_t d = 0; d < dimensions_; ++d)
+      point[d] = choice_counts_[d] > 0 ? draw_choice(kernel, d, random) : draw_number(kernel, d, random);
+    return point;
+  }
+
+  double log_density(const ModelPoint& point) const {
+    // One pass over all kernels for each dimension keeps the loop free of branches.
+    std::vector<double> logs(logs_);
+    for (std::size_t d = 0; d < dimensions_; ++d) {
+      if (std::isnan(point[d])) continue;
+      if (choice_counts_[d] > 0) {
+        const double same = std::log(probability_of_center(d));
+        const double other =
+            choice_counts_[d] > 1 ? std::log((1 - probability_of_center(d)) / (choice_counts_[d] - 1)) : 0;
+        const double any = -std::log(choice_counts_[d]);
+        for (std::size_t k = 0; k < kernels_; ++k) {
+          const double center = centers_[k * dimensions_ + d];
+          logs[k] += std::isnan(center) ? any : center == point[d] ? same : other;
+        }
+      } else {
+        for (std::size_t k = 0; k < kernels_; ++k) {
+          const double center = centers_[k * dimensions_ + d];
+          const double z = (point[d] - (std::isnan(center) ? 0.5 : center)) / widths_[k * dimensions_ + d];
+          logs[k] -= 0.5 * z * z;
+        }
+      }
+    }
+    const double largest = *std::max_element(logs.begin(), logs.end());
+    double sum = 0;
+    for (const double log : logs) sum += std::exp(log - largest);
+    return largest + std::log(sum);
+  }
+
+ private:
+  // The larger distance to a neighbour, within limits. The prior, and a kernel without this parameter,
+  // keep 1.
+  void set_widths(std::size_t d) {
+    std::vector<std::pair<double, std::size_t>> sorted;
+    for (std::size_t k = 0; k < kernels_; ++k) {
+      if (const double center = centers_[k * dimensions_ + d]; !std::isnan(center))
+        sorted.emplace_back(center, k);
+    }
+    std::sort(sorted.begin(), sorted.end());
+    const double least = 1 / std::min(100.0, 1 + static_cast<double>(kernels_));
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      const double left = sorted[i].first - (i > 0 ? sorted[i - 1].first : 0);
+      const double right = (i + 1 < sorted.size() ? sorted[i + 1].first : 1) - sorted[i].first;
+      double width = std::max(left, right);
+      if (sorted.size() > 1 && i == 0) width = right;
+      if (sorted.size() > 1 && i + 1 == sorted.size()) width = left;
+      widths_[sorted[i].second * dimensions_ + d] = std::clamp(width, least, 1.0);
+    }
+    for (std::size_t k = 0; k < kernels_; ++k) {
+      const double center = std::isnan(centers_[k * dimensions_ + d]) ? 0.5 : centers_[k * dimensions_ + d];
+      const double width = widths_[k * dimensions_ + d];
+      const double inside = normal_cdf((1 - center) / width) - normal_cdf(-center / width);
+      logs_[k] -= std::log(width * inside * std::sqrt(2 * std::numbers::pi));
+    }
+  }
+  double probability_of_center(std::size_t d) const {
+    const double prior = 1 / static_cast<double>(kernels_);
+    return (1 + prior) / (1 + choice_counts_[d] * prior);
+  }
+  double draw_choice(std::size_t kernel, std::size_t d, TrialRandom& random) const {
+    const double center = centers_[kernel * dimensions_ + d];
+    const auto count = static_cast<std::uint64_t>(choice_counts_[d]);
+    if (std::isnan(center) || count == 1) return static_cast<double>(random.below(count));
+    if (random.uniform() < probability_of_center(d)) return center;
+    const auto other = static_cast<double>(random.below(count - 1));
+    return other < center ? other : other + 1;
+  }
+  double draw_number(std::size_t kernel, std::size_t d, TrialRandom& random) const {
+    const double center =
+        std::isnan(centers_[kernel * dimensions_ + d]) ? 0.5 : centers_[kernel * dimensions_ + d];
+    // At least a third of a kernel is inside.
+    double number = center;
+    do {
+      number = center + widths_[kernel * dimensions_ + d] * random.normal();
+    } while (number < 0 || number > 1);
+    return number;
+  }
+
+  std::size_t dimensions_;
+  std::size_t kernels_;
+  std::vector<double> centers_;  // [kernel][dimension]; kInactive in the last one, the prior
+  std::vector<double> widths_;   // [kernel][dimension]
+  std::vector<double> logs_;     // of a kernel's weight over its norm
+  std::vector<double> cumulated_;
+  std::vector<double> choice_counts_;  // 0 for a number
+};
+
+// From the oldest: a ramp up to 1, then 1 for the most recent.
+std::vector<double> weights_by_age(std::size_t count) {
+  std::vector<double> weights(count, 1);
+  if (count <= kRecent) return weights;
+  const double old = static_cast<double>(count - kRecent);
+  for (std::size_t i = 0; i < count - kRecent; ++i) {
+    const double least = 1 / static_cast<double>(count);
+    weights[i] = least + (1 - least) * (old > 1 ? static_cast<double>(i) / (old - 1) : 0);
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::optional<Coordinates> tpe_point(TrialNumber number, std::uint64_t seed, const History& history) {
+  TrialRandom random(seed, number);
+  const Observations known = observations_of(history);
+  if (known.ended.size() < kStartupTrials) return random_point(history.space, random);
+  std::vector<const Observation*> sorted;
+  for (const Observation& observation : known.ended) sorted.push_back(&observation);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Observation* a, const Observation* b) { return a->loss < b->loss; });
+  const auto good_count = std::min(
+      kMostGood, static_cast<std::size_t>(std::ceil(kGoodShare * static_cast<double>(sorted.size()))));
+  std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(good_count), sorted.end(),
+            [](const Observation* a, const Observation* b) { return a->number < b->number; });
+  std::vector<const ModelPoint*> good_points;
+  std::vector<const ModelPoint*> bad_points;
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    (i < good_count ? good_points : bad_points).push_back(&sorted[i]->point);
+  for (const ModelPoint& point : known.running) bad_points.push_back(&point);
+
+  const ParzenDensity good(history.space, good_points, std::vector<double>(good_count, 1));
+  const ParzenDensity bad(history.space, bad_points, weights_by_age(bad_points.size()));
+  std::optional<Coordinates> best;
+  double best_score = 0;
+  for (int candidates = 0, tries = 0; candidates < kCandidates && tries < kMostTries; ++tries) {
+    Coordinates point = from_model(history.space, good.draw(random));
+    if (!history.space.is_feasible(point)) continue;
+    ++candidates;
+    const ModelPoint at = to_model(history.space, point);
+    const double score = good.log_density(at) - bad.log_density(at);
+    if (!best || score > best_score) {
+      best = std::move(point);
+      best_score = score;
+    }
+  }
+  return best;
+}
+
+}  // namespace stoker::sweep

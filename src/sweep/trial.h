@@ -1,0 +1,46 @@
+// A trial of a study: a point of the space, what it reported, and how it ended. Values; thread-compatible.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sweep/space/space.h"
+
+namespace stoker::sweep {
+
+/// From the first one that asked: 0, 1, 2, ...
+using TrialNumber = std::uint64_t;
+
+/// Where a trial is.
+enum class TrialState {
+  running,   ///< proposed and not ended
+  complete,  ///< has a value for each objective
+  pruned,    ///< stopped early by the pruner
+  failed,    ///< ended without a value
+};
+constexpr std::array<std::string_view, 4> names_of(TrialState) {
+  return {"running", "complete", "pruned", "failed"};
+}
+
+/// Whether smaller or larger values of an objective are better.
+enum class Goal { minimize, maximize };
+constexpr std::array<std::string_view, 2> names_of(Goal) { return {"minimize", "maximize"}; }
+
+/// One trial.
+struct Trial {
+  TrialNumber number = 0;
+  TrialState state = TrialState::running;
+  Coordinates point;                       ///< of the study's space
+  std::vector<double> values;              ///< one for each objective; empty unless complete
+  std::map<std::int64_t, double> reports;  ///< metric by step; NaN where the metric was not finite
+  std::vector<double> rungs;               ///< its metric where it reached each rung of successive halving
+  double started = 0;                      ///< Unix time in seconds
+  double ended = 0;                        ///< Unix time in seconds, 0 while it runs
+  std::string message;                     ///< why it failed
+};
+
+}  // namespace stoker::sweep
