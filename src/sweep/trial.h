@@ -31,7 +31,7 @@ enum class Goal { minimize, maximize };
 constexpr std::array<std::string_view, 2> names_of(Goal) { return {"minimize", "maximize"}; }
 
 /// One trial.
-struct Trial {
+struct StudyTrial {
   TrialNumber number = 0;
   TrialState state = TrialState::running;
   Coordinates point;                       ///< of the study's space

@@ -23,7 +23,7 @@ double best_of(std::span<const double> values, Goal goal) {
   return best;
 }
 
-std::vector<double> values_of(const Trial& trial) {
+std::vector<double> values_of(const StudyTrial& trial) {
   std::vector<double> values;
   for (const auto& [step, value] : trial.reports) values.push_back(value);
   return values;
@@ -41,7 +41,7 @@ double percentile_of(std::vector<double> values, double percentile) {
 }
 
 // Whether the last report is the first one of its interval.
-bool is_due(const PrunerOptions& options, const Trial& trial) {
+bool is_due(const PrunerOptions& options, const StudyTrial& trial) {
   const std::int64_t step = trial.reports.rbegin()->first;
   if (step < options.warmup_steps) return false;
   const std::int64_t interval =
@@ -50,12 +50,12 @@ bool is_due(const PrunerOptions& options, const Trial& trial) {
   return before == trial.reports.rend() || before->first < interval;
 }
 
-bool stop_by_median(const PrunerOptions& options, Goal goal, const Trial& trial,
-                    std::span<const Trial> others) {
+bool stop_by_median(const PrunerOptions& options, Goal goal, const StudyTrial& trial,
+                    std::span<const StudyTrial> others) {
   std::int64_t complete = 0;
   std::vector<double> at_step;
   const std::int64_t step = trial.reports.rbegin()->first;
-  for (const Trial& other : others) {
+  for (const StudyTrial& other : others) {
     if (other.state != TrialState::complete) continue;
     ++complete;
     if (const auto report = other.reports.find(step); report != other.reports.end())
@@ -71,52 +71,60 @@ bool stop_by_median(const PrunerOptions& options, Goal goal, const Trial& trial,
 }
 
 // The number of steps of the first trial that ended well, or nullopt.
-std::optional<std::int64_t> first_complete_steps(std::span<const Trial> trials) {
-  for (const Trial& trial : trials) {
+std::optional<std::int64_t> first_complete_steps(std::span<const StudyTrial> trials) {
+  for (const StudyTrial& trial : trials) {
     if (trial.state == TrialState::complete && !trial.reports.empty()) return trial.reports.rbegin()->first;
   }
   return std::nullopt;
 }
 
+// Successive halving from a smallest resource on.
+struct Halving {
+  const PrunerOptions& options;
+  Goal goal;
+  double min_resource;
+  double skipped;  // rungs left out
+};
+
 // Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020, algorithm 2, in the form that
 // stops trials. `is_rival`: the trials that compete with this one.
 template <typename IsRival>
-PrunerDecision halve(const PrunerOptions& options, std::int64_t min_resource, std::int64_t skipped, Goal goal,
-                     const Trial& trial, std::span<const Trial> others, const IsRival& is_rival) {
+PrunerDecision halve(const Halving& halving, const StudyTrial& trial, std::span<const StudyTrial> others,
+                     const IsRival& is_rival) {
   PrunerDecision decision;
+  const auto factor = static_cast<double>(halving.options.reduction_factor);
   const auto [step, value] = *trial.reports.rbegin();
   for (std::size_t rung = trial.rungs.size();; ++rung) {
-    const double due = static_cast<double>(min_resource) *
-                       std::pow(static_cast<double>(options.reduction_factor),
-                                static_cast<double>(skipped) + static_cast<double>(rung));
+    const double due = halving.min_resource * std::pow(factor, halving.skipped + static_cast<double>(rung));
     if (static_cast<double>(step) < due) return decision;
     decision.stop = true;
     if (std::isnan(value)) return decision;
     decision.reached.push_back(value);
     std::vector<double> rivals = {value};
-    for (const Trial& other : others) {
+    for (const StudyTrial& other : others) {
       if (other.number != trial.number && other.rungs.size() > rung && is_rival(other))
         rivals.push_back(other.rungs[rung]);
     }
     const auto count = static_cast<std::int64_t>(rivals.size());
-    if (count <= options.bootstrap_count) return decision;
-    std::sort(rivals.begin(), rivals.end(), [&](double a, double b) { return is_better(a, b, goal); });
-    const auto last =
-        static_cast<std::size_t>(std::max<std::int64_t>(count / options.reduction_factor, 1) - 1);
-    if (is_better(rivals[last], value, goal)) return decision;
+    if (count <= halving.options.bootstrap_count) return decision;
+    std::sort(rivals.begin(), rivals.end(),
+              [&](double a, double b) { return is_better(a, b, halving.goal); });
+    const std::int64_t promoted = std::max<std::int64_t>(count / halving.options.reduction_factor, 1);
+    if (is_better(rivals[static_cast<std::size_t>(promoted - 1)], value, halving.goal)) return decision;
     decision.stop = false;
   }
 }
 
-PrunerDecision decide_asha(const PrunerOptions& options, Goal goal, const Trial& trial,
-                           std::span<const Trial> others) {
+PrunerDecision decide_asha(const PrunerOptions& options, Goal goal, const StudyTrial& trial,
+                           std::span<const StudyTrial> others) {
   std::optional<std::int64_t> least = options.min_resource;
   if (!least) {
     const auto steps = first_complete_steps(others);
     if (!steps) return {};
     least = std::max<std::int64_t>(*steps / 100, 1);
   }
-  return halve(options, *least, options.skip_rungs, goal, trial, others, [](const Trial&) { return true; });
+  return halve({options, goal, static_cast<double>(*least), static_cast<double>(options.skip_rungs)}, trial,
+               others, [](const StudyTrial&) { return true; });
 }
 
 struct Brackets {
@@ -126,7 +134,7 @@ struct Brackets {
 };
 
 // Li et al., Hyperband, JMLR 18 (2018), algorithm 1.
-std::optional<Brackets> brackets_of(const PrunerOptions& options, std::span<const Trial> trials) {
+std::optional<Brackets> brackets_of(const PrunerOptions& options, std::span<const StudyTrial> trials) {
   const std::int64_t least = options.min_resource.value_or(1);
   std::optional<std::int64_t> most = options.max_resource;
   if (!most) most = first_complete_steps(trials);
@@ -159,22 +167,23 @@ std::int64_t bracket_in(const Brackets& brackets, std::string_view study, TrialN
 }
 
 PrunerDecision decide_hyperband(const PrunerOptions& options, Goal goal, std::string_view study,
-                                const Trial& trial, std::span<const Trial> others) {
+                                const StudyTrial& trial, std::span<const StudyTrial> others) {
   const auto brackets = brackets_of(options, others);
   if (!brackets) return {};
   const std::int64_t own = bracket_in(*brackets, study, trial.number);
-  return halve(options, brackets->min_resource, own, goal, trial, others,
-               [&](const Trial& other) { return bracket_in(*brackets, study, other.number) == own; });
+  return halve({options, goal, static_cast<double>(brackets->min_resource), static_cast<double>(own)}, trial,
+               others,
+               [&](const StudyTrial& other) { return bracket_in(*brackets, study, other.number) == own; });
 }
 
-bool stop_by_threshold(const PrunerOptions& options, const Trial& trial) {
+bool stop_by_threshold(const PrunerOptions& options, const StudyTrial& trial) {
   if (!is_due(options, trial)) return false;
   const double value = trial.reports.rbegin()->second;
   return std::isnan(value) || (options.lower && value < *options.lower) ||
          (options.upper && value > *options.upper);
 }
 
-bool stop_by_patience(const PrunerOptions& options, Goal goal, const Trial& trial) {
+bool stop_by_patience(const PrunerOptions& options, Goal goal, const StudyTrial& trial) {
   const std::vector<double> values = values_of(trial);
   const auto recent = static_cast<std::size_t>(options.patience) + 1;
   if (values.size() <= recent) return false;
@@ -214,8 +223,8 @@ Status check(const PrunerOptions& options) {
   return {};
 }
 
-PrunerDecision decide(const PrunerOptions& options, Goal goal, std::string_view study, const Trial& trial,
-                      std::span<const Trial> others) {
+PrunerDecision decide(const PrunerOptions& options, Goal goal, std::string_view study,
+                      const StudyTrial& trial, std::span<const StudyTrial> others) {
   if (trial.reports.empty()) return {};
   switch (options.kind) {
     case PrunerKind::none:
@@ -235,7 +244,7 @@ PrunerDecision decide(const PrunerOptions& options, Goal goal, std::string_view 
 }
 
 std::int64_t hyperband_bracket(const PrunerOptions& options, std::string_view study, TrialNumber number,
-                               std::span<const Trial> trials) {
+                               std::span<const StudyTrial> trials) {
   const auto brackets = brackets_of(options, trials);
   return brackets ? bracket_in(*brackets, study, number) : 0;
 }

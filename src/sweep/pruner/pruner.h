@@ -1,6 +1,6 @@
 // Decides from the metric that a trial reports whether to stop it early. Pruners keep no state: what
-// successive halving remembers is in the trials (Trial::rungs). The rules are Optuna's, so that a study gives
-// the same answers there. Thread-safe.
+// successive halving remembers is in the trials (StudyTrial::rungs). The rules are Optuna's, so that a study
+// gives the same answers there. Thread-safe.
 #pragma once
 
 #include <array>
@@ -60,18 +60,18 @@ Status check(const PrunerOptions& options);
 /// What a report leads to.
 struct PrunerDecision {
   bool stop = false;
-  std::vector<double>
-      reached;  ///< the trial's metric at the rungs that it reached now: append to Trial::rungs
+  /// The trial's metric at the rungs that it reached now: append to StudyTrial::rungs.
+  std::vector<double> reached;
 };
 
 /// Decides about the last report of `trial`. `others`: the study's trials in order of their numbers, with or
 /// without `trial`. `study`: the study's name, which hyperband divides the trials by.
-PrunerDecision decide(const PrunerOptions& options, Goal goal, std::string_view study, const Trial& trial,
-                      std::span<const Trial> others);
+PrunerDecision decide(const PrunerOptions& options, Goal goal, std::string_view study,
+                      const StudyTrial& trial, std::span<const StudyTrial> others);
 
 /// The bracket of hyperband that a trial belongs to: the number of its rungs that are left out. 0 while the
 /// largest resource is not known. REQUIRES: options.kind is hyperband.
 std::int64_t hyperband_bracket(const PrunerOptions& options, std::string_view study, TrialNumber number,
-                               std::span<const Trial> trials);
+                               std::span<const StudyTrial> trials);
 
 }  // namespace stoker::sweep

@@ -44,8 +44,8 @@ struct Outcome {
 
 // Feeds a curve to the pruner, value by value, until it stops; then the trial joins the others.
 Outcome feed(const PrunerOptions& options, Goal goal, const nlohmann::json& curve, std::int64_t first_step,
-             std::vector<Trial>& trials) {
-  Trial trial;
+             std::vector<StudyTrial>& trials) {
+  StudyTrial trial;
   trial.number = trials.size();
   Outcome outcome;
   std::int64_t step = first_step;
@@ -73,7 +73,7 @@ TEST(Pruner, all_decide_as_optuna_does) {
     const PrunerOptions options = options_of(row);
     const Goal goal = row["direction"] == "minimize" ? Goal::minimize : Goal::maximize;
     ASSERT_TRUE(check(options).ok());
-    std::vector<Trial> trials;
+    std::vector<StudyTrial> trials;
     for (const auto& decision : row["decisions"]) {
       const auto& curve = reference["table"][trials.size()];
       const Outcome outcome = feed(options, goal, curve, row["first_step"], trials);
@@ -113,7 +113,7 @@ TEST(Pruner, options_out_of_range_are_refused) {
 TEST(Pruner, a_trial_without_reports_goes_on) {
   for (const PrunerKind kind :
        {PrunerKind::median, PrunerKind::asha, PrunerKind::hyperband, PrunerKind::patient})
-    EXPECT_FALSE(decide({.kind = kind}, Goal::minimize, "s", Trial{}, {}).stop);
+    EXPECT_FALSE(decide({.kind = kind}, Goal::minimize, "s", StudyTrial{}, {}).stop);
 }
 
 }  // namespace

@@ -67,9 +67,9 @@ void keep_most_useful(std::vector<Observation>& observations) {
 
 // Looks for the largest expected improvement among random points and points near the best trials, and climbs
 // from the most promising ones.
-class Search {
+class ImprovementSearch {
  public:
-  Search(const Space& space, const GaussianProcess& process, double best, TrialRandom& random)
+  ImprovementSearch(const Space& space, const GaussianProcess& process, double best, TrialRandom& random)
       : space_(space), process_(process), best_(best), random_(random) {}
 
   void add(const Coordinates& point) {
@@ -161,7 +161,7 @@ std::optional<Coordinates> gp_point(TrialNumber number, std::uint64_t seed, cons
   process.fit(points, targets);
   process.add_expected(known.running);
 
-  Search search(space, process, *std::min_element(targets.begin(), targets.end()), random);
+  ImprovementSearch search(space, process, *std::min_element(targets.begin(), targets.end()), random);
   for (int i = 0; i < kRandomCandidates; ++i) {
     if (const auto point = random_point(space, random)) search.add(*point);
   }

@@ -10,7 +10,7 @@ namespace stoker::sweep {
 namespace {
 
 // The objectives of a complete trial, smaller is better. Empty if one is not finite.
-std::vector<double> losses_of(const Trial& trial, std::span<const Goal> goals) {
+std::vector<double> losses_of(const StudyTrial& trial, std::span<const Goal> goals) {
   std::vector<double> losses;
   for (std::size_t i = 0; i < goals.size() && i < trial.values.size(); ++i) {
     if (!std::isfinite(trial.values[i])) return {};
@@ -78,7 +78,7 @@ std::vector<double> pareto_ranks(const std::vector<std::vector<double>>& losses)
 }
 
 // The last finite report of a pruned trial as a loss, or nullopt. Only for the first objective.
-std::optional<std::pair<std::int64_t, double>> last_report(const Trial& trial, Goal goal) {
+std::optional<std::pair<std::int64_t, double>> last_report(const StudyTrial& trial, Goal goal) {
   for (auto report = trial.reports.rbegin(); report != trial.reports.rend(); ++report) {
     if (std::isfinite(report->second))
       return std::pair(report->first, goal == Goal::minimize ? report->second : -report->second);
@@ -100,9 +100,9 @@ double median_loss(const std::vector<Observation>& complete) {
 ModelPoint to_model(const Space& space, const Coordinates& point) {
   ModelPoint result(point);
   for (std::size_t i = 0; i < point.size(); ++i) {
-    const auto* const range = std::get_if<Range>(&space.parameters()[i].domain);
+    const auto* const range = std::get_if<NumberRange>(&space.parameters()[i].domain);
     if (range == nullptr || std::isnan(point[i])) continue;
-    const Interval interval = interval_of(*range);
+    const DensityInterval interval = density_interval(*range);
     const double width = interval.high - interval.low;
     result[i] = width > 0 ? (position_of(*range, point[i]) - interval.low) / width : 0.5;
   }
@@ -112,9 +112,9 @@ ModelPoint to_model(const Space& space, const Coordinates& point) {
 Coordinates from_model(const Space& space, const ModelPoint& point) {
   Coordinates result(point);
   for (std::size_t i = 0; i < point.size(); ++i) {
-    const auto* const range = std::get_if<Range>(&space.parameters()[i].domain);
+    const auto* const range = std::get_if<NumberRange>(&space.parameters()[i].domain);
     if (range == nullptr || std::isnan(point[i])) continue;
-    const Interval interval = interval_of(*range);
+    const DensityInterval interval = density_interval(*range);
     result[i] =
         number_at(*range, interval.low + std::clamp(point[i], 0.0, 1.0) * (interval.high - interval.low));
   }
@@ -124,8 +124,8 @@ Coordinates from_model(const Space& space, const ModelPoint& point) {
 Observations observations_of(const History& history) {
   Observations observations;
   std::vector<std::vector<double>> losses;
-  std::vector<const Trial*> pruned;
-  for (const Trial& trial : history.trials) {
+  std::vector<const StudyTrial*> pruned;
+  for (const StudyTrial& trial : history.trials) {
     if (trial.state == TrialState::running)
       observations.running.push_back(to_model(history.space, trial.point));
     if (trial.state == TrialState::pruned) pruned.push_back(&trial);
@@ -141,7 +141,7 @@ Observations observations_of(const History& history) {
   }
   if (history.goals.size() == 1) {
     const double least = median_loss(observations.ended);
-    for (const Trial* trial : pruned) {
+    for (const StudyTrial* trial : pruned) {
       const auto report = last_report(*trial, history.goals[0]);
       if (!report) continue;
       observations.ended.push_back(

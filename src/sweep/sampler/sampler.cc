@@ -50,7 +50,7 @@ class GridSampler final : public Sampler {
 
   static double nth_value(const Parameter& parameter, std::uint64_t n) {
     if (std::holds_alternative<Choices>(parameter.domain)) return static_cast<double>(n);
-    const Range& range = std::get<Range>(parameter.domain);
+    const NumberRange& range = std::get<NumberRange>(parameter.domain);
     const double step = range.step > 0 ? range.step : 1;
     return number_at(range, position_of(range, range.low + step * static_cast<double>(n)));
   }
@@ -118,8 +118,8 @@ Coordinates from_unit_cube(const Space& space, const std::vector<double>& unit) 
       point[i] = std::floor(unit[i] * static_cast<double>(choices->values.size()));
       continue;
     }
-    const Range& range = std::get<Range>(parameter.domain);
-    const Interval interval = interval_of(range);
+    const NumberRange& range = std::get<NumberRange>(parameter.domain);
+    const DensityInterval interval = density_interval(range);
     point[i] = number_at(range, interval.low + unit[i] * (interval.high - interval.low));
   }
   return space.normalized(std::move(point));

@@ -31,8 +31,8 @@ constexpr std::array<std::string_view, 6> names_of(SamplerKind) {
 /// What a sampler knows.
 struct History {
   const Space& space;
-  std::span<const Goal> goals;    ///< of each objective, at least one
-  std::span<const Trial> trials;  ///< in order of their numbers; running ones too
+  std::span<const Goal> goals;         ///< of each objective, at least one
+  std::span<const StudyTrial> trials;  ///< in order of their numbers; running ones too
 };
 
 /// Proposes points.

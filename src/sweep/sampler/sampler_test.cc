@@ -27,11 +27,11 @@ Choices texts(std::initializer_list<const char*> values) {
 Space mixed_space() {
   return *Space::create(
       {
-          {"lr", Range{.low = 1e-5, .high = 1, .is_log = true}, {}},
-          {"momentum", Range{.low = 0, .high = 0.99}, Condition{"kind", {Value(std::string("sgd"))}}},
+          {"lr", NumberRange{.low = 1e-5, .high = 1, .is_log = true}, {}},
+          {"momentum", NumberRange{.low = 0, .high = 0.99}, Activation{"kind", {Value(std::string("sgd"))}}},
           {"kind", texts({"sgd", "adam", "lamb"}), {}},
-          {"layers", Range{.low = 1, .high = 12, .is_integer = true}, {}},
-          {"dropout", Range{.low = 0, .high = 0.5, .step = 0.1}, {}},
+          {"layers", NumberRange{.low = 1, .high = 12, .is_integer = true}, {}},
+          {"dropout", NumberRange{.low = 0, .high = 0.5, .step = 0.1}, {}},
       },
       {*Expression::parse("layers * dropout <= 3")});
 }
@@ -49,8 +49,8 @@ double mixed_loss(const Space& space, const Coordinates& point) {
   return loss;
 }
 
-Trial complete(TrialNumber number, Coordinates point, double value) {
-  Trial trial;
+StudyTrial complete(TrialNumber number, Coordinates point, double value) {
+  StudyTrial trial;
   trial.number = number;
   trial.state = TrialState::complete;
   trial.point = std::move(point);
@@ -63,7 +63,7 @@ double best_loss(SamplerKind kind, std::uint64_t seed, TrialNumber count) {
   const Space space = mixed_space();
   const auto sampler = make_sampler(kind, space, seed);
   EXPECT_TRUE(sampler.ok());
-  std::vector<Trial> trials;
+  std::vector<StudyTrial> trials;
   double best = INFINITY;
   for (TrialNumber number = 0; number < count; ++number) {
     const auto point = (*sampler)->propose(number, {space, kMinimize, trials});
@@ -139,8 +139,8 @@ TEST(Sampler, a_proposal_depends_on_seed_and_number_only) {
 TEST(Sampler, grid_lists_every_point_once_and_ends) {
   const Space space =
       *Space::create({{"kind", texts({"sgd", "adam"}), {}},
-                      {"momentum", Choices{{0.0, 0.9}}, Condition{"kind", {Value(std::string("sgd"))}}},
-                      {"layers", Range{.low = 1, .high = 3, .is_integer = true}, {}}},
+                      {"momentum", Choices{{0.0, 0.9}}, Activation{"kind", {Value(std::string("sgd"))}}},
+                      {"layers", NumberRange{.low = 1, .high = 3, .is_integer = true}, {}}},
                      {*Expression::parse("layers < 3 or kind == 'sgd'")});
   const auto grid = make_sampler(SamplerKind::grid, space, 0);
   std::vector<std::string> points;
@@ -164,7 +164,7 @@ TEST(Sampler, a_grid_of_infinitely_many_points_is_refused) {
 }
 
 TEST(Sampler, constraints_that_nothing_meets_are_an_error) {
-  const Space space = *Space::create({{"a", Range{}, {}}}, {*Expression::parse("a > 2")});
+  const Space space = *Space::create({{"a", NumberRange{}, {}}}, {*Expression::parse("a > 2")});
   for (const SamplerKind kind :
        {SamplerKind::gp, SamplerKind::tpe, SamplerKind::random, SamplerKind::sobol}) {
     const auto sampler = make_sampler(kind, space, 0);
@@ -186,8 +186,8 @@ TEST(Sampler, a_maximized_study_mirrors_a_minimized_one) {
   const std::vector<Goal> maximize = {Goal::maximize};
   for (const SamplerKind kind : {SamplerKind::gp, SamplerKind::tpe}) {
     const auto sampler = make_sampler(kind, space, 1);
-    std::vector<Trial> trials;
-    std::vector<Trial> mirrored;
+    std::vector<StudyTrial> trials;
+    std::vector<StudyTrial> mirrored;
     TrialRandom random(1, 2);
     for (TrialNumber number = 0; number < 15; ++number) {
       const Coordinates point = *random_point(space, random);
@@ -200,8 +200,8 @@ TEST(Sampler, a_maximized_study_mirrors_a_minimized_one) {
 }
 
 TEST(Sampler, running_trials_keep_the_next_proposal_away) {
-  const Space space = *Space::create({{"x", Range{}, {}}, {"y", Range{}, {}}});
-  std::vector<Trial> trials;
+  const Space space = *Space::create({{"x", NumberRange{}, {}}, {"y", NumberRange{}, {}}});
+  std::vector<StudyTrial> trials;
   TrialRandom random(5, 5);
   for (TrialNumber number = 0; number < 20; ++number) {
     const Coordinates point = *random_point(space, random);
@@ -209,7 +209,7 @@ TEST(Sampler, running_trials_keep_the_next_proposal_away) {
   }
   const auto sampler = make_sampler(SamplerKind::gp, space, 1);
   const Coordinates alone = **(*sampler)->propose(20, {space, kMinimize, trials});
-  Trial running;
+  StudyTrial running;
   running.number = 20;
   running.point = alone;
   trials.push_back(running);
@@ -224,7 +224,7 @@ TEST(Sampler, degenerate_histories_are_no_problem) {
   for (const SamplerKind kind : {SamplerKind::gp, SamplerKind::tpe}) {
     const auto sampler = make_sampler(kind, space, 1);
     for (const double value : {0.0, 1e300, -1e300, std::nan(""), double{INFINITY}}) {
-      std::vector<Trial> trials;
+      std::vector<StudyTrial> trials;
       const Coordinates same = *random_point(space, random);
       for (TrialNumber number = 0; number < 30; ++number)
         trials.push_back(complete(number, number % 2 == 0 ? same : *random_point(space, random),
@@ -237,15 +237,15 @@ TEST(Sampler, degenerate_histories_are_no_problem) {
 }
 
 TEST(Sampler, several_objectives_lead_to_their_front) {
-  const Space space =
-      *Space::create({{"x", Range{.low = -2, .high = 4}, {}}, {"y", Range{.low = -2, .high = 4}, {}}});
+  const Space space = *Space::create(
+      {{"x", NumberRange{.low = -2, .high = 4}, {}}, {"y", NumberRange{.low = -2, .high = 4}, {}}});
   const std::vector<Goal> goals = {Goal::minimize, Goal::minimize};
   const auto sampler = make_sampler(SamplerKind::tpe, space, 2);
-  std::vector<Trial> trials;
+  std::vector<StudyTrial> trials;
   double last_distance = 0;
   for (TrialNumber number = 0; number < 120; ++number) {
     const Coordinates point = **(*sampler)->propose(number, {space, goals, trials});
-    Trial trial = complete(number, point, std::pow(point[0], 2) + std::pow(point[1], 2));
+    StudyTrial trial = complete(number, point, std::pow(point[0], 2) + std::pow(point[1], 2));
     trial.values.push_back(std::pow(point[0] - 2, 2) + std::pow(point[1], 2));
     trials.push_back(trial);
     // The front is y = 0, 0 <= x <= 2.
@@ -255,7 +255,7 @@ TEST(Sampler, several_objectives_lead_to_their_front) {
 }
 
 TEST(GaussianProcess, passes_through_its_observations) {
-  const Space space = *Space::create({{"x", Range{}, {}}});
+  const Space space = *Space::create({{"x", NumberRange{}, {}}});
   GaussianProcess process(space);
   const std::vector<double> targets = {-1.2, 0.1, 1.3, -0.2};
   process.fit({{0.1}, {0.4}, {0.6}, {0.95}}, targets);

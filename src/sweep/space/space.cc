@@ -10,9 +10,11 @@ namespace {
 
 constexpr std::uint64_t kMostCounted = 1'000'000'000;
 
-double half_step(const Range& range) { return (range.is_integer && range.step == 0 ? 1 : range.step) / 2; }
+double half_step(const NumberRange& range) {
+  return (range.is_integer && range.step == 0 ? 1 : range.step) / 2;
+}
 
-Status check_range(const std::string& name, const Range& range) {
+Status check_range(const std::string& name, const NumberRange& range) {
   if (!std::isfinite(range.low) || !std::isfinite(range.high) || !std::isfinite(range.step))
     return invalid("parameter {}: its range is not finite", name);
   if (range.low > range.high)
@@ -60,7 +62,7 @@ Result<double> coordinate_of(const Parameter& parameter, const Value& value) {
     if (const auto index = index_of(*choices, value)) return static_cast<double>(*index);
     return invalid("parameter {}: {} is none of its values", parameter.name, to_text(value));
   }
-  const Range& range = std::get<Range>(parameter.domain);
+  const NumberRange& range = std::get<NumberRange>(parameter.domain);
   const auto number = std::holds_alternative<bool>(value) ? std::nullopt : number_of(value);
   if (!number || !std::isfinite(*number))
     return invalid("parameter {}: {} is no number", parameter.name, to_text(value));
@@ -74,7 +76,7 @@ Result<double> coordinate_of(const Parameter& parameter, const Value& value) {
 Value value_at(const Parameter& parameter, double coordinate) {
   if (const auto* const choices = std::get_if<Choices>(&parameter.domain))
     return choices->values[static_cast<std::size_t>(coordinate)];
-  if (std::get<Range>(parameter.domain).is_integer) return static_cast<std::int64_t>(coordinate);
+  if (std::get<NumberRange>(parameter.domain).is_integer) return static_cast<std::int64_t>(coordinate);
   return coordinate;
 }
 
@@ -83,8 +85,9 @@ double normalized_coordinate(const Parameter& parameter, double coordinate) {
     const double last = static_cast<double>(choices->values.size() - 1);
     return std::isnan(coordinate) ? 0 : std::clamp(std::floor(coordinate), 0.0, last);
   }
-  const Range& range = std::get<Range>(parameter.domain);
-  if (std::isnan(coordinate)) return number_at(range, (interval_of(range).low + interval_of(range).high) / 2);
+  const NumberRange& range = std::get<NumberRange>(parameter.domain);
+  if (std::isnan(coordinate))
+    return number_at(range, (density_interval(range).low + density_interval(range).high) / 2);
   const double inside = std::clamp(coordinate, range.low, range.high);
   return range.is_integer || range.step > 0 ? number_at(range, position_of(range, inside)) : inside;
 }
@@ -121,7 +124,7 @@ std::string to_text(const Assignment& values) {
   return text;
 }
 
-Interval interval_of(const Range& range) {
+DensityInterval density_interval(const NumberRange& range) {
   const double half = half_step(range);
   if (range.is_log) return {std::log(range.low - half), std::log(range.high + half)};
   if (half == 0) return {range.low, range.high};
@@ -129,9 +132,11 @@ Interval interval_of(const Range& range) {
   return {range.low - half, last + half};
 }
 
-double position_of(const Range& range, double number) { return range.is_log ? std::log(number) : number; }
+double position_of(const NumberRange& range, double number) {
+  return range.is_log ? std::log(number) : number;
+}
 
-double number_at(const Range& range, double position) {
+double number_at(const NumberRange& range, double position) {
   double number = range.is_log ? std::exp(position) : position;
   const double step = 2 * half_step(range);
   if (step > 0) {
@@ -143,7 +148,7 @@ double number_at(const Range& range, double position) {
 
 std::optional<std::uint64_t> value_count(const Parameter& parameter) {
   if (const auto* const choices = std::get_if<Choices>(&parameter.domain)) return choices->values.size();
-  const Range& range = std::get<Range>(parameter.domain);
+  const NumberRange& range = std::get<NumberRange>(parameter.domain);
   if (range.low == range.high) return 1;
   const double step = 2 * half_step(range);
   if (step == 0) return std::nullopt;
@@ -160,7 +165,7 @@ Result<Space> Space::create(std::vector<Parameter> parameters, std::vector<Expre
     Parameter& parameter = space.parameters_[i];
     if (parameter.name.empty()) return invalid("space: a parameter without a name");
     if (space.find(parameter.name) != i) return invalid("parameter {}: is there twice", parameter.name);
-    if (const auto* const range = std::get_if<Range>(&parameter.domain)) {
+    if (const auto* const range = std::get_if<NumberRange>(&parameter.domain)) {
       STOKER_RETURN_IF_ERROR(check_range(parameter.name, *range));
     } else {
       STOKER_RETURN_IF_ERROR(check_choices(parameter.name, std::get<Choices>(parameter.domain)));
@@ -200,7 +205,7 @@ std::optional<std::size_t> Space::find(std::string_view name) const {
 }
 
 bool Space::is_active(std::size_t parameter, const Coordinates& point) const {
-  const std::optional<Condition>& when = parameters_[parameter].when;
+  const std::optional<Activation>& when = parameters_[parameter].when;
   if (!when) return true;
   const std::size_t other = *find(when->parameter);
   if (std::isnan(point[other])) return false;

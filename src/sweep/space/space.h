@@ -19,7 +19,7 @@
 namespace stoker::sweep {
 
 /// Numbers from `low` to `high`, both included.
-struct Range {
+struct NumberRange {
   double low = 0;
   double high = 1;
   bool is_integer = false;  ///< whole numbers; `step` is 1 unless set
@@ -33,7 +33,7 @@ struct Choices {
 };
 
 /// The parameter is active only while another has one of these values.
-struct Condition {
+struct Activation {
   std::string parameter;
   std::vector<Value> values;
 };
@@ -41,8 +41,8 @@ struct Condition {
 /// One dimension of the space.
 struct Parameter {
   std::string name;  ///< a key of the job file ("train.optimizer.lr") or of its `params`
-  std::variant<Range, Choices> domain;
-  std::optional<Condition> when;
+  std::variant<NumberRange, Choices> domain;
+  std::optional<Activation> when;
 };
 
 /// One number for each parameter, in the order of the space: a number of a range, the index of a choice, or
@@ -77,7 +77,7 @@ class Space {
   bool is_active(std::size_t parameter, const Coordinates& point) const;
   /// Whether all constraints hold. A constraint about an inactive parameter holds.
   bool is_feasible(const Coordinates& point) const;
-  /// Sets inactive coordinates to kInactive and moves the others to values that the domain has.
+  /// Sets inactive coordinates to kInactive and moves all other coordinates to values that the domain has.
   Coordinates normalized(Coordinates point) const;
 
   /// The values of a point's active parameters.
@@ -100,14 +100,14 @@ std::optional<std::uint64_t> value_count(const Parameter& parameter);
 
 /// The part of a domain where its density is uniform: the number's logarithm for a log range, widened by half
 /// a step on both sides for whole numbers and steps, so that each value gets the same share.
-struct Interval {
+struct DensityInterval {
   double low = 0;
   double high = 1;
 };
-Interval interval_of(const Range& range);
+DensityInterval density_interval(const NumberRange& range);
 /// The number of the range that is nearest to a position in its interval.
-double number_at(const Range& range, double position);
+double number_at(const NumberRange& range, double position);
 /// The position of a number in its interval.
-double position_of(const Range& range, double number);
+double position_of(const NumberRange& range, double number);
 
 }  // namespace stoker::sweep

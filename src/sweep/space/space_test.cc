@@ -24,29 +24,30 @@ std::string error_of(std::vector<Parameter> parameters, std::vector<Expression> 
 // Momentum belongs to sgd, nesterov to momentum.
 Space optimizer_space() {
   return *Space::create({
-      {"nesterov", Choices{{true, false}}, Condition{"momentum", {Value(0.9)}}},
-      {"momentum", Range{.low = 0, .high = 0.9, .step = 0.45},
-       Condition{"kind", {Value(std::string("sgd"))}}},
+      {"nesterov", Choices{{true, false}}, Activation{"momentum", {Value(0.9)}}},
+      {"momentum", NumberRange{.low = 0, .high = 0.9, .step = 0.45},
+       Activation{"kind", {Value(std::string("sgd"))}}},
       {"kind", texts({"sgd", "adam"}), {}},
-      {"lr", Range{.low = 1e-4, .high = 1, .is_log = true}, {}},
+      {"lr", NumberRange{.low = 1e-4, .high = 1, .is_log = true}, {}},
   });
 }
 
 TEST(Space, faults_name_the_parameter) {
-  EXPECT_EQ(error_of({{"a", Range{.low = 2, .high = 1}, {}}}), "parameter a: min 2 is above max 1");
-  EXPECT_EQ(error_of({{"a", Range{.low = 0, .high = 1, .is_log = true}, {}}}),
+  EXPECT_EQ(error_of({{"a", NumberRange{.low = 2, .high = 1}, {}}}), "parameter a: min 2 is above max 1");
+  EXPECT_EQ(error_of({{"a", NumberRange{.low = 0, .high = 1, .is_log = true}, {}}}),
             "parameter a: a logarithmic range needs a min above 0 (0)");
-  EXPECT_EQ(error_of({{"a", Range{.low = 0.5, .high = 2, .is_integer = true}, {}}}),
+  EXPECT_EQ(error_of({{"a", NumberRange{.low = 0.5, .high = 2, .is_integer = true}, {}}}),
             "parameter a: whole numbers from 0.5 to 2");
-  EXPECT_EQ(error_of({{"a", Range{.low = 0, .high = INFINITY}, {}}}), "parameter a: its range is not finite");
+  EXPECT_EQ(error_of({{"a", NumberRange{.low = 0, .high = INFINITY}, {}}}),
+            "parameter a: its range is not finite");
   EXPECT_EQ(error_of({{"a", Choices{}, {}}}), "parameter a: no values");
   EXPECT_EQ(error_of({{"a", Choices{{1.0, std::int64_t{1}}}, {}}}), "parameter a: value 1 is there twice");
   EXPECT_EQ(error_of({{"a", texts({"x"}), {}}, {"a", texts({"x"}), {}}}), "parameter a: is there twice");
-  EXPECT_EQ(error_of({{"a", texts({"x"}), Condition{"b", {}}}}), "parameter a: when: b is no parameter");
+  EXPECT_EQ(error_of({{"a", texts({"x"}), Activation{"b", {}}}}), "parameter a: when: b is no parameter");
   EXPECT_EQ(
-      error_of({{"a", texts({"x"}), Condition{"b", {Value(std::string("z"))}}}, {"b", texts({"y"}), {}}}),
+      error_of({{"a", texts({"x"}), Activation{"b", {Value(std::string("z"))}}}, {"b", texts({"y"}), {}}}),
       "parameter a: when: parameter b: z is none of its values");
-  EXPECT_EQ(error_of({{"a", texts({"x"}), Condition{"b", {}}}, {"b", texts({"y"}), Condition{"a", {}}}}),
+  EXPECT_EQ(error_of({{"a", texts({"x"}), Activation{"b", {}}}, {"b", texts({"y"}), Activation{"a", {}}}}),
             "parameter a: its condition depends on itself (when: b)");
   EXPECT_EQ(error_of({{"a", texts({"x"}), {}}}, {*Expression::parse("b > 1")}),
             "constraint 'b > 1': b is no parameter");
@@ -80,26 +81,27 @@ TEST(Space, coordinates_and_values_convert_both_ways) {
   EXPECT_EQ(space.encode({{"depth", 1.0}}).status().message(), "depth is no parameter of the space");
 }
 
-TEST(Space, numbers_are_those_of_the_range) {
-  const Range whole{.low = 1, .high = 8, .is_integer = true};
+TEST(Space, numbers_lie_in_the_range) {
+  const NumberRange whole{.low = 1, .high = 8, .is_integer = true};
   EXPECT_EQ(number_at(whole, 0.6), 1);
   EXPECT_EQ(number_at(whole, 8.4), 8);
   EXPECT_EQ(number_at(whole, 99), 8);
-  const Range odd{.low = 0.1, .high = 1, .step = 0.2};
+  const NumberRange odd{.low = 0.1, .high = 1, .step = 0.2};
   EXPECT_DOUBLE_EQ(number_at(odd, 0.95), 0.9);
   EXPECT_DOUBLE_EQ(number_at(odd, 5), 0.9);
   EXPECT_EQ(value_count({"odd", odd, {}}), 5);
-  const Range log{.low = 1e-4, .high = 1, .is_log = true};
+  const NumberRange log{.low = 1e-4, .high = 1, .is_log = true};
   EXPECT_DOUBLE_EQ(number_at(log, position_of(log, 0.02)), 0.02);
-  const Range log_whole{.low = 1, .high = 1024, .is_integer = true, .is_log = true};
+  const NumberRange log_whole{.low = 1, .high = 1024, .is_integer = true, .is_log = true};
   EXPECT_EQ(number_at(log_whole, position_of(log_whole, 37.2)), 37);
   EXPECT_EQ(value_count({"log", log, {}}), std::nullopt);
 }
 
 TEST(Space, constraints_about_inactive_parameters_hold) {
-  const auto space = Space::create({{"kind", texts({"sgd", "adam"}), {}},
-                                    {"momentum", Range{}, Condition{"kind", {Value(std::string("sgd"))}}}},
-                                   {*Expression::parse("momentum > 0.5")});
+  const auto space =
+      Space::create({{"kind", texts({"sgd", "adam"}), {}},
+                     {"momentum", NumberRange{}, Activation{"kind", {Value(std::string("sgd"))}}}},
+                    {*Expression::parse("momentum > 0.5")});
   ASSERT_TRUE(space.ok());
   EXPECT_TRUE(space->is_feasible({0, 0.6}));
   EXPECT_FALSE(space->is_feasible({0, 0.4}));
@@ -108,10 +110,10 @@ TEST(Space, constraints_about_inactive_parameters_hold) {
 
 TEST(Space, counts_its_points) {
   EXPECT_EQ(Space().count(), 1);
-  EXPECT_EQ(
-      Space::create({{"a", texts({"x", "y"}), {}}, {"b", Range{.low = 1, .high = 3, .is_integer = true}, {}}})
-          ->count(),
-      6);
+  EXPECT_EQ(Space::create({{"a", texts({"x", "y"}), {}},
+                           {"b", NumberRange{.low = 1, .high = 3, .is_integer = true}, {}}})
+                ->count(),
+            6);
   EXPECT_EQ(optimizer_space().count(), std::nullopt);
 }
 
