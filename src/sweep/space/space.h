@@ -70,7 +70,7 @@ class Space {
   const std::vector<Expression>& constraints() const { return constraints_; }
   /// The index of the parameter with this name.
   std::optional<std::size_t> find(std::string_view name) const;
-  /// Parameter indices in an order in which a condition's parameter comes before those that depend on it.
+  /// Parameter indices in an order in which a condition's parameter comes before its dependents.
   const std::vector<std::size_t>& order() const { return order_; }
 
   /// Whether the parameter's condition is met by the coordinates of the parameters before it in order().

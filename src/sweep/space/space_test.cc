@@ -81,7 +81,7 @@ TEST(Space, coordinates_and_values_convert_both_ways) {
   EXPECT_EQ(space.encode({{"depth", 1.0}}).status().message(), "depth is no parameter of the space");
 }
 
-TEST(Space, numbers_lie_in_the_range) {
+TEST(Space, numbers_are_within_the_range) {
   const NumberRange whole{.low = 1, .high = 8, .is_integer = true};
   EXPECT_EQ(number_at(whole, 0.6), 1);
   EXPECT_EQ(number_at(whole, 8.4), 8);
