@@ -33,7 +33,9 @@ constexpr std::array<std::string_view, 2> names_of(Goal) { return {"minimize", "
 /// One trial.
 struct StudyTrial {
   TrialNumber number = 0;
+  std::uint32_t attempt = 0;  ///< how often it was tried before
   TrialState state = TrialState::running;
+  std::string origin;                      ///< what proposed it: a sampler's name, "first 0", "grid 12"
   Coordinates point;                       ///< of the study's space
   std::vector<double> values;              ///< one for each objective; empty unless complete
   std::map<std::int64_t, double> reports;  ///< metric by step; NaN where the metric was not finite

@@ -1,5 +1,6 @@
 #include "sweep/sampler/sampler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -14,8 +15,8 @@ namespace stoker::sweep {
 namespace {
 
 Status no_feasible_point() {
-  return invalid("space: none of {} random points meets the constraints", kMostTries)
-      .cure("weaker constraints, or ranges that meet them more often");
+  return invalid("space: none of {} random points satisfies the constraints", kMostTries)
+      .cure("weaker constraints, or ranges that satisfy them more often");
 }
 
 class RandomSampler final : public Sampler {
@@ -98,12 +99,20 @@ class ModelSampler final : public Sampler {
  public:
   ModelSampler(SamplerKind kind, std::uint64_t seed) : kind_(kind), seed_(seed) {}
   Result<std::optional<Coordinates>> propose(TrialNumber number, const History& history) const override {
-    const bool is_gp = kind_ == SamplerKind::gp && history.goals.size() == 1;
+    const bool is_gp =
+        history.goals.size() == 1 &&
+        (kind_ == SamplerKind::gp || (kind_ == SamplerKind::automatic && ended(history) < kMostForGp));
     if (auto point = (is_gp ? gp_point : tpe_point)(number, seed_, history)) return point;
     return no_feasible_point();
   }
 
  private:
+  static std::size_t ended(const History& history) {
+    return static_cast<std::size_t>(
+        std::count_if(history.trials.begin(), history.trials.end(),
+                      [](const StudyTrial& trial) { return trial.state != TrialState::running; }));
+  }
+
   SamplerKind kind_;
   std::uint64_t seed_;
 };
@@ -137,6 +146,7 @@ std::optional<Coordinates> random_point(const Space& space, TrialRandom& random)
 
 Result<std::unique_ptr<Sampler>> make_sampler(SamplerKind kind, const Space& space, std::uint64_t seed) {
   switch (kind) {
+    case SamplerKind::automatic:
     case SamplerKind::gp:
     case SamplerKind::tpe:
       return std::make_unique<ModelSampler>(kind, seed);

@@ -17,15 +17,16 @@ namespace stoker::sweep {
 
 /// The samplers of this library.
 enum class SamplerKind {
-  gp,      ///< Gaussian process with expected improvement; several objectives: as tpe
-  tpe,     ///< multivariate tree-structured Parzen estimator
-  random,  ///< uniform
-  grid,    ///< every point once, in order
-  sobol,   ///< scrambled Sobol sequence
-  halton,  ///< scrambled Halton sequence
+  automatic,  ///< gp until 150 trials have ended, then tpe
+  gp,         ///< Gaussian process with expected improvement; several objectives: as tpe
+  tpe,        ///< multivariate tree-structured Parzen estimator
+  random,     ///< uniform
+  grid,       ///< every point once, in order
+  sobol,      ///< scrambled Sobol sequence
+  halton,     ///< scrambled Halton sequence
 };
-constexpr std::array<std::string_view, 6> names_of(SamplerKind) {
-  return {"gp", "tpe", "random", "grid", "sobol", "halton"};
+constexpr std::array<std::string_view, 7> names_of(SamplerKind) {
+  return {"auto", "gp", "tpe", "random", "grid", "sobol", "halton"};
 }
 
 /// What a sampler knows.

@@ -163,13 +163,13 @@ TEST(Sampler, a_grid_of_infinitely_many_points_is_refused) {
             "sampler grid: lr has infinitely many values\n  try: values: [...] or a step for lr");
 }
 
-TEST(Sampler, constraints_that_nothing_meets_are_an_error) {
+TEST(Sampler, constraints_that_nothing_satisfies_are_an_error) {
   const Space space = *Space::create({{"a", NumberRange{}, {}}}, {*Expression::parse("a > 2")});
   for (const SamplerKind kind :
        {SamplerKind::gp, SamplerKind::tpe, SamplerKind::random, SamplerKind::sobol}) {
     const auto sampler = make_sampler(kind, space, 0);
     EXPECT_EQ((*sampler)->propose(0, {space, kMinimize, {}}).status().message(),
-              "space: none of 10000 random points meets the constraints");
+              "space: none of 10000 random points satisfies the constraints");
   }
 }
 

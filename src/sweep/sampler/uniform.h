@@ -9,7 +9,7 @@
 
 namespace stoker::sweep {
 
-/// Tries to meet the constraints before a proposal fails.
+/// Tries to satisfy the constraints before a proposal fails.
 inline constexpr int kMostTries = 10'000;
 
 /// The point at a position of the unit cube: uniform in each parameter's interval. Its constraints may not

@@ -1,7 +1,10 @@
 #include "sweep/space/space.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 
 namespace stoker::sweep {
@@ -12,6 +15,13 @@ constexpr std::uint64_t kMostCounted = 1'000'000'000;
 
 double half_step(const NumberRange& range) {
   return (range.is_integer && range.step == 0 ? 1 : range.step) / 2;
+}
+
+// 0.3 for 3 * 0.1, which is 0.30000000000000004: the nearest number of 15 digits.
+double rounded_decimal(double number) {
+  std::array<char, 40> digits{};
+  std::snprintf(digits.data(), digits.size(), "%.15g", number);
+  return std::strtod(digits.data(), nullptr);
 }
 
 Status check_range(const std::string& name, const NumberRange& range) {
@@ -142,6 +152,7 @@ double number_at(const NumberRange& range, double position) {
   if (step > 0) {
     const double last = std::floor((range.high - range.low) / step + 1e-9);
     number = range.low + step * std::clamp(std::round((number - range.low) / step), 0.0, last);
+    if (!range.is_integer) number = rounded_decimal(number);
   }
   return std::clamp(number, range.low, range.high);
 }

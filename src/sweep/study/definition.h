@@ -1,0 +1,50 @@
+// What a study is: its space, objectives, sampler and pruner, as written in study.json. It never changes
+// while the study lives, because the journals refer to the parameters by their order. Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sweep/pruner/pruner.h"
+#include "sweep/sampler/sampler.h"
+#include "sweep/space/space.h"
+
+namespace stoker::sweep {
+
+/// The version of study.json and of the journals.
+inline constexpr int kStudyFormat = 1;
+
+/// A value that trials are judged by.
+struct Objective {
+  std::string metric;  ///< as the run records it ("val_acc")
+  Goal goal = Goal::minimize;
+
+  friend bool operator==(const Objective&, const Objective&) = default;
+};
+
+/// A study without its trials.
+struct Definition {
+  std::string name;  ///< 1 to 64 letters, digits, '.', '_', '-'
+  std::string id;    ///< distinguishes two studies of the same name; random
+  Space space;
+  std::vector<Objective> objectives;  ///< at least one
+  SamplerKind sampler = SamplerKind::automatic;
+  std::uint64_t seed = 0;
+  PrunerOptions pruner;
+  bool skip_tried = true;          ///< a point that was complete before is not proposed again
+  std::vector<Coordinates> first;  ///< points that are tried before the sampler proposes
+
+  std::vector<Goal> goals() const;
+};
+
+/// Invalid when the name, the objectives or the pruner are not valid, or the sampler cannot serve the space.
+Status check(const Definition& definition);
+
+/// One JSON object.
+std::string to_json(const Definition& definition);
+/// Corrupt for anything that to_json() does not write; Invalid for a newer version. `subject` names the file.
+Result<Definition> definition_from_json(std::string_view text, std::string_view subject);
+
+}  // namespace stoker::sweep

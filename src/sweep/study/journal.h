@@ -1,0 +1,89 @@
+// Journals of a study: each worker appends to its own file, and everybody reads all of them. No file has two
+// writers and nothing is locked over the network, so a journal survives NFS and kill -9. A Journal belongs to
+// one thread.
+//
+// A record is one line, written by one write(2): words, then " #" and the CRC-32C of the bytes before it in 8
+// hexadecimal digits. docs/formats/study.md describes the words.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/file.h"
+#include "stoker/status.h"
+#include "sweep/trial.h"
+
+namespace stoker::sweep {
+
+/// An attempt at a trial begins.
+struct TrialStart {
+  TrialNumber number = 0;
+  std::uint32_t attempt = 0;  ///< 0, or how often the trial was tried before
+  double time = 0;            ///< Unix time in seconds
+  std::string origin;         ///< the sampler's name, "first", "grid 12", "retry"
+  Coordinates point;
+};
+/// A trial reported its metric.
+struct TrialReport {
+  TrialNumber number = 0;
+  std::uint32_t attempt = 0;
+  std::int64_t step = 0;
+  double value = 0;
+  std::vector<double> rungs;  ///< the trial's StudyTrial::rungs with this report
+};
+/// An attempt ended.
+struct TrialEnd {
+  TrialNumber number = 0;
+  std::uint32_t attempt = 0;
+  double time = 0;
+  TrialState state = TrialState::complete;  ///< not running
+  std::vector<double> values;
+  std::string message;
+};
+using Record = std::variant<TrialStart, TrialReport, TrialEnd>;
+
+/// The line of a record, with its CRC and line end.
+std::string line_of(const Record& record);
+/// The record of a line without its line end, or nullopt if it is damaged.
+std::optional<Record> record_of(std::string_view line);
+
+/// Appends records to a worker's journal.
+class JournalWriter {
+ public:
+  JournalWriter() = default;
+  /// Opens or creates the journal, and cuts off a line that a killed process did not finish. REQUIRES: no
+  /// other process has it open for writing.
+  static Result<JournalWriter> open(const Path& path);
+
+  /// Appends in one write. NoSpace when the disk is full: nothing of the record is then read back.
+  Status append(const Record& record);
+  /// fdatasync(2), unless nothing was appended since the last one.
+  Status sync();
+
+ private:
+  File file_;
+  bool is_dirty_ = false;
+};
+
+/// Reads what was appended to a journal since the last read.
+class JournalReader {
+ public:
+  explicit JournalReader(Path path) : path_(std::move(path)) {}
+
+  /// New records in order. A line that is not complete yet is left for the next read. Damaged lines are
+  /// counted in damaged(). NotFound if the file is gone.
+  Result<std::vector<Record>> read();
+  std::uint64_t damaged() const { return damaged_; }
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t damaged_ = 0;
+};
+
+}  // namespace stoker::sweep

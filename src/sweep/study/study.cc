@@ -1,0 +1,401 @@
+#include "sweep/study/study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/enum_names.h"
+#include "stoker/text.h"
+
+namespace stoker::sweep {
+
+namespace {
+
+constexpr std::string_view kDefinitionFile = "study.json";
+// A claim without a trial is abandoned after this time: its process was killed in between.
+constexpr double kAbandonedAfter = 60;
+constexpr int kMostSlots = 4096;
+constexpr int kSkipTries = 20;
+// At most so often a tell() waits for the disk.
+constexpr double kSyncInterval = 0.1;
+constexpr std::size_t kMostMessage = 1'000;
+
+std::string host_name() {
+  char name[256] = {};
+  if (::gethostname(name, sizeof name - 1) != 0) return "host";
+  std::string host(name);
+  std::replace_if(host.begin(), host.end(), [](char c) { return c == '/' || c == ' ' || c == '\n'; }, '_');
+  return host;
+}
+
+// Jobs of one node may have separate network namespaces, and with them separate slots.
+std::string worker_prefix() {
+  std::string prefix = host_name();
+  if (const char* const job = std::getenv("SLURM_JOB_ID")) prefix += format("-j{}", job);
+  std::replace(prefix.begin(), prefix.end(), '/', '_');
+  return prefix;
+}
+
+// A socket bound to an abstract name: the kernel frees the name when the last process with the socket ends,
+// and no file remains. Not open if the name is in use.
+Result<Fd> bind_name(const std::string& name) {
+  Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) return posix_error("socket", errno);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
+  std::copy_n(name.begin(), length, address.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return socket;
+  if (errno == EADDRINUSE) return Fd();
+  return posix_error(format("socket @{}", name), errno);
+}
+
+// "grid 12" is the 12th cell of the grid.
+std::optional<std::uint64_t> index_in(std::string_view origin, std::string_view kind) {
+  std::uint64_t index = 0;
+  if (!origin.starts_with(kind) || origin.size() <= kind.size() || origin[kind.size()] != ' ')
+    return std::nullopt;
+  return parse_number(origin.substr(kind.size() + 1), &index) ? std::optional(index) : std::nullopt;
+}
+
+bool is_same_point(const Coordinates& a, const Coordinates& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
+}  // namespace
+
+Study::Study(Path folder, Definition definition)
+    : folder_(std::move(folder)), definition_(std::move(definition)), goals_(definition_.goals()) {}
+
+Result<Study> Study::create(const Path& folder, Definition definition) {
+  definition.id = random_name(12);
+  STOKER_RETURN_IF_ERROR(check(definition));
+  if (path_exists(folder / kDefinitionFile))
+    return exists("{}: there is a study", folder).cure("stoker sweep show {}", shell_quote(folder.string()));
+  STOKER_RETURN_IF_ERROR(make_directories(folder / "journal"));
+  STOKER_RETURN_IF_ERROR(make_directories(folder / "claims"));
+  STOKER_RETURN_IF_ERROR(write_file(folder / kDefinitionFile, to_json(definition), Durability::synced));
+  return open(folder);
+}
+
+Result<Study> Study::open(const Path& folder) {
+  auto text = read_file(folder / kDefinitionFile);
+  if (!text && text.error().code() == Code::not_found)
+    return not_found("{}: no study ({})", folder, kDefinitionFile);
+  if (!text) return std::move(text).error();
+  STOKER_ASSIGN_OR_RETURN(definition, definition_from_json(*text, (folder / kDefinitionFile).string()));
+  Study study(folder, std::move(definition));
+  STOKER_ASSIGN_OR_RETURN(
+      sampler, make_sampler(study.definition_.sampler, study.definition_.space, study.definition_.seed));
+  study.sampler_ = std::move(sampler);
+  STOKER_RETURN_IF_ERROR(study.refresh());
+  return study;
+}
+
+double Study::now() const { return std::chrono::duration<double>(clock_.wall().time_since_epoch()).count(); }
+
+const StudyTrial* Study::find(TrialNumber number) const {
+  const auto found =
+      std::lower_bound(trials_.begin(), trials_.end(), number,
+                       [](const StudyTrial& trial, TrialNumber n) { return trial.number < n; });
+  return found != trials_.end() && found->number == number ? &*found : nullptr;
+}
+
+StudyTrial* Study::find_attempt(TrialNumber number, std::uint32_t attempt) {
+  auto* const trial = const_cast<StudyTrial*>(find(number));
+  return trial != nullptr && trial->attempt == attempt ? trial : nullptr;
+}
+
+Result<StudyTrial*> Study::find_running(TrialNumber number) {
+  auto* const trial = const_cast<StudyTrial*>(find(number));
+  if (trial == nullptr) return not_found("{}: no trial {}", definition_.name, number);
+  if (trial->state != TrialState::running)
+    return invalid("{}: trial {} has ended ({})", definition_.name, number, stoker::to_text(trial->state));
+  return trial;
+}
+
+Status Study::refresh() { return read_new_records(); }
+
+Status Study::read_new_records() {
+  STOKER_ASSIGN_OR_RETURN(names, list_directory(folder_ / "journal"));
+  std::vector<Record> records = std::move(waiting_);
+  waiting_.clear();
+  for (const std::string& name : names) {
+    if (!name.ends_with(".log")) continue;
+    const auto reader = readers_.try_emplace(name, folder_ / "journal" / name).first;
+    STOKER_ASSIGN_OR_RETURN(read, reader->second.read());
+    records.insert(records.end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
+  }
+  // Starts first: one worker may have started a trial that another one told.
+  for (const Record& record : records) {
+    if (const auto* const start = std::get_if<TrialStart>(&record)) apply(*start);
+  }
+  for (Record& record : records) {
+    const bool is_applied = std::visit(
+        [&](const auto& alternative) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(alternative)>, TrialStart>) {
+            return true;
+          } else {
+            return apply(alternative);
+          }
+        },
+        record);
+    if (!is_applied) waiting_.push_back(std::move(record));
+  }
+  return {};
+}
+
+void Study::apply(const TrialStart& record) {
+  if (record.point.size() != definition_.space.parameters().size()) return;
+  auto place = std::lower_bound(trials_.begin(), trials_.end(), record.number,
+                                [](const StudyTrial& trial, TrialNumber n) { return trial.number < n; });
+  const bool is_known = place != trials_.end() && place->number == record.number;
+  if (is_known && place->attempt >= record.attempt) return;
+  StudyTrial trial;
+  trial.number = record.number;
+  trial.attempt = record.attempt;
+  trial.origin = is_known ? place->origin : record.origin;
+  trial.point = definition_.space.normalized(record.point);
+  trial.started = record.time;
+  if (is_known) {
+    *place = std::move(trial);
+  } else {
+    trials_.insert(place, std::move(trial));
+  }
+}
+
+// True also for a record of an attempt that a later one replaced.
+bool Study::apply(const TrialReport& record) {
+  const StudyTrial* const known = find(record.number);
+  if (known == nullptr || known->attempt < record.attempt) return false;
+  StudyTrial* const trial = find_attempt(record.number, record.attempt);
+  if (trial == nullptr) return true;
+  trial->reports[record.step] = record.value;
+  // A process also reads what it appended itself.
+  if (record.rungs.size() > trial->rungs.size()) trial->rungs = record.rungs;
+  return true;
+}
+
+// Of two endings of one attempt, the earlier one counts, in whatever order they are read.
+bool Study::apply(const TrialEnd& record) {
+  const StudyTrial* const known = find(record.number);
+  if (known == nullptr || known->attempt < record.attempt) return false;
+  StudyTrial* const trial = find_attempt(record.number, record.attempt);
+  if (trial == nullptr) return true;
+  if (trial->state != TrialState::running && trial->ended <= record.time) return true;
+  const bool is_valid = record.state != TrialState::complete || record.values.size() == goals_.size();
+  trial->state = is_valid ? record.state : TrialState::failed;
+  trial->values = is_valid ? record.values : std::vector<double>();
+  trial->message = is_valid ? record.message : "a wrong number of values";
+  trial->ended = record.time;
+  return true;
+}
+
+Status Study::open_journal() {
+  const std::string prefix = worker_prefix();
+  for (int slot = 0; slot < kMostSlots; ++slot) {
+    STOKER_ASSIGN_OR_RETURN(socket, bind_name(format("stoker-study-{}-{}-{}", definition_.id, prefix, slot)));
+    if (!socket) continue;
+    STOKER_ASSIGN_OR_RETURN(writer,
+                            JournalWriter::open(folder_ / "journal" / format("{}-{}.log", prefix, slot)));
+    slot_ = std::move(socket);
+    writer_ = std::move(writer);
+    writer_process_ = static_cast<int>(::getpid());
+    return {};
+  }
+  return unavailable("{}: {} processes of this node use the study", definition_.name, kMostSlots);
+}
+
+Status Study::append(const Record& record) {
+  if (writer_process_ != static_cast<int>(::getpid())) STOKER_RETURN_IF_ERROR(open_journal());
+  return writer_.append(record);
+}
+
+Result<bool> Study::claim(const std::string& name) const {
+  auto file = File::create_new(folder_ / "claims" / name);
+  if (file) return true;
+  if (file.error().code() == Code::exists) return false;
+  return std::move(file).error();
+}
+
+// A claim that was abandoned is followed by a claim with the next suffix.
+Result<bool> Study::claim_point(std::string_view kind, std::uint64_t index) {
+  std::string name = format("{}-{}", kind, index);
+  for (int suffix = 1;; ++suffix) {
+    STOKER_ASSIGN_OR_RETURN(is_claimed, claim(name));
+    if (is_claimed) return true;
+    struct stat info{};
+    if (::stat((folder_ / "claims" / name).c_str(), &info) != 0) return false;
+    if (now() - static_cast<double>(info.st_mtime) < kAbandonedAfter) return false;
+    name = format("{}-{}.{}", kind, index, suffix);
+  }
+}
+
+Result<TrialNumber> Study::claim_number() {
+  for (TrialNumber number = trials_.empty() ? 0 : trials_.back().number + 1;; ++number) {
+    STOKER_ASSIGN_OR_RETURN(is_claimed, claim(format("{}", number)));
+    if (is_claimed) return number;
+  }
+}
+
+// The first point of the definition that no trial has.
+Result<std::optional<Coordinates>> Study::propose_first(std::string& origin) {
+  std::vector<bool> is_started(definition_.first.size(), false);
+  if (is_started.empty()) return std::optional<Coordinates>();
+  for (const StudyTrial& trial : trials_) {
+    if (const auto index = index_in(trial.origin, "first"); index && *index < is_started.size())
+      is_started[*index] = true;
+  }
+  for (std::size_t index = 0; index < is_started.size(); ++index) {
+    if (is_started[index]) continue;
+    STOKER_ASSIGN_OR_RETURN(is_claimed, claim_point("first", index));
+    if (!is_claimed) continue;
+    origin = format("first {}", index);
+    return std::optional(definition_.first[index]);
+  }
+  return std::optional<Coordinates>();
+}
+
+// The first cell of the grid that no trial has.
+Result<std::optional<Coordinates>> Study::propose_cell(std::string& origin) {
+  std::vector<bool> is_started;
+  for (const StudyTrial& trial : trials_) {
+    const auto index = index_in(trial.origin, "grid");
+    if (!index) continue;
+    if (*index >= is_started.size()) is_started.resize(*index + 1, false);
+    is_started[*index] = true;
+  }
+  for (std::uint64_t cell = 0;; ++cell) {
+    if (cell < is_started.size() && is_started[cell]) continue;
+    STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(cell, {definition_.space, goals_, trials_}));
+    if (!point) return std::optional<Coordinates>();
+    STOKER_ASSIGN_OR_RETURN(is_claimed, claim_point("grid", cell));
+    if (!is_claimed) continue;
+    origin = format("grid {}", cell);
+    return point;
+  }
+}
+
+bool Study::was_tried(const Coordinates& point) const {
+  return std::any_of(trials_.begin(), trials_.end(), [&](const StudyTrial& trial) {
+    return trial.state != TrialState::failed && is_same_point(trial.point, point);
+  });
+}
+
+// A model may like a point that was tried: other random numbers may lead elsewhere, and at last the list of
+// all points.
+Result<std::optional<Coordinates>> Study::propose_by_sampler(TrialNumber number) {
+  const History history{definition_.space, goals_, trials_};
+  for (std::uint64_t tries = 0; tries < kSkipTries; ++tries) {
+    STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(number + (tries << 40), history));
+    if (!point || !definition_.skip_tried || !was_tried(*point)) return point;
+    ++skipped_;
+  }
+  auto grid = make_sampler(SamplerKind::grid, definition_.space, 0);
+  if (!grid) return sampler_->propose(number, history);
+  for (std::uint64_t cell = 0;; ++cell) {
+    STOKER_ASSIGN_OR_RETURN(point, (*grid)->propose(cell, history));
+    if (!point || !was_tried(*point)) return point;
+  }
+}
+
+Result<Proposal> Study::start(TrialStart record) {
+  record.time = now();
+  STOKER_RETURN_IF_ERROR(append(record));
+  apply(record);
+  const StudyTrial* const trial = find(record.number);
+  return Proposal{record.number, record.attempt, trial->point, definition_.space.decode(trial->point)};
+}
+
+Result<std::optional<Proposal>> Study::ask() {
+  STOKER_RETURN_IF_ERROR(refresh());
+  TrialStart record;
+  STOKER_ASSIGN_OR_RETURN(first, propose_first(record.origin));
+  std::optional<Coordinates> point = first;
+  if (!point && definition_.sampler == SamplerKind::grid) {
+    STOKER_ASSIGN_OR_RETURN(cell, propose_cell(record.origin));
+    if (!cell) return std::optional<Proposal>();
+    point = cell;
+  }
+  STOKER_ASSIGN_OR_RETURN(number, claim_number());
+  if (!point) {
+    STOKER_ASSIGN_OR_RETURN(proposed, propose_by_sampler(number));
+    if (!proposed) return std::optional<Proposal>();
+    point = proposed;
+    record.origin = stoker::to_text(definition_.sampler);
+  }
+  record.number = number;
+  record.point = *std::move(point);
+  STOKER_ASSIGN_OR_RETURN(proposal, start(std::move(record)));
+  return std::optional(std::move(proposal));
+}
+
+Result<Proposal> Study::retry(TrialNumber number) {
+  STOKER_RETURN_IF_ERROR(refresh());
+  const StudyTrial* const trial = find(number);
+  if (trial == nullptr) return not_found("{}: no trial {}", definition_.name, number);
+  if (trial->state != TrialState::failed)
+    return invalid("{}: trial {} did not fail ({})", definition_.name, number, stoker::to_text(trial->state));
+  TrialStart record{number, trial->attempt + 1, 0, "retry", trial->point};
+  STOKER_ASSIGN_OR_RETURN(is_claimed, claim(format("{}.{}", number, record.attempt)));
+  if (!is_claimed)
+    return exists("{}: trial {} was started again by another worker", definition_.name, number);
+  return start(std::move(record));
+}
+
+Result<bool> Study::report(TrialNumber number, std::int64_t step, double value) {
+  STOKER_RETURN_IF_ERROR(refresh());
+  STOKER_ASSIGN_OR_RETURN(trial, find_running(number));
+  TrialReport record{number, trial->attempt, step, std::isfinite(value) ? value : std::nan(""), {}};
+  trial->reports[step] = record.value;
+  const PrunerDecision decision = decide(definition_.pruner, goals_[0], definition_.name, *trial, trials_);
+  trial->rungs.insert(trial->rungs.end(), decision.reached.begin(), decision.reached.end());
+  record.rungs = trial->rungs;
+  STOKER_RETURN_IF_ERROR(append(record));
+  return decision.stop;
+}
+
+Status Study::tell(TrialNumber number, TrialEnding ending) {
+  STOKER_RETURN_IF_ERROR(refresh());
+  STOKER_ASSIGN_OR_RETURN(trial, find_running(number));
+  if (ending.state == TrialState::running)
+    return invalid("{}: trial {} is running", definition_.name, number);
+  if (ending.state != TrialState::complete) ending.values.clear();
+  if (ending.state == TrialState::complete && ending.values.size() != goals_.size())
+    return invalid("{}: {} values for trial {} (the study has {} objectives)", definition_.name,
+                   ending.values.size(), number, goals_.size());
+  for (std::size_t i = 0; i < ending.values.size(); ++i) {
+    if (std::isfinite(ending.values[i])) continue;
+    ending = {TrialState::failed,
+              {},
+              format("{} is {}", definition_.objectives[i].metric, to_text(Value(ending.values[i])))};
+    break;
+  }
+  const TrialEnd record{number,       trial->attempt, now(),
+                        ending.state, ending.values,  clipped(ending.message, kMostMessage)};
+  STOKER_RETURN_IF_ERROR(append(record));
+  apply(record);
+  if (record.time - last_sync_ < kSyncInterval && record.time >= last_sync_) return {};
+  last_sync_ = record.time;
+  return writer_.sync();
+}
+
+std::uint64_t Study::damaged() const {
+  std::uint64_t count = 0;
+  for (const auto& [name, reader] : readers_) count += reader.damaged();
+  return count;
+}
+
+std::string Study::first_damaged() const {
+  for (const auto& [name, reader] : readers_) {
+    if (reader.damaged() > 0) return reader.path().string();
+  }
+  return "";
+}
+
+}  // namespace stoker::sweep

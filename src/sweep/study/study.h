@@ -1,0 +1,118 @@
+// A study on disk: asked for points and told values by any number of processes on any number of nodes. A
+// Study belongs to one thread; after fork() the child may go on using it.
+//
+// A folder holds study.json (Definition), journal/<worker>.log (journal.h) and claims/, whose empty files
+// divide numbers and points among workers: creating a file exclusively is the one step that a shared
+// filesystem decides, NFS included. docs/formats/study.md describes them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
+#include "sweep/study/definition.h"
+#include "sweep/study/journal.h"
+
+namespace stoker::sweep {
+
+/// What ask() returned.
+struct Proposal {
+  TrialNumber number = 0;
+  std::uint32_t attempt = 0;
+  Coordinates point;
+  Assignment values;
+};
+
+/// How a trial ended.
+struct TrialEnding {
+  TrialState state = TrialState::complete;
+  std::vector<double> values;  ///< one for each objective of a complete trial, else empty
+  std::string message;         ///< why it failed; at most 1 000 bytes are kept
+};
+
+class Study {
+ public:
+  /// Creates the folder with study.json. Exists if there is a study, Invalid by check(Definition). The
+  /// definition's id is chosen here.
+  static Result<Study> create(const Path& folder, Definition definition);
+  /// NotFound without a study, Corrupt for a damaged study.json.
+  static Result<Study> open(const Path& folder);
+
+  const Definition& definition() const { return definition_; }
+  const Path& folder() const { return folder_; }
+  /// Reads what other workers appended.
+  Status refresh();
+  /// As of the last refresh(), ask(), report() or tell(), in order of their numbers. Numbers may be missing:
+  /// of a process that was killed while it asked.
+  std::span<const StudyTrial> trials() const { return trials_; }
+  /// The trial with this number, or null.
+  const StudyTrial* find(TrialNumber number) const;
+
+  /// Starts a trial, or nullopt when every point of the space was tried.
+  Result<std::optional<Proposal>> ask();
+  /// Starts another attempt of a trial that ended without a value. NotFound; Invalid if it is running,
+  /// complete or pruned; Exists if another worker started that attempt.
+  Result<Proposal> retry(TrialNumber number);
+  /// Records the metric of a running trial, and returns whether the pruner stops it. A stopped trial still
+  /// has to be told as pruned. NotFound; Invalid if it is not running.
+  Result<bool> report(TrialNumber number, std::int64_t step, double value);
+  /// Ends a running trial. A value that is not finite makes it a failed one. NotFound; Invalid for a wrong
+  /// number of values and for a trial that has ended.
+  Status tell(TrialNumber number, TrialEnding ending);
+  /// Everything appended survives a power failure.
+  Status sync() { return writer_.sync(); }
+
+  /// Points that were proposed and skipped because they had been tried.
+  std::uint64_t skipped() const { return skipped_; }
+  /// Lines of journals that cannot be read, with the first such journal. They are left out.
+  std::uint64_t damaged() const;
+  std::string first_damaged() const;
+
+ private:
+  Study(Path folder, Definition definition);
+  // Opens this process's journal at the first append.
+  Status append(const Record& record);
+  Status open_journal();
+  Status read_new_records();
+  void apply(const TrialStart& record);
+  bool apply(const TrialReport& record);
+  bool apply(const TrialEnd& record);
+  StudyTrial* find_attempt(TrialNumber number, std::uint32_t attempt);
+  Result<StudyTrial*> find_running(TrialNumber number);
+
+  // Whether this process got the name. False if another one has it.
+  Result<bool> claim(const std::string& name) const;
+  Result<bool> claim_point(std::string_view kind, std::uint64_t index);
+  Result<TrialNumber> claim_number();
+  Result<std::optional<Coordinates>> propose_first(std::string& origin);
+  Result<std::optional<Coordinates>> propose_cell(std::string& origin);
+  Result<std::optional<Coordinates>> propose_by_sampler(TrialNumber number);
+  bool was_tried(const Coordinates& point) const;
+  Result<Proposal> start(TrialStart record);
+  double now() const;
+
+  Path folder_;
+  Definition definition_;
+  std::vector<Goal> goals_;
+  std::unique_ptr<Sampler> sampler_;
+  std::vector<StudyTrial> trials_;
+  std::map<std::string, JournalReader, std::less<>> readers_;
+  std::vector<Record> waiting_;  // whose start was not read yet
+  JournalWriter writer_;
+  Fd slot_;
+  int writer_process_ = 0;
+  RealClock clock_;
+  double last_sync_ = 0;
+  std::uint64_t skipped_ = 0;
+};
+
+}  // namespace stoker::sweep
