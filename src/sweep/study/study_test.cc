@@ -279,7 +279,7 @@ TEST(Study, a_forked_process_gets_its_own_journal) {
   EXPECT_EQ(study.trials().size(), 2);
 }
 
-TEST(Study, kill_9_loses_no_trial_that_was_told) {
+TEST(Study, kill_9_loses_no_ended_trial) {
   TempDirectory folder;
   create(folder, definition_of(SamplerKind::random));
   for (int round = 0; round < 20; ++round) {
@@ -294,20 +294,20 @@ TEST(Study, kill_9_loses_no_trial_that_was_told) {
       }
     });
     ::close(ends[1]);
-    TrialNumber told = 0;
+    TrialNumber last = 0;
     for (int count = 0; count < 10 + round; ++count)
-      ASSERT_EQ(::read(ends[0], &told, sizeof told), static_cast<ssize_t>(sizeof told));
+      ASSERT_EQ(::read(ends[0], &last, sizeof last), static_cast<ssize_t>(sizeof last));
     ::kill(child, SIGKILL);
     ::close(ends[0]);
     ::waitpid(child, nullptr, 0);
     const Study study = *Study::open(folder / "study");
     EXPECT_EQ(study.damaged(), 0);
     for (const StudyTrial& trial : study.trials()) {
-      if (trial.number <= told && trial.number + 10 > told) {
+      if (trial.number <= last && trial.number + 10 > last) {
         EXPECT_EQ(trial.state, TrialState::complete) << trial.number;
       }
     }
-    ASSERT_NE(study.find(told), nullptr);
+    ASSERT_NE(study.find(last), nullptr);
   }
 }
 
