@@ -245,7 +245,7 @@ function(stoker_add_rooms)
   endif()
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank trainers launch
-              netcheck lab track script_lint draft preflight diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
+              netcheck lab track sweep script_lint draft preflight diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 
 # Links all rooms except libtorch and terminal output. Used by fuzz harnesses and benches.

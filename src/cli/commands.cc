@@ -60,6 +60,12 @@ int lab_shell(std::span<const std::string> words, Output& out);
 int lab_logs(std::span<const std::string> words, Output& out);
 int lab_fault(std::span<const std::string> words, Output& out);
 int track_push(std::span<const std::string> words, Output& out);
+int sweep_ask(std::span<const std::string> words, Output& out);
+int sweep_tell(std::span<const std::string> words, Output& out);
+int sweep_report(std::span<const std::string> words, Output& out);
+int sweep_show(std::span<const std::string> words, Output& out);
+int sweep_best(std::span<const std::string> words, Output& out);
+int sweep_export(std::span<const std::string> words, Output& out);
 int build_trainer(std::span<const std::string> words, Output& out);
 int completion(std::span<const std::string> words, Output& out);
 int manual_page(std::span<const std::string> words, Output& out);
@@ -96,6 +102,12 @@ std::span<const CommandEntry> commands() {
       {"report", "Write a report: result, curves, time split", report},
       {"profile", "Show where the time of a step goes", profile_command},
       {"track push", "Send a run to MLflow, TensorBoard, W&B or a table", track_push},
+      {"sweep ask", "Start a trial of a sweep and print its parameters", sweep_ask},
+      {"sweep tell", "End a trial with its result", sweep_tell},
+      {"sweep report", "Record a trial's metric; print whether to stop it", sweep_report},
+      {"sweep show", "Show the trials of a sweep", sweep_show},
+      {"sweep best", "Show the best trials of a sweep", sweep_best},
+      {"sweep export", "Write the trials of a sweep as a table", sweep_export},
       {"compare", "Compare runs: what differs, and whether the result does", compare},
       {"checkpoint list", "List the checkpoints of a run and their state", checkpoint_list},
       {"checkpoint latest", "Find the newest intact checkpoint of a folder", checkpoint_latest},

@@ -49,6 +49,12 @@ class Reader {
     fail(name);
     return 0;
   }
+  std::uint64_t unsigned_number(const Json& object, const char* name) {
+    const Json* const found = member(object, name);
+    if (found != nullptr && found->is_number_unsigned()) return found->get<std::uint64_t>();
+    fail(name);
+    return 0;
+  }
   bool boolean(const Json& object, const char* name) {
     const Json* const found = member(object, name);
     if (found != nullptr && found->is_boolean()) return found->get<bool>();
@@ -244,6 +250,7 @@ std::string to_json(const Definition& definition) {
                         {"seed", definition.seed},
                         {"pruner", json_of(definition.pruner)},
                         {"skip_tried", definition.skip_tried},
+                        {"most_trials", definition.most_trials},
                         {"space", parameters},
                         {"constraints", constraints},
                         {"first", first}},
@@ -265,12 +272,8 @@ Result<Definition> definition_from_json(std::string_view text, std::string_view 
   for (const Json& row : reader.list(json, "objectives"))
     definition.objectives.push_back({reader.text(row, "metric"), reader.choice<Goal>(row, "goal")});
   definition.sampler = reader.choice<SamplerKind>(json, "sampler");
-  const Json* const seed = reader.member(json, "seed");
-  if (seed != nullptr && seed->is_number_unsigned()) {
-    definition.seed = seed->get<std::uint64_t>();
-  } else {
-    reader.fail("seed");
-  }
+  definition.seed = reader.unsigned_number(json, "seed");
+  definition.most_trials = reader.unsigned_number(json, "most_trials");
   if (const Json* const pruner = reader.member(json, "pruner"))
     definition.pruner = pruner_from(reader, *pruner);
   definition.skip_tried = reader.boolean(json, "skip_tried");

@@ -34,6 +34,7 @@ struct Definition {
   std::uint64_t seed = 0;
   PrunerOptions pruner;
   bool skip_tried = true;          ///< a point that was complete before is not proposed again
+  std::uint64_t most_trials = 0;   ///< trials that may start, failed ones not counted; 0: any number
   std::vector<Coordinates> first;  ///< points that are tried before the sampler proposes
 
   std::vector<Goal> goals() const;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/enum_names.h"
+#include "base/language/counted.h"
 #include "stoker/text.h"
 
 namespace stoker::sweep {
@@ -208,7 +209,8 @@ Status Study::open_journal() {
     writer_process_ = static_cast<int>(::getpid());
     return {};
   }
-  return unavailable("{}: {} processes of this node use the study", definition_.name, kMostSlots);
+  return unavailable("{}: {} of this node use the study", definition_.name,
+                     counted(kMostSlots, "process", "processes"));
 }
 
 Status Study::append(const Record& record) {
@@ -304,6 +306,20 @@ Result<std::optional<Coordinates>> Study::propose_by_sampler(TrialNumber number)
   }
 }
 
+// Each started trial has one of `most_trials` claims, and each failed one adds a claim.
+Result<bool> Study::claim_start() const {
+  if (definition_.most_trials == 0) return true;
+  const auto failed =
+      static_cast<std::uint64_t>(std::count_if(trials_.begin(), trials_.end(), [](const StudyTrial& trial) {
+        return trial.state == TrialState::failed;
+      }));
+  for (std::uint64_t index = trials_.size(); index < definition_.most_trials + failed; ++index) {
+    STOKER_ASSIGN_OR_RETURN(is_claimed, claim(format("start-{}", index)));
+    if (is_claimed) return true;
+  }
+  return false;
+}
+
 Result<Proposal> Study::start(TrialStart record) {
   record.time = now();
   STOKER_RETURN_IF_ERROR(append(record));
@@ -314,6 +330,8 @@ Result<Proposal> Study::start(TrialStart record) {
 
 Result<std::optional<Proposal>> Study::ask() {
   STOKER_RETURN_IF_ERROR(refresh());
+  STOKER_ASSIGN_OR_RETURN(may_start, claim_start());
+  if (!may_start) return std::optional<Proposal>();
   TrialStart record;
   STOKER_ASSIGN_OR_RETURN(first, propose_first(record.origin));
   std::optional<Coordinates> point = first;

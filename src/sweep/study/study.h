@@ -57,13 +57,14 @@ class Study {
   /// The trial with this number, or null.
   const StudyTrial* find(TrialNumber number) const;
 
-  /// Starts a trial, or nullopt when every point of the space was tried.
+  /// Starts a trial, or nullopt when every point of the space was tried, or Definition::most_trials are
+  /// running or have ended without a failure.
   Result<std::optional<Proposal>> ask();
   /// Starts another attempt of a trial that ended without a value. NotFound; Invalid if it is running,
   /// complete or pruned; Exists if another worker started that attempt.
   Result<Proposal> retry(TrialNumber number);
-  /// Records the metric of a running trial, and returns whether the pruner stops it. A stopped trial still
-  /// has to be told as pruned. NotFound; Invalid if it is not running.
+  /// Records the metric of a running trial, and returns whether the pruner stops it. Its process then ends it
+  /// as pruned. NotFound; Invalid if it is not running.
   Result<bool> report(TrialNumber number, std::int64_t step, double value);
   /// Ends a running trial. A value that is not finite makes it a failed one. NotFound; Invalid for a wrong
   /// number of values and for a trial that has ended.
@@ -96,6 +97,7 @@ class Study {
   Result<std::optional<Coordinates>> propose_first(std::string& origin);
   Result<std::optional<Coordinates>> propose_cell(std::string& origin);
   Result<std::optional<Coordinates>> propose_by_sampler(TrialNumber number);
+  Result<bool> claim_start() const;
   bool was_tried(const Coordinates& point) const;
   Result<Proposal> start(TrialStart record);
   double now() const;

@@ -43,7 +43,7 @@ Study create(const TempDirectory& folder, Definition definition) {
   return *std::move(study);
 }
 
-// Runs `work` in a process of its own and returns its exit status, as waitpid does.
+// Runs `work` in a new process, whose exit status is 0 unless an expectation failed.
 template <typename Work>
 pid_t fork_worker(const Work& work) {
   const pid_t child = ::fork();
@@ -143,7 +143,7 @@ TEST(Study, damaged_definitions_are_refused) {
               HasSubstr("version 2 of a study (this Stoker reads up to 1)"));
 }
 
-TEST(Study, trials_are_asked_and_told) {
+TEST(Study, trials_are_asked_and_ended) {
   TempDirectory folder;
   Study study = create(folder, definition_of(SamplerKind::random));
   const auto first = study.ask();

@@ -1,0 +1,44 @@
+// `stoker sweep ask STUDY`: docs/commands/sweep-ask.md
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/sweep/study_choice.h"
+#include "sweep/results/trial_table.h"
+
+namespace stoker::cli {
+
+int sweep_ask(std::span<const std::string> words, Output& out) {
+  std::string text;
+  std::string retry;
+  Arguments arguments("sweep ask", "Start a trial and print its parameters.");
+  add_study(arguments, &text);
+  arguments.option("--retry", &retry, "TRIAL", "Start a failed trial again instead of a new one");
+  arguments.example("stoker sweep ask lr.yaml");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  auto study = open_study(text, MissingStudy::create, out);
+  if (!study.ok()) return out.fail(study.error());
+  std::optional<sweep::Proposal> proposal;
+  if (retry.empty()) {
+    auto asked = study->ask();
+    if (!asked.ok()) return out.fail(asked.error());
+    proposal = *std::move(asked);
+  } else {
+    const auto number = parse_trial(retry);
+    if (!number.ok()) return out.fail(number.error());
+    auto again = study->retry(*number);
+    if (!again.ok()) return out.fail(again.error());
+    proposal = *std::move(again);
+  }
+  if (!proposal) {
+    const sweep::Definition& definition = study->definition();
+    const bool is_full = definition.most_trials > 0 && study->trials().size() >= definition.most_trials;
+    return out.fail(
+        not_found("{}: no trial is left ({})", definition.name,
+                  is_full ? format("trials: {}", definition.most_trials) : "every point was tried"));
+  }
+  out.line("trial {}: {}", proposal->number, sweep::to_text(proposal->values));
+  out.json(format(R"({{"trial":{},"attempt":{},"values":{}}})", proposal->number, proposal->attempt,
+                  sweep::json_values(proposal->values)));
+  return exit_code::kOk;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,234 @@
+#include "sweep/file/sweep_file.h"
+
+#include <array>
+
+#include "sweep/file/node_values.h"
+#include "sweep/file/parameters.h"
+
+namespace stoker::sweep {
+
+namespace {
+
+using config::Member;
+using config::Node;
+
+constexpr std::array<std::string_view, 11> kKeys = {"name",       "space",   "constraints", "objectives",
+                                                    "metric",     "sampler", "seed",        "pruner",
+                                                    "skip_tried", "first",   "trials"};
+
+Objective read_metric(const Node& map, NodeValues& values) {
+  Objective objective;
+  constexpr std::array<std::string_view, 3> kMetricKeys = {"name", "goal", "target"};
+  values.expect_keys(map, kMetricKeys);
+  if (const Node* const name = map.find("name")) objective.metric = values.text(*name);
+  if (const Node* const goal = map.find("goal")) objective.goal = values.choice<Goal>(*goal);
+  if (objective.metric.empty()) values.fail(map, "metric: no name");
+  return objective;
+}
+
+std::vector<Objective> read_objectives(const Node& root, NodeValues& values) {
+  std::vector<Objective> objectives;
+  const Node* const map = root.find("objectives");
+  const Node* const metric = root.find("metric");
+  if (metric != nullptr) objectives.push_back(read_metric(*metric, values));
+  if (map == nullptr && metric == nullptr)
+    values.fail(root, "no objective (objectives: {val_acc: maximize})");
+  if (map == nullptr) return objectives;
+  if (metric != nullptr) values.fail(*map, "objectives and metric exclude each other");
+  if (map->kind != Node::Kind::map) {
+    values.fail(*map, "is not a map (objectives: {val_acc: maximize})");
+    return objectives;
+  }
+  for (const Member& member : map->members)
+    objectives.push_back({member.key, values.choice<Goal>(member.value)});
+  return objectives;
+}
+
+PrunerOptions read_pruner(const Node& node, NodeValues& values) {
+  PrunerOptions options;
+  if (node.kind == Node::Kind::scalar) {
+    options.kind = values.choice<PrunerKind>(node);
+    return options;
+  }
+  constexpr std::array<std::string_view, 15> kPrunerKeys = {
+      "kind",         "startup_trials", "warmup_steps",     "interval_steps", "min_trials",      "percentile",
+      "min_resource", "max_resource",   "reduction_factor", "skip_rungs",     "bootstrap_count", "lower",
+      "upper",        "patience",       "min_delta"};
+  values.expect_keys(node, kPrunerKeys);
+  const auto whole = [&](std::string_view key, std::int64_t& field, std::int64_t least) {
+    if (const Node* const found = node.find(key)) field = values.whole(*found, least);
+  };
+  const auto optional_whole = [&](std::string_view key, std::optional<std::int64_t>& field) {
+    if (const Node* const found = node.find(key)) field = values.whole(*found, 1);
+  };
+  const auto optional_number = [&](std::string_view key, std::optional<double>& field) {
+    if (const Node* const found = node.find(key)) field = values.number(*found);
+  };
+  if (const Node* const kind = node.find("kind")) {
+    options.kind = values.choice<PrunerKind>(*kind);
+  } else {
+    values.fail(node, "pruner: no kind");
+  }
+  whole("startup_trials", options.startup_trials, 0);
+  whole("warmup_steps", options.warmup_steps, 0);
+  whole("interval_steps", options.interval_steps, 1);
+  whole("min_trials", options.min_trials, 1);
+  if (const Node* const found = node.find("percentile")) options.percentile = values.number(*found);
+  optional_whole("min_resource", options.min_resource);
+  optional_whole("max_resource", options.max_resource);
+  whole("reduction_factor", options.reduction_factor, 2);
+  whole("skip_rungs", options.skip_rungs, 0);
+  whole("bootstrap_count", options.bootstrap_count, 0);
+  optional_number("lower", options.lower);
+  optional_number("upper", options.upper);
+  whole("patience", options.patience, 0);
+  if (const Node* const found = node.find("min_delta")) options.min_delta = values.number(*found);
+  return options;
+}
+
+std::vector<Expression> read_constraints(const Node& node, NodeValues& values) {
+  std::vector<Expression> constraints;
+  const auto add = [&](const Node& item) {
+    auto expression = Expression::parse(values.text(item));
+    if (!expression) return values.fail(item, expression.error().message());
+    constraints.push_back(*std::move(expression));
+  };
+  if (node.kind != Node::Kind::list) {
+    add(node);
+  } else {
+    for (const Node& item : node.items) add(item);
+  }
+  return constraints;
+}
+
+void read_first(const Node& node, NodeValues& values, Definition& definition) {
+  if (node.kind != Node::Kind::list) return values.fail(node, "is not a list of points");
+  for (const Node& item : node.items) {
+    if (item.kind != Node::Kind::map) {
+      values.fail(item, "is not a point ({params.lr: 0.1})");
+      continue;
+    }
+    Assignment assignment;
+    for (const Member& member : item.members) assignment.emplace_back(member.key, values.value(member.value));
+    auto point = definition.space.encode(assignment);
+    if (!point) {
+      values.fail(item, point.error().message());
+      continue;
+    }
+    // A value that is not given is the middle of its range.
+    definition.first.push_back(definition.space.normalized(*std::move(point)));
+  }
+}
+
+// W&B: random, grid and bayes.
+SamplerKind wandb_method(const Node& node, NodeValues& values) {
+  const std::string method = values.text(node);
+  if (method == "random") return SamplerKind::random;
+  if (method == "grid") return SamplerKind::grid;
+  if (method != "bayes")
+    values.fail(node, format("method '{}' is unknown (one of: bayes, grid, random)", printable(method)));
+  return SamplerKind::automatic;
+}
+
+// early_terminate: {type: hyperband, min_iter:, max_iter:, eta:, s:}.
+PrunerOptions wandb_pruner(const Node& node, NodeValues& values) {
+  constexpr std::array<std::string_view, 6> kTerminateKeys = {"type", "min_iter", "max_iter",
+                                                              "eta",  "s",        "strict"};
+  values.expect_keys(node, kTerminateKeys);
+  PrunerOptions options{.kind = PrunerKind::asha};
+  options.reduction_factor = 3;
+  if (const Node* const found = node.find("type"); found == nullptr || found->text != "hyperband")
+    values.fail(node, "early_terminate: type is not hyperband");
+  if (const Node* const eta = node.find("eta")) options.reduction_factor = values.whole(*eta, 2);
+  if (const Node* const least = node.find("min_iter")) options.min_resource = values.whole(*least, 1);
+  if (const Node* const most = node.find("max_iter")) {
+    // Its first bracket: max / eta^s.
+    const Node* const brackets = node.find("s");
+    std::int64_t step = values.whole(*most, 1);
+    for (std::int64_t i = brackets == nullptr ? 0 : values.whole(*brackets, 0); i > 0 && step > 1; --i)
+      step /= options.reduction_factor;
+    options.min_resource = std::max<std::int64_t>(step, 1);
+  }
+  return options;
+}
+
+void read_wandb(const Node& root, NodeValues& values, SweepFile& file, std::vector<Parameter>& parameters) {
+  constexpr std::array<std::string_view, 12> kWandbKeys = {
+      "name",    "parameters", "method",      "metric", "early_terminate", "run_cap",
+      "program", "command",    "description", "entity", "project",         "controller"};
+  values.expect_keys(root, kWandbKeys);
+  parameters = read_wandb_parameters(*root.find("parameters"), values);
+  if (const Node* const method = root.find("method")) file.definition.sampler = wandb_method(*method, values);
+  if (const Node* const terminate = root.find("early_terminate"))
+    file.definition.pruner = wandb_pruner(*terminate, values);
+  if (const Node* const cap = root.find("run_cap"))
+    file.definition.most_trials = static_cast<std::uint64_t>(values.whole(*cap, 1));
+  for (std::string_view key : {"program", "command", "description", "entity", "project", "controller"}) {
+    if (root.find(key) != nullptr) file.notes.push_back(format("{}: has no effect", key));
+  }
+}
+
+void read_own(const Node& root, NodeValues& values, Definition& definition,
+              std::vector<Parameter>& parameters) {
+  values.expect_keys(root, kKeys);
+  if (const Node* const space = root.find("space")) {
+    parameters = read_space(*space, values);
+  } else {
+    values.fail(root, "no space (space: {params.lr: {min: 0.001, max: 1, log: true}})");
+  }
+  if (const Node* const sampler = root.find("sampler"))
+    definition.sampler = values.choice<SamplerKind>(*sampler);
+  if (const Node* const seed = root.find("seed"))
+    definition.seed = static_cast<std::uint64_t>(values.whole(*seed));
+  if (const Node* const pruner = root.find("pruner")) definition.pruner = read_pruner(*pruner, values);
+  if (const Node* const skip = root.find("skip_tried")) definition.skip_tried = values.boolean(*skip);
+  if (const Node* const trials = root.find("trials"))
+    definition.most_trials = static_cast<std::uint64_t>(values.whole(*trials, 1));
+}
+
+// "sweeps/lr.yaml" is "lr".
+std::string stem(std::string_view name) { return Path(name).stem().string(); }
+
+}  // namespace
+
+Result<SweepFile> parse_sweep(std::string_view name, std::string_view text) {
+  config::ErrorList errors;
+  const auto source =
+      std::make_shared<const config::Source>(config::Layer::file, std::string(name), std::string(text));
+  const auto root = config::parse_yaml(source, errors);
+  if (!root) return errors.status();
+  NodeValues values(source, errors);
+  if (root->kind != Node::Kind::map) {
+    values.fail(*root, "is not a map of keys (space, objectives, sampler)");
+    return errors.status();
+  }
+  SweepFile file;
+  Definition& definition = file.definition;
+  std::vector<Parameter> parameters;
+  const Node* const given_name = root->find("name");
+  definition.name = given_name == nullptr ? stem(name) : values.text(*given_name);
+  if (root->find("parameters") != nullptr) {
+    read_wandb(*root, values, file, parameters);
+  } else {
+    read_own(*root, values, definition, parameters);
+  }
+  definition.objectives = read_objectives(*root, values);
+  std::vector<Expression> constraints;
+  const Node* const conditions = root->find("constraints");
+  if (conditions != nullptr) constraints = read_constraints(*conditions, values);
+  STOKER_RETURN_IF_ERROR(errors.status());
+  auto space = Space::create(std::move(parameters), std::move(constraints));
+  if (!space) return std::move(space).error().with_context(name);
+  definition.space = *std::move(space);
+  if (const Node* const first = root->find("first")) read_first(*first, values, definition);
+  STOKER_RETURN_IF_ERROR(errors.status());
+  STOKER_RETURN_IF_ERROR(check(definition).with_context(name));
+  return file;
+}
+
+Result<SweepFile> load_sweep(const Path& file) {
+  STOKER_ASSIGN_OR_RETURN(text, config::read_config_file(file));
+  return parse_sweep(file.string(), text);
+}
+
+}  // namespace stoker::sweep

@@ -1,0 +1,136 @@
+#include "sweep/results/trial_table.h"
+
+#include <cmath>
+
+#include "base/enum_names.h"
+#include "base/json/json.h"
+#include "stoker/text.h"
+
+namespace stoker::sweep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string number_text(double number, Digits digits) {
+  if (digits == Digits::exact || std::isnan(number)) return to_text(Value(number));
+  return format("{:.4g}", number);
+}
+
+std::string value_text(const Value& value, Digits digits) {
+  const double* const number = std::get_if<double>(&value);
+  return number == nullptr ? to_text(value) : number_text(*number, digits);
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? "\"\"" : std::string(1, c);
+  return cell + '"';
+}
+
+std::string markdown_cell(const std::string& text) {
+  std::string cell;
+  for (const char c : text) cell += c == '|' ? "\\|" : c == '\n' ? " " : std::string(1, c);
+  return cell;
+}
+
+template <typename Cell>
+void append_row(std::string& text, const std::vector<std::string>& cells, std::string_view separator,
+                const Cell& cell) {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) text += separator;
+    text += cell(cells[i]);
+  }
+}
+
+Json json_number(double number) { return std::isfinite(number) ? Json(number) : Json(); }
+
+Json json_of_values(const Assignment& values) {
+  Json json = Json::object();
+  for (const auto& [name, value] : values)
+    json[name] = std::visit([](const auto& alternative) { return Json(alternative); }, value);
+  return json;
+}
+
+Json json_of_trial(const Definition& definition, const StudyTrial& trial) {
+  Json values = Json::object();
+  for (std::size_t i = 0; i < trial.values.size(); ++i)
+    values[definition.objectives[i].metric] = json_number(trial.values[i]);
+  Json reports = Json::array();
+  for (const auto& [step, value] : trial.reports) reports.push_back({step, json_number(value)});
+  return Json{{"number", trial.number},
+              {"attempt", trial.attempt},
+              {"state", stoker::to_text(trial.state)},
+              {"values", values},
+              {"params", json_of_values(definition.space.decode(trial.point))},
+              {"reports", reports},
+              {"origin", trial.origin},
+              {"started", trial.started},
+              {"ended", trial.ended > 0 ? Json(trial.ended) : Json()},
+              {"message", trial.message}};
+}
+
+}  // namespace
+
+TrialTable trial_table(const Definition& definition, std::span<const StudyTrial* const> trials,
+                       Digits digits) {
+  TrialTable table{.header = {"trial", "state"}, .rows = {}};
+  for (const Objective& objective : definition.objectives) table.header.push_back(objective.metric);
+  for (const Parameter& parameter : definition.space.parameters()) table.header.push_back(parameter.name);
+  table.header.emplace_back("seconds");
+  for (const StudyTrial* trial : trials) {
+    std::vector<std::string> row = {format("{}", trial->number), std::string(stoker::to_text(trial->state))};
+    for (std::size_t i = 0; i < definition.objectives.size(); ++i)
+      row.push_back(i < trial->values.size() ? number_text(trial->values[i], digits) : "");
+    const Assignment values = definition.space.decode(trial->point);
+    auto next = values.begin();
+    for (const Parameter& parameter : definition.space.parameters()) {
+      const bool is_active = next != values.end() && next->first == parameter.name;
+      row.push_back(is_active ? value_text(next->second, digits) : "");
+      if (is_active) ++next;
+    }
+    row.push_back(trial->ended > 0 ? format("{:.1f}", trial->ended - trial->started) : "");
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string csv_text(const TrialTable& table) {
+  std::string text;
+  append_row(text, table.header, ",", csv_cell);
+  text += "\r\n";
+  for (const auto& row : table.rows) {
+    append_row(text, row, ",", csv_cell);
+    text += "\r\n";
+  }
+  return text;
+}
+
+std::string markdown_text(const TrialTable& table) {
+  std::string text = "| ";
+  append_row(text, table.header, " | ", markdown_cell);
+  text += " |\n|";
+  for (std::size_t i = 0; i < table.header.size(); ++i) text += "---|";
+  text += '\n';
+  for (const auto& row : table.rows) {
+    text += "| ";
+    append_row(text, row, " | ", markdown_cell);
+    text += " |\n";
+  }
+  return text;
+}
+
+std::string json_object(const Definition& definition, const StudyTrial& trial) {
+  return json_text(json_of_trial(definition, trial));
+}
+
+std::string json_list(const Definition& definition, std::span<const StudyTrial* const> trials) {
+  Json list = Json::array();
+  for (const StudyTrial* trial : trials) list.push_back(json_of_trial(definition, *trial));
+  return json_text(list);
+}
+
+std::string json_values(const Assignment& values) { return json_text(json_of_values(values)); }
+
+}  // namespace stoker::sweep
