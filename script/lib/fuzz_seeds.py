@@ -177,6 +177,14 @@ def seeds() -> dict[str, list[bytes]]:
         "chunk_map_fuzz": chunk_maps(),
         "dvc_fuzz": dvc(),
         "torch_flight_fuzz": torch_flights(),
+        "study_fuzz": [
+            b"space: {a: {min: 1, max: 9, log: true}, b: [x, 2], c: {min: 0, max: 1, step: 0.5, when: {b: x}}}\n"
+            b"constraints: [a * c <= 3 or b == 'x']\nobjectives: {loss: minimize}\nsampler: grid\n"
+            b"pruner: {kind: asha, min_resource: 1}\nfirst: [{a: 2}]\n",
+            b"method: bayes\nmetric: {name: loss, goal: minimize}\nearly_terminate: {type: hyperband, min_iter: 3}\n"
+            b"parameters: {a: {distribution: log_uniform, min: -2, max: 0}, b: {parameters: {c: {value: 1}}}}\n",
+            b"(a + 2 * b) ** -c // 3 % 2 <= 1 and not d in ('x', true)",
+        ],
     }
     # Each after the byte that selects the reader: shard, index, packed samples, packed batches.
     streams = REPOSITORY / "tests/golden/streams"

@@ -385,8 +385,8 @@ Status Study::tell(TrialNumber number, TrialEnding ending) {
     return invalid("{}: trial {} is running", definition_.name, number);
   if (ending.state != TrialState::complete) ending.values.clear();
   if (ending.state == TrialState::complete && ending.values.size() != goals_.size())
-    return invalid("{}: {} values for trial {} (the study has {} objectives)", definition_.name,
-                   ending.values.size(), number, goals_.size());
+    return invalid("{}: {} for trial {} (the study has {})", definition_.name,
+                   counted(ending.values.size(), "value"), number, counted(goals_.size(), "objective"));
   for (std::size_t i = 0; i < ending.values.size(); ++i) {
     if (std::isfinite(ending.values[i])) continue;
     ending = {TrialState::failed,

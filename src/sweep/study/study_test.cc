@@ -156,7 +156,7 @@ TEST(Study, trials_are_asked_and_ended) {
   EXPECT_EQ(study.tell(3, {}).message(), "lr-width: no trial 3");
   ASSERT_TRUE(study.ask().ok());
   EXPECT_EQ(study.tell(1, {TrialState::complete, {0.5, 0.5}, ""}).message(),
-            "lr-width: 2 values for trial 1 (the study has 1 objectives)");
+            "lr-width: 2 values for trial 1 (the study has 1 objective)");
   ASSERT_TRUE(study.tell(1, {TrialState::complete, {NAN}, ""}).ok());
   const auto read = Study::open(folder / "study");
   ASSERT_EQ(read->trials().size(), 2);
