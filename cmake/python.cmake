@@ -29,7 +29,7 @@ function(stoker_add_python_module)
   set(package ${CMAKE_BINARY_DIR}/python/stoker)
   set_target_properties(stoker_python PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY ${package})
   target_include_directories(stoker_python PRIVATE ${CMAKE_SOURCE_DIR}/python)
-  target_link_libraries(stoker_python PRIVATE stoker_loader stoker_checkpoint stoker_record ${CMAKE_DL_LIBS})
+  target_link_libraries(stoker_python PRIVATE stoker_loader stoker_checkpoint stoker_record stoker_sweep ${CMAKE_DL_LIBS})
   # The rooms' own symbols stay inside: another extension may load a different version of the same libraries.
   target_link_options(stoker_python PRIVATE -Wl,--exclude-libs,ALL -Wl,--as-needed)
 
@@ -74,7 +74,7 @@ function(stoker_add_portable_modules nanobind)
       endif()
     endforeach()
     target_include_directories(${module} PRIVATE ${CMAKE_SOURCE_DIR}/python)
-    target_link_libraries(${module} PRIVATE stoker_loader stoker_checkpoint stoker_record ${CMAKE_DL_LIBS})
+    target_link_libraries(${module} PRIVATE stoker_loader stoker_checkpoint stoker_record stoker_sweep ${CMAKE_DL_LIBS})
     target_link_options(${module} PRIVATE -Wl,--version-script=${map} -Wl,--gc-sections)
     set_target_properties(${module} PROPERTIES PREFIX "" OUTPUT_NAME _core SUFFIX ${suffix} LINK_DEPENDS ${map}
                           LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/modules)

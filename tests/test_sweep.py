@@ -31,7 +31,7 @@ def ask(sweep):
     return json.loads(sweep("ask", "lr.yaml", "--json", code=0).out)
 
 
-def test_a_study_is_asked_told_and_shown(sweep):
+def test_trials_are_started_ended_and_shown(sweep):
     for trial in range(3):
         assert ask(sweep)["trial"] == trial
         assert sweep("tell", "lr.yaml", trial, 0.5 + trial / 10).out == f"trial {trial}: complete\n"
@@ -63,7 +63,7 @@ def test_a_cap_holds_for_processes_side_by_side(sweep):
     with ThreadPoolExecutor(6) as pool:
         done = list(pool.map(lambda _: sweep("ask", "lr.yaml"), range(20)))
     assert sum(one.code == 0 for one in done) == 9
-    assert {one.err for one in done if one.code} == {"stoker: lr: no trial is left (trials: 10)\n"}
+    assert {one.err for one in done if one.code} == {"lr: no trial is left (trials: 10)\n"}
 
 
 def test_a_killed_ask_leaves_a_readable_study(sweep):
@@ -95,7 +95,7 @@ def test_a_killed_ask_leaves_a_readable_study(sweep):
         (["ask", "lr.yaml", "--retry", "0"], "lr: trial 0 did not fail (running)"),
         (["export", "lr.yaml", "--format", "xlsx"], "--format 'xlsx': is unknown (one of: csv, json, markdown)"),
         (["best", "lr.yaml"], "lr: no trial is complete"),
-        (["show", "other.yaml"], "other.yaml: No such file or directory"),
+        (["show", "other.yaml"], "other.yaml: no such file or directory"),
         (["show", "."], ".: no study (study.json)"),
     ],
 )
@@ -103,7 +103,7 @@ def test_wrong_arguments_are_refused(sweep, words, error):
     ask(sweep)
     done = sweep(*words)
     assert done.code in (1, 2)
-    assert done.err == f"stoker: {error}\n"
+    assert done.err == f"{error}\n"
 
 
 def test_a_changed_file_does_not_continue_its_study(sweep):
@@ -112,7 +112,7 @@ def test_a_changed_file_does_not_continue_its_study(sweep):
     done = sweep("ask", "lr.yaml")
     assert done.code == 2
     assert done.err == (
-        "stoker: lr.yaml: differs from its study lr.study, whose trials have the earlier definition\n  try: name: lr-2\n"
+        "lr.yaml: differs from its study lr.study, whose trials have the earlier definition\n  try: name: lr-2\n"
     )
     (sweep.folder / "lr.yaml").write_text("name: lr-2\n" + SWEEP.replace("max: 1", "max: 2"))
     assert ask(sweep)["trial"] == 0
@@ -134,7 +134,7 @@ def test_a_damaged_definition_is_an_error(sweep):
     definition = sweep.folder / "lr.study/study.json"
     definition.write_text(definition.read_text()[:-40])
     done = sweep("show", "lr.study")
-    assert (done.code, done.err) == (1, "stoker: lr.study/study.json: is not a JSON object\n")
+    assert (done.code, done.err) == (1, "lr.study/study.json: is not a JSON object\n")
 
 
 def test_a_read_only_study_can_be_shown(sweep):

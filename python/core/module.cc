@@ -11,6 +11,7 @@
 #include "core/checkpoint.h"
 #include "core/feed.h"
 #include "core/metrics.h"
+#include "core/study.h"
 
 namespace nb = nanobind;
 using stoker::python::Feed;
@@ -125,6 +126,7 @@ NB_MODULE(_core, m) {
   define_feed(m);
   stoker::python::define_checkpoint(m);
   stoker::python::define_metrics(m);
+  stoker::python::define_study(m);
   // loader.py closes remaining loaders at interpreter exit; remaining objects are not leaks.
   nb::set_leak_warnings(false);
 }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stoker.data_loader import DataLoader
     from stoker.futures import FailedRunError, Future, TaskFuture, map_array, submit
     from stoker.profiling import profile
+    from stoker.studies import study
 
 __all__ = [
     "AccessError",
@@ -54,6 +55,7 @@ __all__ = [
     "map_array",
     "notebook",
     "profile",
+    "study",
     "submit",
     "summary",
 ]
@@ -67,6 +69,7 @@ _LAZY = {
     "TaskFuture": "futures",
     "map_array": "futures",
     "profile": "profiling",
+    "study": "studies",
     "submit": "futures",
 }
 

@@ -78,7 +78,7 @@ struct AbsentRank {
   Rank rank;
   std::string host;
   std::string step;        ///< "start", "connect": the step where it was missed
-  std::string why;         ///< "did not come within 30.0 s", "its connection broke"
+  std::string why;         ///< "did not join within 30.0 s", "its connection broke"
   bool is_effect = false;  ///< srun ended it because a different node failed
 };
 

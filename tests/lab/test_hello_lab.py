@@ -173,7 +173,7 @@ def test_a_node_that_is_cut_off_before_is_named(lab: Lab):
     findings = job_findings(json.loads(job.read("output.json")))
     (finding,) = findings
     assert re.fullmatch(
-        r"rank 2 \(n3\) did not come(: srun: error: .* n3: .*| within 15 s \(--limit\))", finding["what"]
+        r"rank 2 \(n3\) did not join(: srun: error: .* n3: .*| within 15 s \(--limit\))", finding["what"]
     )
     assert finding["cure"] == 'slurm: {extra: ["--exclude=n3"]}      (sbatch --exclude=n3)'
     assert "still waiting for rank 2 (n3) (2 of 3 have joined)\n" in job.read("log")

@@ -183,7 +183,7 @@ def test_a_frozen_rank_on_the_second_node_is_named_with_its_step_within_ten_seco
     fault(project.lab, "freeze", project.status(str(run))["job"], "--rank", "1")
     began = time.monotonic()
     log_with(
-        project, rf"^rank 1 \(n2\) has been stopped by a signal (state T) for [\d.]+ s {PLACE}; the run ends after"
+        project, rf"^rank 1 \(n2\) has been stopped by a signal \(state T\) for [\d.]+ s {PLACE}; the run ends after"
     )
     assert time.monotonic() - began < 10
     assert re.search(

@@ -14,7 +14,7 @@ int sweep_ask(std::span<const std::string> words, Output& out) {
   arguments.option("--retry", &retry, "TRIAL", "Start a failed trial again instead of a new one");
   arguments.example("stoker sweep ask lr.yaml");
   if (const auto code = arguments.parse(words, out)) return *code;
-  auto study = open_study(text, MissingStudy::create, out);
+  auto study = open_study(text, sweep::MissingStudy::create, out);
   if (!study.ok()) return out.fail(study.error());
   std::optional<sweep::Proposal> proposal;
   if (retry.empty()) {
@@ -30,10 +30,9 @@ int sweep_ask(std::span<const std::string> words, Output& out) {
   }
   if (!proposal) {
     const sweep::Definition& definition = study->definition();
-    const bool is_full = definition.most_trials > 0 && study->trials().size() >= definition.most_trials;
     return out.fail(
         not_found("{}: no trial is left ({})", definition.name,
-                  is_full ? format("trials: {}", definition.most_trials) : "every point was tried"));
+                  study->is_full() ? format("trials: {}", definition.most_trials) : "every point was tried"));
   }
   out.line("trial {}: {}", proposal->number, sweep::to_text(proposal->values));
   out.json(format(R"({{"trial":{},"attempt":{},"values":{}}})", proposal->number, proposal->attempt,

@@ -39,7 +39,7 @@ int sweep_export(std::span<const std::string> words, Output& out) {
   if (std::find(kFormats.begin(), kFormats.end(), file_format) == kFormats.end())
     return out.fail(
         invalid("--format '{}': is unknown{}", printable(file_format), suggestion(file_format, kFormats)));
-  const auto study = open_study(text, MissingStudy::refuse, out);
+  const auto study = open_study(text, sweep::MissingStudy::refuse, out);
   if (!study.ok()) return out.fail(study.error());
   const std::string content = exported(*study, file_format);
   if (!file.empty()) {

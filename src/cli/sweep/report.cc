@@ -19,7 +19,7 @@ Result<bool> report_to_study(const ReportArguments& o, Output& out) {
   if (!parse_number(o.step, &step)) return invalid("step '{}': is not a whole number", printable(o.step));
   double value = 0;
   if (!parse_number(o.value, &value)) return invalid("value '{}': is not a number", printable(o.value));
-  STOKER_ASSIGN_OR_RETURN(study, open_study(o.study, MissingStudy::refuse, out));
+  STOKER_ASSIGN_OR_RETURN(study, open_study(o.study, sweep::MissingStudy::refuse, out));
   return study.report(number, step, value);
 }
 

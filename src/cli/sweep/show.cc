@@ -57,7 +57,7 @@ int sweep_show(std::span<const std::string> words, Output& out) {
   arguments.option("--top", &top, "N", "Number of trials to list, 0 for all");
   arguments.example("stoker sweep show lr.yaml");
   if (const auto code = arguments.parse(words, out)) return *code;
-  const auto study = open_study(text, MissingStudy::refuse, out);
+  const auto study = open_study(text, sweep::MissingStudy::refuse, out);
   if (!study.ok()) return out.fail(study.error());
   TrialPointers trials = ranked_trials(study->definition(), study->trials());
   const std::size_t count = trials.size();
@@ -77,7 +77,7 @@ int sweep_best(std::span<const std::string> words, Output& out) {
   arguments.option("--top", &top, "N", "Number of trials; all of the Pareto front with several objectives");
   arguments.example("stoker sweep best lr.yaml");
   if (const auto code = arguments.parse(words, out)) return *code;
-  const auto study = open_study(text, MissingStudy::refuse, out);
+  const auto study = open_study(text, sweep::MissingStudy::refuse, out);
   if (!study.ok()) return out.fail(study.error());
   TrialPointers trials = best_trials(study->definition(), study->trials());
   if (trials.empty()) return out.fail(not_found("{}: no trial is complete", study->definition().name));

@@ -41,7 +41,7 @@ Result<sweep::TrialEnding> ending_of(const TellArguments& o) {
 Result<sweep::StudyTrial> tell_study(const TellArguments& o, Output& out) {
   STOKER_ASSIGN_OR_RETURN(ending, ending_of(o));
   STOKER_ASSIGN_OR_RETURN(number, parse_trial(o.trial));
-  STOKER_ASSIGN_OR_RETURN(study, open_study(o.study, MissingStudy::refuse, out));
+  STOKER_ASSIGN_OR_RETURN(study, open_study(o.study, sweep::MissingStudy::refuse, out));
   STOKER_RETURN_IF_ERROR(study.tell(number, ending));
   return *study.find(number);
 }

@@ -17,11 +17,19 @@ double half_step(const NumberRange& range) {
   return (range.is_integer && range.step == 0 ? 1 : range.step) / 2;
 }
 
-// 0.3 for 3 * 0.1, which is 0.30000000000000004: the nearest number of 15 digits.
-double rounded_decimal(double number) {
-  std::array<char, 40> digits{};
-  std::snprintf(digits.data(), digits.size(), "%.15g", number);
-  return std::strtod(digits.data(), nullptr);
+// The nearest decimal number of so many digits: 0.3 for 3 * 0.1, which is 0.30000000000000004.
+double rounded_decimal(double number, int digits) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.*g", digits, number);
+  return std::strtod(text.data(), nullptr);
+}
+
+// A number that a user can read and type: to a ten-millionth of the range.
+double readable(const NumberRange& range, double number) {
+  constexpr int kDigits = 7;
+  if (range.is_log || number == 0) return rounded_decimal(number, kDigits);
+  const double magnitude = std::log10(std::abs(number) / (range.high - range.low));
+  return rounded_decimal(number, std::clamp(kDigits + static_cast<int>(std::ceil(magnitude)), 1, 17));
 }
 
 Status check_range(const std::string& name, const NumberRange& range) {
@@ -76,11 +84,15 @@ Result<double> coordinate_of(const Parameter& parameter, const Value& value) {
   const auto number = std::holds_alternative<bool>(value) ? std::nullopt : number_of(value);
   if (!number || !std::isfinite(*number))
     return invalid("parameter {}: {} is no number", parameter.name, to_text(value));
+  if (!range.is_integer && range.step == 0) {
+    if (*number >= range.low && *number <= range.high) return *number;
+    return invalid("parameter {}: {} is outside its range", parameter.name, to_text(value));
+  }
   // A decimal of a step may differ from the multiple in its last bits.
   const double nearest = number_at(range, position_of(range, std::clamp(*number, range.low, range.high)));
   if (std::abs(nearest - *number) > 1e-9 * std::max({1e-300, std::abs(range.low), std::abs(range.high)}))
     return invalid("parameter {}: {} is outside its range", parameter.name, to_text(value));
-  return range.is_integer || range.step > 0 ? nearest : *number;
+  return nearest;
 }
 
 Value value_at(const Parameter& parameter, double coordinate) {
@@ -152,7 +164,9 @@ double number_at(const NumberRange& range, double position) {
   if (step > 0) {
     const double last = std::floor((range.high - range.low) / step + 1e-9);
     number = range.low + step * std::clamp(std::round((number - range.low) / step), 0.0, last);
-    if (!range.is_integer) number = rounded_decimal(number);
+    if (!range.is_integer) number = rounded_decimal(number, 15);
+  } else if (range.low < range.high) {
+    number = readable(range, number);
   }
   return std::clamp(number, range.low, range.high);
 }

@@ -331,7 +331,8 @@ Result<Proposal> Study::start(TrialStart record) {
 Result<std::optional<Proposal>> Study::ask() {
   STOKER_RETURN_IF_ERROR(refresh());
   STOKER_ASSIGN_OR_RETURN(may_start, claim_start());
-  if (!may_start) return std::optional<Proposal>();
+  is_full_ = !may_start;
+  if (is_full_) return std::optional<Proposal>();
   TrialStart record;
   STOKER_ASSIGN_OR_RETURN(first, propose_first(record.origin));
   std::optional<Coordinates> point = first;

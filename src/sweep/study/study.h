@@ -60,6 +60,8 @@ class Study {
   /// Starts a trial, or nullopt when every point of the space was tried, or Definition::most_trials are
   /// running or have ended without a failure.
   Result<std::optional<Proposal>> ask();
+  /// Whether the last ask() returned nullopt because of Definition::most_trials.
+  bool is_full() const { return is_full_; }
   /// Starts another attempt of a trial that ended without a value. NotFound; Invalid if it is running,
   /// complete or pruned; Exists if another worker started that attempt.
   Result<Proposal> retry(TrialNumber number);
@@ -115,6 +117,7 @@ class Study {
   RealClock clock_;
   double last_sync_ = 0;
   std::uint64_t skipped_ = 0;
+  bool is_full_ = false;
 };
 
 }  // namespace stoker::sweep
