@@ -1,5 +1,5 @@
-// A study on disk: asked for points and told values by any number of processes on any number of nodes. A
-// Study belongs to one thread; after fork() the child may go on using it.
+// A study on disk, shared by any number of processes on any number of nodes: they ask for points and tell
+// values. A Study belongs to one thread. After fork() the child may use it, too.
 //
 // A folder holds study.json (Definition), journal/<worker>.log (journal.h) and claims/, whose empty files
 // divide numbers and points among workers: creating a file exclusively is the one step that a shared
