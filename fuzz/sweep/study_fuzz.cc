@@ -1,5 +1,5 @@
-// Any bytes as a sweep file, a constraint, a study.json and a journal: no crash and no hang; what is read
-// survives a round trip.
+// Any bytes as a sweep file, a constraint, a study.json and a journal: no crash and no hang; a definition and
+// a record survive a round trip.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

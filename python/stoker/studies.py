@@ -1,5 +1,4 @@
-"""stoker.study: a search over parameters, asked and told by any number of processes. C++ proposes the points and keeps the
-trials in files."""
+"""stoker.study: a search over parameters by any number of processes. C++ proposes the points and keeps the trials in files."""
 
 import json
 import sys
@@ -88,7 +87,7 @@ class Study:
 
     @property
     def best(self) -> list[dict[str, Any]]:
-        """The complete trials, the best first; with several objectives those of the Pareto front."""
+        """The complete trials, the best first; with several objectives only the Pareto front."""
         return json.loads(self._core.best())
 
 

@@ -1,5 +1,5 @@
 // Values of YAML nodes with their errors. Used by the readers of this folder. Functions return a default
-// after an error, so that reading goes on to the next one. Thread-compatible.
+// after an error, so that reading continues at the next one. Thread-compatible.
 #pragma once
 
 #include <algorithm>

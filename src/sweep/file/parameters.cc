@@ -70,7 +70,7 @@ Parameter read_parameter(const Member& member, NodeValues& values) {
   return parameter;
 }
 
-// Distributions of https://docs.wandb.ai/guides/sweeps/sweep-config-keys, those with a range.
+// Distributions of https://docs.wandb.ai/guides/sweeps/sweep-config-keys, the ones over a range.
 struct WandbDistribution {
   std::string_view name;
   bool is_integer;

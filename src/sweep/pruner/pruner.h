@@ -38,14 +38,14 @@ struct PrunerOptions {
   std::int64_t warmup_steps = 0;    ///< steps of a trial in which it is not stopped
   std::int64_t interval_steps = 1;  ///< steps between decisions
   std::int64_t min_trials = 1;      ///< median: values at the step before one is stopped
-  double percentile = 50;           ///< median: the better part that goes on, in percent
+  double percentile = 50;           ///< median: the better part that continues, in percent
   // asha, hyperband
   std::optional<std::int64_t> min_resource;  ///< the step of the first decision. Unset: asha a hundredth of
                                              ///< the first complete trial's steps, hyperband 1
   std::optional<std::int64_t> max_resource;  ///< hyperband: the last step. Unset: of the first complete trial
-  std::int64_t reduction_factor = 4;         ///< one in so many goes on
+  std::int64_t reduction_factor = 4;         ///< one trial in this many continues
   std::int64_t skip_rungs = 0;               ///< asha: first decisions left out
-  std::int64_t bootstrap_count = 0;          ///< asha: trials at a decision before one goes on
+  std::int64_t bootstrap_count = 0;          ///< asha: trials at a decision before one continues
   // threshold
   std::optional<double> lower;
   std::optional<double> upper;

@@ -42,7 +42,7 @@ struct Outcome {
   std::vector<double> rungs;
 };
 
-// Feeds a curve to the pruner, value by value, until it stops; then the trial joins the others.
+// Feeds a curve to the pruner, value by value, until it stops; then the trial joins the list.
 Outcome feed(const PrunerOptions& options, Goal goal, const nlohmann::json& curve, std::int64_t first_step,
              std::vector<StudyTrial>& trials) {
   StudyTrial trial;
@@ -110,7 +110,7 @@ TEST(Pruner, options_out_of_range_are_refused) {
   EXPECT_EQ(check({.kind = PrunerKind::threshold}).message(), "pruner threshold: neither lower nor upper");
 }
 
-TEST(Pruner, a_trial_without_reports_goes_on) {
+TEST(Pruner, a_trial_without_reports_continues) {
   for (const PrunerKind kind :
        {PrunerKind::median, PrunerKind::asha, PrunerKind::hyperband, PrunerKind::patient})
     EXPECT_FALSE(decide({.kind = kind}, Goal::minimize, "s", StudyTrial{}, {}).stop);

@@ -9,8 +9,8 @@
 
 namespace stoker::sweep {
 
-/// Complete trials, the best first; equal ones by number. With several objectives only those that no other
-/// one dominates (the Pareto front), by their first value.
+/// Complete trials, the best first; equal ones by number. With several objectives only the Pareto
+/// front: trials that no other trial dominates, by their first value.
 std::vector<const StudyTrial*> best_trials(const Definition& definition, std::span<const StudyTrial> trials);
 
 /// The complete trials as best_trials(), then pruned ones from the furthest, running and failed ones.

@@ -21,7 +21,7 @@ constexpr std::size_t kClimbers = 6;
 constexpr int kClimbingSteps = 60;
 
 // Standardized losses. Those above the median count by their logarithm, so that a diverged trial does not
-// decide how the others are seen.
+// decide how all others are seen.
 std::vector<double> targets_of(const std::vector<Observation>& observations) {
   std::vector<double> sorted;
   for (const Observation& observation : observations) sorted.push_back(observation.loss);

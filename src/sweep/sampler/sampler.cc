@@ -77,7 +77,8 @@ class GridSampler final : public Sampler {
 class QuasiRandomSampler final : public Sampler {
  public:
   QuasiRandomSampler(SamplerKind kind, std::uint64_t seed) : kind_(kind), seed_(seed) {}
-  // A point that the constraints refuse is replaced by a random one, which keeps the others where they are.
+  // A point that the constraints refuse is replaced by a random one, which leaves all other points where they
+  // are.
   Result<std::optional<Coordinates>> propose(TrialNumber number, const History& history) const override {
     const auto dimensions = static_cast<unsigned>(history.space.parameters().size());
     const std::vector<double> unit = kind_ == SamplerKind::sobol

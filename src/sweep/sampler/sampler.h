@@ -40,7 +40,7 @@ struct History {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// A feasible point for this trial, or nullopt when there is none left (grid). Invalid if no feasible point
+  /// A feasible point for this trial, or nullopt when no point is left (grid). Invalid if no feasible point
   /// was found in 10 000 tries.
   virtual Result<std::optional<Coordinates>> propose(TrialNumber number, const History& history) const = 0;
 };

@@ -17,7 +17,7 @@ double half_step(const NumberRange& range) {
   return (range.is_integer && range.step == 0 ? 1 : range.step) / 2;
 }
 
-// The nearest decimal number of so many digits: 0.3 for 3 * 0.1, which is 0.30000000000000004.
+// The nearest decimal number with this many digits: 0.3 for 3 * 0.1, which is 0.30000000000000004.
 double rounded_decimal(double number, int digits) {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%.*g", digits, number);

@@ -132,7 +132,7 @@ Status Study::read_new_records() {
     STOKER_ASSIGN_OR_RETURN(read, reader->second.read());
     records.insert(records.end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
   }
-  // Starts first: one worker may have started a trial that another one told.
+  // Starts first: one worker may have started a trial that a second one ended.
   for (const Record& record : records) {
     if (const auto* const start = std::get_if<TrialStart>(&record)) apply(*start);
   }
