@@ -52,3 +52,8 @@ def test_the_examples_for_notebooks_have_the_shown_output(shown):
     log.write_text(COURSE)
     assert run_examples(DOCS / "python-notebook.md") == 5
     assert len(shown) == 2
+
+
+def test_the_examples_of_a_search_have_the_shown_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_examples(DOCS / "python-study.md") == 7
