@@ -12,6 +12,7 @@ void add_study(Arguments& arguments, std::string* target) {
 Result<sweep::Study> open_study(const std::string& text, sweep::MissingStudy missing, Output& out) {
   STOKER_ASSIGN_OR_RETURN(opened, sweep::open_study(text, missing));
   for (const std::string& note : opened.notes) out.note("{}", note);
+  if (opened.is_new) out.note("{}: new study", opened.study.folder());
   return std::move(opened.study);
 }
 

@@ -6,11 +6,11 @@
 namespace stoker::sweep {
 namespace {
 
-OpenedStudy with_notes(Study study, std::vector<std::string> notes) {
+OpenedStudy with_notes(Study study, std::vector<std::string> notes, bool is_new = false) {
   if (study.damaged() > 0)
     notes.push_back(
         format("{}: {} damaged, left out", study.first_damaged(), counted(study.damaged(), "line")));
-  return {std::move(study), std::move(notes)};
+  return {std::move(study), std::move(notes), is_new};
 }
 
 Result<OpenedStudy> open_for(const Path& folder, std::string_view name, SweepFile file,
@@ -20,8 +20,8 @@ Result<OpenedStudy> open_for(const Path& folder, std::string_view name, SweepFil
   if (missing == MissingStudy::create) {
     auto created = Study::create(folder, file.definition);
     if (created) {
-      notes.push_back(format("{}: new study", folder));
-      return with_notes(*std::move(created), std::move(notes));
+      constexpr bool kIsNew = true;
+      return with_notes(*std::move(created), std::move(notes), kIsNew);
     }
     if (created.error().code() != Code::exists) return std::move(created).error();
   }

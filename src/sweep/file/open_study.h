@@ -14,10 +14,11 @@ namespace stoker::sweep {
 /// Whether a sweep file without a study gets one.
 enum class MissingStudy { create, refuse };
 
-/// A study, and lines for the user: that it is new, keys of its file without an effect, damaged journals.
+/// A study, and lines for the user: keys of its file without an effect, damaged journals.
 struct OpenedStudy {
   Study study;
   std::vector<std::string> notes;
+  bool is_new = false;
 };
 
 /// The study in the folder `path`, or that of the sweep file `path`: the folder `<name>.study` beside it.

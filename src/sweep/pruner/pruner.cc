@@ -139,6 +139,9 @@ std::optional<Brackets> brackets_of(const PrunerOptions& options, std::span<cons
   std::optional<std::int64_t> most = options.max_resource;
   if (!most) most = first_complete_steps(trials);
   if (!most) return std::nullopt;
+  // Steps beyond have no bracket, whose budget would not fit in 64 bits.
+  constexpr std::int64_t kMostSteps = 1'000'000'000;
+  most = std::clamp<std::int64_t>(*most, 1, kMostSteps);
   const auto factor = static_cast<double>(options.reduction_factor);
   // log(r, f) may be just below a whole number.
   const double rungs =

@@ -1,6 +1,7 @@
 #include "sweep/pruner/pruner.h"
 
 #include <cmath>
+#include <limits>
 
 #include "base/golden_test.h"
 
@@ -108,6 +109,25 @@ TEST(Pruner, options_out_of_range_are_refused) {
   options.max_resource = 5;
   EXPECT_EQ(check(options).message(), "pruner: min_resource 10 is above max_resource 5");
   EXPECT_EQ(check({.kind = PrunerKind::threshold}).message(), "pruner threshold: neither lower nor upper");
+}
+
+TEST(Pruner, steps_of_any_size_are_decided) {
+  for (const PrunerKind kind :
+       {PrunerKind::median, PrunerKind::asha, PrunerKind::hyperband, PrunerKind::patient}) {
+    std::vector<StudyTrial> trials;
+    PrunerOptions options{.kind = kind};
+    options.reduction_factor = 2;
+    for (const std::int64_t step : {std::int64_t{0}, std::numeric_limits<std::int64_t>::max(),
+                                    std::numeric_limits<std::int64_t>::min()}) {
+      StudyTrial trial;
+      trial.number = trials.size();
+      trial.state = TrialState::complete;
+      trial.reports[step] = 1;
+      const PrunerDecision decision = decide(options, Goal::minimize, "s", trial, trials);
+      EXPECT_LE(decision.reached.size(), 64);
+      trials.push_back(trial);
+    }
+  }
 }
 
 TEST(Pruner, a_trial_without_reports_continues) {

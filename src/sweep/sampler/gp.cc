@@ -20,17 +20,20 @@ constexpr std::size_t kCenters = 4;
 constexpr std::size_t kClimbers = 6;
 constexpr int kClimbingSteps = 60;
 
+// Differences of two losses stay finite.
+double limited(double loss) { return std::clamp(loss, -1e150, 1e150); }
+
 // Standardized losses. Those above the median count by their logarithm, so that a diverged trial does not
 // decide how all others are seen.
 std::vector<double> targets_of(const std::vector<Observation>& observations) {
   std::vector<double> sorted;
-  for (const Observation& observation : observations) sorted.push_back(observation.loss);
+  for (const Observation& observation : observations) sorted.push_back(limited(observation.loss));
   std::sort(sorted.begin(), sorted.end());
   const double median = sorted[sorted.size() / 2];
   const double unit = std::max(median - sorted.front(), 1e-300);
   std::vector<double> targets;
   for (const Observation& observation : observations) {
-    const double z = (observation.loss - median) / unit;
+    const double z = (limited(observation.loss) - median) / unit;
     targets.push_back(z < 0 ? z : std::log1p(std::min(z, 1e100)));
   }
   const auto count = static_cast<double>(targets.size());

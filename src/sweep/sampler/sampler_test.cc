@@ -226,9 +226,12 @@ TEST(Sampler, degenerate_histories_are_no_problem) {
     for (const double value : {0.0, 1e300, -1e300, std::nan(""), double{INFINITY}}) {
       std::vector<StudyTrial> trials;
       const Coordinates same = *random_point(space, random);
-      for (TrialNumber number = 0; number < 30; ++number)
+      for (TrialNumber number = 0; number < 30; ++number) {
         trials.push_back(complete(number, number % 2 == 0 ? same : *random_point(space, random),
-                                  number < 3 ? 1e-300 : value));
+                                  number < 3        ? 1e-300
+                                  : number % 7 == 0 ? -value
+                                                    : value));
+      }
       const auto point = (*sampler)->propose(30, {space, kMinimize, trials});
       ASSERT_TRUE(point.ok() && *point) << stoker::to_text(kind) << " " << value;
       EXPECT_TRUE(space.is_feasible(**point));
