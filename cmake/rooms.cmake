@@ -212,7 +212,7 @@ function(stoker_add_rooms)
   stoker_room(rank COLD ROOMS net slurm dataset record job observe LIBRARIES stoker::json stoker::hwloc)
   stoker_room(trainers COLD ROOMS rank LIBRARIES stoker::json Threads::Threads)
   stoker_room(launch COLD ROOMS slurm record stage job checkpoint observe rank trainers LIBRARIES stoker::json)
-  stoker_room(sweep ROOMS config LIBRARIES stoker::json)
+  stoker_room(sweep ROOMS config record observe LIBRARIES stoker::json)
   stoker_room(netcheck COLD ROOMS net job observe rank LIBRARIES stoker::json)
   stoker_room(lab COLD ROOMS net slurm LIBRARIES stoker::json)
 

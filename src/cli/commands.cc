@@ -60,6 +60,7 @@ int lab_shell(std::span<const std::string> words, Output& out);
 int lab_logs(std::span<const std::string> words, Output& out);
 int lab_fault(std::span<const std::string> words, Output& out);
 int track_push(std::span<const std::string> words, Output& out);
+int sweep_run(std::span<const std::string> words, Output& out);
 int sweep_ask(std::span<const std::string> words, Output& out);
 int sweep_tell(std::span<const std::string> words, Output& out);
 int sweep_report(std::span<const std::string> words, Output& out);
@@ -102,6 +103,7 @@ std::span<const CommandEntry> commands() {
       {"report", "Write a report: result, curves, time split", report},
       {"profile", "Show where the time of a step goes", profile_command},
       {"track push", "Send a run to MLflow, TensorBoard, W&B or a table", track_push},
+      {"sweep run", "Run a command as trials of a sweep", sweep_run},
       {"sweep ask", "Start a trial of a sweep and print its parameters", sweep_ask},
       {"sweep tell", "End a trial with its result", sweep_tell},
       {"sweep report", "Record a trial's metric; print whether to stop it", sweep_report},

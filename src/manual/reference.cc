@@ -53,6 +53,8 @@ constexpr ReferenceRow kRankVariables[] = {
     {"STOKER_STAGE_DIR", "Folder on the node-local disk with the data of `stage`."},
     {"STOKER_DEADLINE", "End of the time limit in Unix seconds; empty without a limit."},
     {"STOKER_DATA_NAME", "Dataset of data.NAME, in upper case."},
+    {"STOKER_TRIAL", "Under `stoker sweep run`: the number of the trial."},
+    {"STOKER_TRIAL_PARAMS", "Under `stoker sweep run`: its parameters as JSON."},
 };
 
 }  // namespace
