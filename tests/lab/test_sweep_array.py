@@ -49,6 +49,6 @@ def test_a_cancelled_task_fails_its_trial(runs: Runs):
     job = runs.lab.run("sbatch", "--parsable", "train.sh", cwd=runs.folder).out.strip()
     wait_until(lambda: (runs.folder / "lr.study/study.json").exists() and trials(runs), "the trial has started")
     runs.lab.run("scancel", "--signal=TERM", "--full", job)
-    wait_until(lambda: runs.lab.run("squeue", "--noheader").out == "", "the queue is empty")
+    wait_until(lambda: trials(runs)[0]["state"] != "running", "the trial has ended")
     (trial,) = trials(runs)
     assert (trial["state"], trial["message"]) == ("failed", "stopped by SIGTERM")

@@ -1,5 +1,5 @@
-// Runs a command as a trial: passes the parameters, follows its objective, stops it where the pruner says so,
-// and ends the trial. Belongs to one thread.
+// Runs a command as a trial: passes the parameters, follows its objective, stops it on the decision of the
+// pruner, and ends the trial. Belongs to one thread.
 #pragma once
 
 #include <functional>
