@@ -83,12 +83,14 @@ class Study:
     @property
     def trials(self) -> list[dict[str, Any]]:
         """All trials, the best first, with the fields of `stoker sweep show --json`."""
-        return json.loads(self._core.trials())
+        found: list[dict[str, Any]] = json.loads(self._core.trials())
+        return found
 
     @property
     def best(self) -> list[dict[str, Any]]:
         """The complete trials, the best first; with several objectives only the Pareto front."""
-        return json.loads(self._core.best())
+        found: list[dict[str, Any]] = json.loads(self._core.best())
+        return found
 
 
 def study(path: str | Path, *, space: Mapping[str, Any] | None = None, **keys: Any) -> Study:
