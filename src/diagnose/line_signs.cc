@@ -2,6 +2,8 @@
 
 #include <re2/re2.h>
 
+#include "stoker/text.h"
+
 namespace stoker::diagnose {
 namespace {
 
@@ -45,6 +47,24 @@ bool is_progress(std::string_view line) {
   return matches(line, kProgress);
 }
 
+std::optional<ProgressCount> progress_count(std::string_view line) {
+  static const RE2 kUnit(R"re((?i)(?:\b|_)(epoch|step|iteration|iter)\b['"]?[\s:=\[(#]{0,4}(\d{1,9})\b)re");
+  constexpr std::int64_t kEpoch = 1'000'000'000;
+  if (!is_progress(line)) return std::nullopt;
+  ProgressCount count;
+  re2::StringPiece rest(line.data(), line.size());
+  std::string unit;
+  std::int64_t number = 0;
+  for (int i = 0; i < 2 && RE2::FindAndConsume(&rest, kUnit, &unit, &number); ++i) {
+    const bool is_epoch = unit.size() == 5;
+    if (i == 1 && (is_epoch || count.unit != "epoch")) break;
+    count.unit += format("{}{}", count.unit.empty() ? "" : " ", to_lower(unit));
+    count.number += is_epoch ? number * kEpoch : number;
+  }
+  if (count.unit.empty()) return std::nullopt;
+  return count;
+}
+
 bool is_progress_bar(std::string_view line) {
   static const RE2 kSpeed(R"(\d ?(?:it/s|s/it)\b)");
   return matches(line, kSpeed);
@@ -57,9 +77,9 @@ bool reports_fallback(std::string_view line) {
 
 bool reports_retry(std::string_view line) {
   static const RE2 kRetry(
-      R"((?i)\b(?:re-?try(?:ing)?|retries|will be retried|trying again|attempt \d+ ?(?:of|/) ?\d+|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|continuing|resuming)\b)");
+      R"((?i)\b(?:re-?try(?:ing)?|retries|will be retried|trying again|attempt \d+ ?(?:of|/) ?\d+|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|continuing|resuming|(?:going|carrying|moving) on|proceed(?:s|ing)? (?:without|with|anyway)|non-?fatal|not fatal)\b)");
   static const RE2 kEnd(
-      R"((?i)\b(?:giving up|gave up|exhausted|exceeded|no (?:more )?(?:retries|attempts)|not retr\w+|last attempt|exiting|aborting|stopping)\b)");
+      R"((?i)\b(?:(?:cannot|can't|unable to|not) (?:continue|proceed|skip|ignore)|giving up|gave up|exhausted|exceeded|no (?:more )?(?:retries|attempts)|not retr\w+|last attempt|exiting|aborting|stopping)\b)");
   const std::string_view text = line.substr(0, kLongestEnd);
   return matches(text, kRetry) && !matches(text, kEnd);
 }
@@ -72,7 +92,7 @@ bool reports_error(std::string_view line) {
 
 bool reports_success(std::string_view line) {
   static const RE2 kWhole(
-      R"((?i)\b(?:training|train(?:er)?|fine-?tuning|pre-?training|run|job|script|program|experiment|pipeline|sweep|everything|all (?:shards|tasks|trials|epochs|steps|jobs|experiments|samples|ranks|runs|evaluations))(?: \w+){0,2} (?:completed?|finished|done|succeeded|ended successfully|processed|converged)\b|)"
+      R"((?i)\b(?:training|train(?:er)?|fine-?tuning|pre-?training|run|job|script|program|experiment|pipeline|sweep|everything|all (?:shards|tasks|trials|epochs|steps|jobs|experiments|samples|ranks|runs|evaluations))(?: \w+){0,2} (?:completed?|finished|done|succeeded|ended (?:successfully|normally|after \d+)|processed|converged)\b|)"
       R"(\ball (?:\d+ )?(?:\w+ )?\w+ (?:(?:were|are|have been) )?(?:trained|fine-?tuned|evaluated|exported|converted|uploaded|written|saved|processed|completed?|finished|done|succeeded)\b|)"
       R"(\b(?:finished|completed|done with) (?:the )?(?:training|fine-?tuning|pre-?training|run|job|all (?:epochs|steps|tasks|trials))\b|)"
       R"(\b(?:max(?:imum)?|total|target)[ _](?:number of )?(?:train(?:ing)?[ _])?(?:steps|epochs|iterations|iters|updates|tokens)\b[^.]{0,20}\breached\b|)"
@@ -89,13 +109,55 @@ bool reports_success(std::string_view line) {
   // "Training finished with errors", "will exit when training is done", "data of run 3 was not completed".
   static const RE2 kDoubt(
       R"((?i)\b(?:not|never|unsuccessful\w*|with errors|fail\w*|abort\w*|incomplete|before|until|when|once|after|will|waiting|if)\b)");
+  static const RE2 kAfter(R"((?i)\b(?:finished|completed|done|stopped|ended|converged) after\b)");
   // Counts of failures that are none.
   static const RE2 kNone(
       R"((?i)\b(?:0|no|zero|without(?: any)?) (?:failures|failed(?: \w+)?|errors?)\b|\b(?:failures|failed|errors)[ :=]+0\b)");
   std::string text(line.substr(0, kLongestEnd));
   if (!matches(text, kWhole)) return false;
   RE2::GlobalReplace(&text, kNone, "");
+  RE2::GlobalReplace(&text, kAfter, "");
   return !matches(text, kDoubt);
+}
+
+bool reports_amount(std::string_view line) {
+  static const RE2 kAmount(
+      R"((?i)\b(?:finished|completed|processed|trained(?: for)?|done(?: with)?)\b:? (?:all )?(\d+)(?:/(\d+))? (?:train(?:ing)? )?(?:steps|epochs|iterations|iters|updates|batches|tasks|jobs|shards|files|samples|images|rounds|trials|folds|experiments|episodes)\b)");
+  static const RE2 kDone(R"(^(?:All )?(?:[Dd]one|[Ff]inished)[.!:;,] +\w)");
+  static const RE2 kDoubt(
+      R"((?i)\b(?:not|fail\w*|abort\w*|errors?|so far|remaining|left$|to go|next|now|waiting|loading|starting)\b)");
+  const std::string_view text = without_head(line.substr(0, kLongestEnd));
+  if (matches(text, kDoubt)) return false;
+  if (matches(text, kDone)) return true;
+  std::string done, all;
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kAmount, &done, &all) &&
+         (all.empty() || all == done);
+}
+
+bool has_measure(std::string_view line) {
+  static const RE2 kMeasure(
+      R"((?i)(?:\b|_)(?:acc(?:uracy)?|loss|auc|auroc|f1|score|ppl|perplexity|bleu|rouge\w*|mse|rmse|mae|m?iou|map|top-?[15]|wer|reward|return|psnr|fid)\b\W{0,4}\d)");
+  return matches(line, kMeasure);
+}
+
+bool is_end_of_helper(std::string_view line) {
+  static const RE2 kHelper(
+      R"(: line \d+:\s+\d+ (?:Killed|Terminated|Hangup)\s+(?:[^\s;|&]*\s){0,2}?(?:\S*/)?(?:sleep|tail|top|htop|nvidia-smi|dstat|vmstat|iostat|mpstat|sar|watch|tensorboard|ssh|ping|\S*(?:monitor|watch|heartbeat|exporter|keepalive)\S*)(?:\s|$))");
+  return matches(line, kHelper);
+}
+
+bool is_other_command(std::string_view command) {
+  static const RE2 kMain(
+      R"(^(?:\w+=\S* )*(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|srun|mpirun|mpiexec\S*|horovodrun|julia|Rscript|java|node|bash|sh|time|timeout|env|numactl|nice|apptainer|singularity|docker|podman|stoker\S*|ray|\./\S+)(?:\s|$)|^(?:\w+=\S* )*\.?\.?/|^$)");
+  return !matches(command, kMain);
+}
+
+std::string_view without_head(std::string_view line) {
+  static const RE2 kHead(
+      R"(^(?:\[?\d{4}[-/]\S+[ T]\d\d:\d\d:\d\d\S* )?[\W]*(?:(?:INFO|DEBUG|WARNING|ERROR)\b[\]:\s-]*)?(?:[\w.]+: ?)?)");
+  re2::StringPiece rest(line.data(), line.size());
+  (void)RE2::Consume(&rest, kHead);
+  return {rest.data(), rest.size()};
 }
 
 bool reports_result(std::string_view line) {
@@ -108,9 +170,7 @@ bool reports_result(std::string_view line) {
   static const RE2 kDoubt(
       R"((?i)\b(?:not|fail\w*|error|cannot|could|loading|resum\w*|will|epoch[ =:]*\d+ ?/)\b|)"
       R"(\b(?:saved|saving|wrote|written|uploaded)\b.*(?:\bbest\b|(?:epoch|step|iter|ckpt|checkpoint)[-_=: ]?\d))");
-  static const RE2 kHead(R"(^(?:\S+[ T]\d\d:\d\d:\d\d\S* )?[\W]*(?:INFO\W+)?(?:[\w.]+: ?)?)");
-  std::string text(line.substr(0, kLongestEnd));
-  RE2::Replace(&text, kHead, "");
+  const std::string_view text = without_head(line.substr(0, kLongestEnd));
   return matches(text, kResult) && !matches(text, kDoubt);
 }
 

@@ -2,6 +2,9 @@
 // failed or continues after an error. Internal to this folder. Thread-safe: no state.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace stoker::diagnose {
@@ -20,6 +23,14 @@ LogLevel level_of(std::string_view line);
 /// does not count, because it is also drawn while the program exits.
 bool is_progress(std::string_view line);
 
+/// How far a training is, by a line with progress.
+struct ProgressCount {
+  std::string unit;         ///< "epoch", "step", "epoch step": counts of one unit can be compared
+  std::int64_t number = 0;  ///< larger in later lines of one process
+};
+/// Reads "epoch 3 | step 20", "iter: 7"; nothing for a line without such a number.
+std::optional<ProgressCount> progress_count(std::string_view line);
+
 /// Whether the line is a progress bar with a speed: "3%|3 | 9/300 [00:10<03:00, 1.2it/s]".
 bool is_progress_bar(std::string_view line);
 
@@ -34,6 +45,23 @@ bool reports_error(std::string_view line);
 
 /// Whether the line reports that the whole program finished: "Training complete".
 bool reports_success(std::string_view line);
+
+/// Whether the line reports how much the program has done, perhaps at its end: "finished 30 steps", "Done. 3
+/// files skipped". A program may print such lines repeatedly.
+bool reports_amount(std::string_view line);
+
+/// Whether the line has a measure of the program, which a script around it does not know: "best val_acc
+/// 0.82".
+bool has_measure(std::string_view line);
+
+/// Whether bash reports there the end of a program that only accompanies the training: "Killed  sleep 300".
+bool is_end_of_helper(std::string_view line);
+
+/// Whether the command that bash reports as killed runs something else than the training: "tar", "rsync".
+bool is_other_command(std::string_view command);
+
+/// The line without its time, level and logger.
+std::string_view without_head(std::string_view line);
 
 /// Whether the line reports a result that a program usually prints at its end, but may print earlier: "wrote
 /// model.txt", "Best model at epoch 12: 0.91", "Training time: 0:12:03".

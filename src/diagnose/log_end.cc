@@ -22,36 +22,50 @@ bool is_below_error(const Lines& lines, Lines::const_reverse_iterator end) {
   return false;
 }
 
+// The start of a line without its numbers: alike for lines that a program prints again and again.
+std::string kind_of(std::string_view text) {
+  std::string kind;
+  for (const char c : without_head(text)) {
+    if (c < '0' || c > '9') kind += c;
+  }
+  return kind.substr(0, kLongestKind);
+}
+
+bool is_only_one_of_its_kind(const Lines& lines, const std::string& text) {
+  const std::string kind = kind_of(text);
+  return std::count_if(lines.begin(), lines.end(),
+                       [&](const NotableLine& each) { return kind_of(each.text) == kind; }) == 1;
+}
+
+bool is_finish(const Lines& lines, const std::string& text) {
+  return reports_success(text) || (reports_amount(text) && is_only_one_of_its_kind(lines, text));
+}
+
 // Whether one of the last lines reports that the program finished, and no later one that it continued or
 // failed.
 void find_finish(const Lines& lines, LogEnd& end) {
   for (auto each = lines.crbegin(); each != lines.crend(); ++each) {
+    if (is_end_of_helper(each->text)) continue;
     if (reports_failed_end(each->text)) return;
-    if (reports_success(each->text)) {
+    if (is_finish(lines, each->text)) {
       end.finished = each->line;
+      end.rank = each->rank;
       end.is_logged = level_of(each->text) != LogLevel::none;
-      end.is_doubtful = !end.is_logged && is_below_error(lines, each);
+      const auto above = std::next(each);
+      end.has_measure = has_measure(each->text) ||
+                        std::any_of(lines.crbegin(), each,
+                                    [](const NotableLine& later) { return has_measure(later.text); }) ||
+                        (above != lines.crend() && reports_result(above->text));
+      end.is_doubtful = !end.is_logged && !has_measure(each->text) && is_below_error(lines, each);
       return;
     }
     if (is_progress(each->text)) return;
   }
 }
 
-// The start of a line without its numbers: alike for lines that a program prints again and again.
-std::string kind_of(std::string_view text) {
-  std::string kind;
-  for (const char c : text) {
-    if (c < '0' || c > '9') kind += c;
-  }
-  return kind.substr(0, kLongestKind);
-}
-
 void find_last_result(const Lines& lines, LogEnd& end) {
   if (lines.empty() || !reports_result(lines.back().text) || is_below_error(lines, lines.crbegin())) return;
-  const std::string kind = kind_of(lines.back().text);
-  const auto count = std::count_if(lines.begin(), lines.end(),
-                                   [&](const NotableLine& each) { return kind_of(each.text) == kind; });
-  if (count == 1) end.last_result = lines.back().line;
+  if (is_only_one_of_its_kind(lines, lines.back().text)) end.last_result = lines.back().line;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace stoker::diagnose {
 struct NotableLine {
   std::uint64_t line = 0;
   std::string text;
+  int rank = -1;
 };
 
 struct LogEnd {
@@ -19,6 +20,8 @@ struct LogEnd {
   std::optional<std::uint64_t> finished;
   bool is_logged = false;    ///< a logging library printed that line, and no script around the program
   bool is_doubtful = false;  ///< an error is reported closely above that line, which no library printed
+  bool has_measure = false;  ///< that line or a neighbour has a measure, which no script around it knows
+  int rank = -1;             ///< of the process that printed that line; -1: unknown
   /// The last line reports a result that the program did not report before: it may have finished.
   std::optional<std::uint64_t> last_result;
 };

@@ -152,14 +152,6 @@ bool script_continued_after(const Suspect& suspect, const std::vector<Suspect>& 
   return quiet_lines(suspect, end_of(*suspect.log)) > kFinalLines;
 }
 
-// Whether all lines of the log come from one process, as far as its hits show.
-bool is_of_one_process(const LogScan& log) {
-  return log.rank >= 0 || std::all_of(log.result.hits.begin(), log.result.hits.end(), [](const Hit& hit) {
-           return hit.rank < 0 && hit.rule->failure_class != FailureClass::effect &&
-                  hit.rule->failure_class != FailureClass::hang;
-         });
-}
-
 // Lines that a process prints at most after an error that ends it.
 std::uint64_t longest_farewell(const Hit& hit) { return hit.is_logged ? kFinalLines : kShortPause; }
 

@@ -8,6 +8,7 @@
 #include "diagnose/frames.h"
 #include "diagnose/log_line.h"
 #include "diagnose/rule_match.h"
+#include "diagnose/scan_parts.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -15,10 +16,6 @@ namespace {
 
 constexpr std::uint64_t kFirstOfRule = 64;
 constexpr std::size_t kLatestOfRule = 192;
-constexpr std::size_t kMaxTracebacks = 4096;
-constexpr std::uint64_t kLongestMessage = 400;  // TensorFlow lists the frames of a graph
-constexpr std::uint64_t kLongestDump = 200;
-constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of up to four lines
 constexpr int kTableLines = 16;
 constexpr std::size_t kMaxNotable = 3;
 constexpr std::size_t kMaxLast = 24;
@@ -27,17 +24,16 @@ constexpr std::size_t kMaxAttempts = 1024;
 // Progress is looked for within this number of lines after a hit, and after the end of an attempt.
 constexpr int kAfterHit = 60;
 constexpr int kAfterAttempt = 600;
+// Lines before a hit in which progress is looked for, for the first hits of a rule.
+constexpr std::size_t kBeforeHit = 40;
+constexpr std::uint64_t kFirstWithProgress = 8;
 // A program reports that it continues within this number of lines after an error.
 constexpr std::uint64_t kAfterError = 3;
 constexpr std::size_t kShown = 300;
 constexpr std::size_t kLongestNotable = 600;  // including text that is removed for display
 
 // The beginning of multi-line blocks.
-constexpr std::string_view kTraceback = "Traceback (most recent call last)";
 constexpr std::string_view kTable = "Root Cause (first observed failure)";
-// Reports of exceptions that do not end the program: by Python's logging and Loguru, and by destructors.
-constexpr std::string_view kLoggingError = "--- Logging error";
-constexpr std::string_view kIgnored = "Exception ignored ";
 // From the sentence between two exceptions to the second traceback, by ranks that print alternately.
 constexpr std::uint64_t kAfterChain = 8;
 // Lines after which torchrun or Slurm may start the program again.
@@ -46,17 +42,10 @@ constexpr std::array<std::string_view, 4> kAttemptEnds = {"failed (exitcode:", "
 constexpr std::string_view kGivesUp = "ChildFailedError";
 // After such a report the program uses None in place of what it did not read.
 constexpr std::array<std::string_view, 2> kUnread = {"Unable to find latest file", "imread_("};
-constexpr std::uint64_t kAfterUnread = 80;
 constexpr std::uint64_t kManyNan = 20, kAfterNan = 200;
-constexpr std::string_view kNoneType = "NoneType";
-constexpr std::string_view kWhat = "  what():";
-constexpr std::string_view kSyntaxError = "SyntaxError: ";
-constexpr std::string_view kOfRayTask = "RayTaskError(";
 // Rules whose frames follow.
 constexpr std::string_view kDumpOfHang = "dump-of-hang";
 constexpr std::string_view kDumpOfCrash = "dump-of-crash";
-// A rule whose line may have a continuation.
-constexpr std::string_view kExceptionOfCpp = "cpp-exception";
 // Rules of harmless lines that repeat the failure of a process.
 constexpr std::array<std::string_view, 7> kFailedEnds = {
     "torchrun-child-failed", "torchrun-failed", "spawn-wrapper", "spawn-exited",
@@ -69,31 +58,12 @@ constexpr std::array<std::string_view, 18> kNotableWords = {
 RuleMatcher& matcher() {
   static RuleMatcher all = [] {
     std::vector<std::string_view> others(kNotableWords.begin(), kNotableWords.end());
-    others.insert(others.end(), {kTraceback, kTable, kLoggingError, kIgnored});
+    others.insert(others.end(), {kTracebackStart, kTable, kLoggingError, kIgnored});
     others.insert(others.end(), kAttemptEnds.begin(), kAttemptEnds.end());
     others.insert(others.end(), kUnread.begin(), kUnread.end());
     return RuleMatcher(others);
   }();
   return all;
-}
-
-std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint16_t>& found) {
-  return matcher().find(text, found);
-}
-
-const FailureRule& exception_rule() {
-  static const FailureRule& rule =
-      **std::find_if(failure_rules().begin(), failure_rules().end(),
-                     [](const FailureRule* each) { return each->name == "python-exception"; });
-  return rule;
-}
-
-std::string shown(std::string_view text) { return printable(trim(text).substr(0, kShown)); }
-
-void set_groups(const RuleMatch& match, Hit& hit) {
-  hit.groups = {};
-  for (std::size_t i = 1; i < static_cast<std::size_t>(match.group_count); ++i)
-    hit.groups[i - 1] = shown(std::string_view(match.groups[i].data(), match.groups[i].size()));
 }
 
 bool is_noise(std::string_view line) {
@@ -108,6 +78,18 @@ bool is_announced(std::string_view line_above) {
 }
 
 }  // namespace
+
+std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint16_t>& found) {
+  return matcher().find(text, found);
+}
+
+std::string shown(std::string_view text) { return printable(trim(text).substr(0, kShown)); }
+
+void set_groups(const RuleMatch& match, Hit& hit) {
+  hit.groups = {};
+  for (std::size_t i = 1; i < static_cast<std::size_t>(match.group_count); ++i)
+    hit.groups[i - 1] = shown(std::string_view(match.groups[i].data(), match.groups[i].size()));
+}
 
 LogScanner::LogScanner() { (void)matcher(); }
 
@@ -153,8 +135,8 @@ void LogScanner::remember_end(std::string_view block) {
   std::deque<NotableLine> ends;
   while (!rest.empty() && ends.size() < kMaxLast) {
     const std::size_t start = rest.rfind('\n') + 1;
-    const std::string text = shown(read_log_line(rest.substr(start)).text);
-    if (!text.empty()) ends.push_front({number, text});
+    const LogLine line = read_log_line(rest.substr(start));
+    if (!trim(line.text).empty()) ends.push_front({number, shown(line.text), line.rank});
     rest = rest.substr(0, start == 0 ? 0 : start - 1);
     --number;
   }
@@ -198,13 +180,18 @@ void LogScanner::scan_segment(std::string_view raw) {
   if (std::any_of(kUnread.begin(), kUnread.end(),
                   [&](std::string_view each) { return line.text.find(each) != std::string::npos; }))
     unread_ = {line_, shown(line.text)};
-  if (line.text.find(kTraceback) != std::string::npos) {
+  if (line.text.find(kTracebackStart) != std::string::npos) {
+    const std::string above = read_log_line(previous_line()).text;
+    // Otherwise the line above may belong to the error before it.
+    const bool is_about_this = level_of(above) == LogLevel::warning || result_.hits.empty() ||
+                               line_ - result_.hits.back().line > kAfterError;
     if (tracebacks_.size() < kMaxTracebacks)
       tracebacks_[line.rank] = {.begin = line_,
                                 .lines = 0,
                                 .frame = "",
-                                .is_logged = is_announced(read_log_line(previous_line()).text),
-                                .is_chained = chained_line_ > 0 && line_ - chained_line_ <= kAfterChain};
+                                .is_logged = is_announced(above),
+                                .is_chained = chained_line_ > 0 && line_ - chained_line_ <= kAfterChain,
+                                .is_retried = is_about_this && reports_retry(above)};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
@@ -213,7 +200,7 @@ void LogScanner::scan_segment(std::string_view raw) {
     return;
   if (match(line.text, line.rank, nullptr)) return;
   if (!found_.empty()) remember_notable(line.text);
-  if (watched_lines_ > 0 && !line.is_of_worker) remember_progress(line.text, line.rank);
+  if (watched_lines_ > 0 && !line.is_of_worker) remember_progress(line_, line.text, line.rank);
 }
 
 // Whether an attempt ended there, and whether torchrun gives up.
@@ -227,19 +214,43 @@ void LogScanner::follow_attempts(std::string_view text) {
   watched_lines_ = kAfterAttempt;
 }
 
-void LogScanner::remember_progress(std::string_view text, int rank) {
+void LogScanner::remember_progress(std::uint64_t line, std::string_view text, int rank) {
   if (!is_progress(text)) return;
   if (result_.progress.size() == kMaxProgress)
     result_.progress.erase(result_.progress.begin(), result_.progress.begin() + kMaxProgress / 2);
-  result_.progress.push_back({line_, rank});
+  result_.progress.push_back({line, rank, progress_count(text)});
 }
 
-// Marks the last error if the line reports that the program continued in spite of it.
+// Remembers the last progress above a hit that begins at that line, as far as it is in the same block.
+void LogScanner::remember_progress_before(std::uint64_t begin) {
+  const std::uint64_t known = result_.progress.empty() ? 0 : result_.progress.back().line;
+  std::string_view rest = block_.substr(0, line_begin_);
+  std::uint64_t number = line_;
+  for (std::size_t i = 0; i < kBeforeHit && !rest.empty() && number - 1 > known; ++i) {
+    rest.remove_suffix(1);
+    --number;
+    const std::size_t start = rest.rfind('\n') + 1;  // npos + 1 is 0
+    const LogLine line = read_log_line(rest.substr(start));
+    if (number < begin && !line.is_of_worker && is_progress(line.text))
+      return remember_progress(number, line.text, line.rank);
+    rest = rest.substr(0, start);
+  }
+}
+
+// Marks the last error, with those that led to it, if the line reports that the program continued in spite of
+// it.
 void LogScanner::mark_retried(std::string_view text, int rank) {
-  if (result_.hits.empty()) return;
-  Hit& hit = result_.hits.back();
-  const bool is_near = hit.rank == rank && line_ > hit.line && line_ - hit.line <= kAfterError;
-  if (is_near && reports_retry(text) && !text.starts_with(kIgnored)) hit.is_retried = true;
+  if (result_.hits.empty() || text.starts_with(kIgnored)) return;
+  if (!reports_retry(text) && !reports_fallback(text)) return;
+  std::uint64_t until = line_;
+  for (auto hit = result_.hits.rbegin(); hit != result_.hits.rend(); ++hit) {
+    const bool is_near = hit->rank == rank && until > hit->line &&
+                         until - hit->line <= (until == line_ ? kAfterError : kAfterChain);
+    if (!is_near) return;
+    hit->is_retried = true;
+    if (!hit->is_chained) return;
+    until = hit->begin;
+  }
 }
 
 // The line before the current one, if it is in the same block.
@@ -260,234 +271,6 @@ std::vector<std::string> LogScanner::lines_before(std::size_t count) const {
     rest = rest.substr(0, start);
   }
   return lines;
-}
-
-// Whether the line belongs to a report of a handled exception, which is no failure.
-bool LogScanner::follow_handled_report(std::string_view text, int rank) {
-  const bool is_logging = text.starts_with(kLoggingError);
-  if (is_logging || text.starts_with(kIgnored)) {
-    if (handled_.size() < kMaxTracebacks)
-      handled_[rank] = {.lines = 0, .is_logging = is_logging, .has_traceback = false};
-    return true;
-  }
-  for (auto each = handled_.begin(); each != handled_.end();)
-    each = ++each->second.lines > kLongestTraceback ? handled_.erase(each) : std::next(each);
-  const auto open = handled_.find(rank);
-  if (open == handled_.end()) return false;
-  HandledReport& report = open->second;
-  if (text.find(kTraceback) != std::string::npos) {
-    report.has_traceback = true;
-    return true;
-  }
-  if (report.is_logging &&
-      (text.starts_with("Arguments: ") || text.starts_with("--- End of logging error"))) {
-    handled_.erase(open);
-    return true;
-  }
-  if (is_exception(text)) {
-    if (!report.is_logging) handled_.erase(open);
-    return true;
-  }
-  if (!report.is_logging && !report.has_traceback) {
-    handled_.erase(open);
-    return false;
-  }
-  if (text.empty() || text.front() == ' ') return true;
-  for (const std::string_view begin :
-       {"Call stack:", "Message: ", "During handling of", "The above exception",
-        "Record was: ", "Unable to print the message"}) {
-    if (text.starts_with(begin)) return true;
-  }
-  return false;
-}
-
-// Whether the line belongs to a traceback of that rank and needs no matching.
-bool LogScanner::follow_traceback(std::string_view text, int rank) {
-  for (auto each = tracebacks_.begin(); each != tracebacks_.end();)
-    each = ++each->second.lines > kLongestTraceback ? tracebacks_.erase(each) : std::next(each);
-  const auto open = tracebacks_.find(rank);
-  if (open == tracebacks_.end()) return false;
-  // The box comes from rich.
-  const bool is_inside = text.empty() || text.front() == ' ' || text.front() == '|' ||
-                         text.starts_with("│") || text.starts_with("╭") || text.starts_with("╰");
-  if (is_inside) {
-    if (std::string frame = frame_of(text); !frame.empty()) open->second.frame = std::move(frame);
-    if (const std::string_view part = part_of_library(text); !part.empty()) open->second.below = part;
-    if (auto library = library_of(text)) open->second.library = *std::move(library);
-    return true;
-  }
-  if (!is_exception(text)) return false;
-  const Traceback traceback = open->second;
-  tracebacks_.erase(open);
-  // The traceback of the task and its exception follow.
-  if (text.find(kOfRayTask) != std::string_view::npos)
-    tracebacks_[rank] = {
-        .begin = line_, .lines = 0, .frame = "", .is_logged = traceback.is_logged, .below = {}};
-  return close_traceback(text, rank, traceback);
-}
-
-// Keeps the exception that ends a traceback.
-bool LogScanner::close_traceback(std::string_view text, int rank, const Traceback& traceback) {
-  if (match_below(text, traceback.below, rank, traceback)) return true;
-  if (text.starts_with(kSyntaxError) && match_syntax_error(text, rank, traceback)) return true;
-  const bool is_of_library = text.starts_with("AssertionError") && !traceback.library.empty();
-  if (is_of_library && match_below(text, format("library {}", traceback.library), rank, traceback))
-    return true;
-  const bool is_after_unread = unread_.line > 0 && unread_.line < traceback.begin &&
-                               traceback.begin - unread_.line <= kAfterUnread &&
-                               text.find(kNoneType) != std::string_view::npos;
-  if (is_after_unread) {
-    Traceback of_unread = traceback;
-    of_unread.line = of_unread.begin = unread_.line;
-    if (match_below(unread_.text, "None", rank, of_unread)) return true;
-  }
-  if (match(text, rank, &traceback)) return true;
-  Hit hit{.rule = &exception_rule(),
-          .line = line_,
-          .begin = traceback.begin,
-          .overwrites = overwrites_,
-          .text = shown(text),
-          .groups = {},
-          .frame = traceback.frame,
-          .rank = rank,
-          .time = std::nullopt,
-          .is_logged = traceback.is_logged,
-          .is_chained = traceback.is_chained};
-  const std::size_t colon = text.find(": ");
-  hit.groups[0] = shown(text.substr(0, colon));
-  hit.groups[1] = shown(text);
-  if (ExceptionMessage::is_continued(text) && exceptions_.size() < kMaxTracebacks)
-    exceptions_.insert_or_assign(rank, OpenException{std::move(hit), ExceptionMessage(text), 0});
-  else
-    keep(std::move(hit));
-  return true;
-}
-
-// Applies a rule for exceptions below a part of a library. True if one matches.
-bool LogScanner::match_below(std::string_view text, std::string_view part, int rank,
-                             const Traceback& traceback) {
-  if (part.empty()) return false;
-  const std::string below = format("{} (below {})", text, part);
-  const auto specific = find_rule(below, found_);
-  return specific && specific->rule->words.starts_with("(below ") && match(below, rank, &traceback);
-}
-
-// A syntax error, with the Python version that its line needs, if known. True if a rule matches.
-bool LogScanner::match_syntax_error(std::string_view text, int rank, Traceback traceback) {
-  std::string code;
-  for (std::string& line : lines_before(4)) {
-    const bool is_mark = line.find_first_not_of(" ^~") == std::string::npos;
-    if (std::string frame = frame_of(line); !frame.empty()) {
-      traceback.frame = std::move(frame);
-      break;
-    }
-    if (!is_mark && code.empty()) code = std::move(line);
-  }
-  const std::string_view version = python_needed(code, text);
-  if (!version.empty() && match_below(text, format("Python {}", version), rank, traceback)) return true;
-  return match(text, rank, &traceback);
-}
-
-// The text of an exception of C++, on the line after its type.
-bool LogScanner::complete_exception_of_cpp(std::string_view text, int rank) {
-  if (!text.starts_with(kWhat) || result_.hits.empty()) return false;
-  Hit& hit = result_.hits.back();
-  const bool is_next = hit.rule->name == kExceptionOfCpp && hit.rank == rank && line_ - hit.line <= 2;
-  if (!is_next || find_rule(text, found_)) return false;
-  hit.groups[1] = shown(text.substr(kWhat.size()));
-  return true;
-}
-
-// A line of an exception's message that has a rule: it is the reason if the message has none yet.
-bool LogScanner::match_message_line(std::map<int, OpenException>::iterator open, std::string_view text,
-                                    int rank) {
-  const std::string_view line = trim(text);
-  const auto found = find_rule(line, found_);
-  if (!found) return false;
-  const FailureClass failure_class = found->rule->failure_class;
-  const bool is_reason = failure_class != FailureClass::noise && failure_class != FailureClass::slow &&
-                         !open->second.message.has_reason();
-  if (!is_reason) return match(line, rank, nullptr);
-  const Hit hit = std::move(open->second.hit);
-  exceptions_.erase(open);
-  const Traceback traceback{.begin = hit.begin, .lines = 0, .frame = hit.frame, .is_logged = hit.is_logged};
-  return match(line, rank, &traceback);
-}
-
-// Whether the line belongs to the message of an exception of that rank.
-bool LogScanner::follow_exception(std::string_view text, int rank) {
-  for (auto each = exceptions_.begin(); each != exceptions_.end();) {
-    const auto next = std::next(each);
-    if (++each->second.lines > kLongestMessage) close_exception(each);
-    each = next;
-  }
-  const auto open = exceptions_.find(rank);
-  if (open == exceptions_.end()) return false;
-  const bool is_over = text.find(kTraceback) != std::string_view::npos || level_of(text) != LogLevel::none ||
-                       text.starts_with("The above exception") || text.starts_with("During handling") ||
-                       is_progress(text);
-  if (is_over) {
-    close_exception(open);
-    return false;
-  }
-  if (match_message_line(open, text, rank)) return true;
-  if (std::string frame = frame_of(text); open->second.message.is_in_user_code() && !frame.empty())
-    open->second.hit.frame = std::move(frame);
-  const bool had_reason = open->second.message.has_reason();
-  const bool wants_more = open->second.message.add(text);
-  if (!had_reason && open->second.message.has_reason()) {
-    open->second.hit.line = line_;
-    open->second.hit.text = shown(text);
-  }
-  if (!wants_more) close_exception(open);
-  return true;
-}
-
-void LogScanner::close_exception(std::map<int, OpenException>::iterator open) {
-  Hit hit = std::move(open->second.hit);
-  const std::string text = open->second.message.text();
-  hit.groups[1] = shown(text);
-  exceptions_.erase(open);
-  // The whole message may have a rule that its lines do not have.
-  const auto found = find_rule(text, found_);
-  if (found && found->rule->failure_class == FailureClass::root) {
-    hit.rule = found->rule;
-    set_groups(*found, hit);
-  }
-  keep(std::move(hit));
-}
-
-// Whether the line belongs to a dump of stacks, the newest frame first.
-bool LogScanner::follow_dump(std::string_view text, int rank) {
-  for (auto each = dumps_.begin(); each != dumps_.end();) {
-    const auto next = std::next(each);
-    if (++each->second.lines > kLongestDump) close_dump(each);
-    each = next;
-  }
-  const auto open = dumps_.find(rank);
-  if (open == dumps_.end()) return false;
-  const bool is_inside = text.empty() || text.starts_with("  File ") || text.starts_with("  ...") ||
-                         text.starts_with("Thread 0x") || text.starts_with("Stack (most recent") ||
-                         text.starts_with("Current thread 0x");
-  std::string frame = is_inside ? frame_of(text) : "";
-  if (const std::string_view part = part_of_library(text); is_inside && !part.empty())
-    open->second.below = part;
-  if (is_inside && frame.empty()) return true;
-  open->second.hit.frame = std::move(frame);
-  close_dump(open);
-  return is_inside;
-}
-
-void LogScanner::close_dump(std::map<int, OpenDump>::iterator open) {
-  OpenDump dump = std::move(open->second);
-  dumps_.erase(open);
-  const std::string below = format("{} (below {})", dump.hit.text, dump.below);
-  const auto found = dump.below.empty() ? std::nullopt : find_rule(below, found_);
-  if (found && found->rule->words.starts_with("(below ")) {
-    dump.hit.rule = found->rule;
-    set_groups(*found, dump.hit);
-  }
-  keep(std::move(dump.hit));
 }
 
 // The rank after "Root Cause (first observed failure)" in torchrun's table.
@@ -521,7 +304,8 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .is_logged = traceback && traceback->is_logged,
           .is_chained = traceback && traceback->is_chained,
           .level = traceback ? LogLevel::none : level_of(text),
-          .is_fallback = reports_fallback(text)};
+          .is_fallback = reports_fallback(text),
+          .is_retried = traceback ? traceback->is_retried : reports_retry(text)};
   set_groups(*match, hit);
   const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash;
   if (is_dump && dumps_.size() < kMaxTracebacks)
@@ -533,7 +317,9 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
 
 void LogScanner::keep(Hit hit) {
   watched_lines_ = std::max(watched_lines_, kAfterHit);
-  if (++counts_[hit.rule] <= kFirstOfRule) {
+  const std::uint64_t count = ++counts_[hit.rule];
+  if (count <= kFirstWithProgress) remember_progress_before(hit.begin);
+  if (count <= kFirstOfRule) {
     result_.hits.push_back(std::move(hit));
     return;
   }

@@ -33,13 +33,14 @@ struct Hit {
   bool is_chained = false;  ///< raised while the exception above it was handled
   LogLevel level = LogLevel::none;  ///< of its line; none below a traceback
   bool is_fallback = false;         ///< the line reports how the program continues
-  bool is_retried = false;          ///< a line beside it reports that the program continued
+  bool is_retried = false;          ///< its line, or one beside it, reports that the program continued
 };
 
-/// A line with progress of the training, soon after a hit or the end of an attempt.
+/// A line with progress of the training, before or soon after a hit, or after the end of an attempt.
 struct ProgressLine {
   std::uint64_t line = 0;
   int rank = -1;
+  std::optional<ProgressCount> count;
 };
 
 /// The result of scanning a log.
@@ -73,6 +74,7 @@ class LogScanner {
     std::string frame;
     bool is_logged = false;
     bool is_chained = false;
+    bool is_retried = false;
     std::string_view below;  // the part of a library whose frames it has: "torch.load"
     std::string library;     // of its last frame; "" in the user's code
     std::uint64_t line = 0;  // of the evidence; 0: the current line
@@ -114,7 +116,8 @@ class LogScanner {
            table_lines_ > 0 || watched_lines_ > 0;
   }
   void follow_attempts(std::string_view text);
-  void remember_progress(std::string_view text, int rank);
+  void remember_progress(std::uint64_t line, std::string_view text, int rank);
+  void remember_progress_before(std::uint64_t begin);
   void mark_retried(std::string_view text, int rank);
   void drop_passing_nan();
   std::string_view previous_line() const;

@@ -25,17 +25,52 @@ bool is_failure(const Hit& hit) {
   return failure_class != FailureClass::slow && failure_class != FailureClass::noise;
 }
 
+// Whether the training that the process of the hit reported went on after it: the same count, higher. A new
+// start would begin at its first step.
+bool went_on(const LogScan& log, const Hit& hit) {
+  const ProgressLine* before = nullptr;
+  for (const ProgressLine& each : log.result.progress) {
+    if (each.rank != hit.rank || !each.count) continue;
+    if (each.line < hit.begin) before = &each;
+    if (each.line <= hit.line) continue;
+    return before != nullptr && before->count->unit == each.count->unit &&
+           each.count->number > before->count->number;
+  }
+  return false;
+}
+
+// Whether the process survived such an error: this one, or an earlier one of the same rule.
+bool went_on_after_such(const LogScan& log, const Hit& hit) {
+  if (hit.rank < 0 && !is_of_one_process(log)) return false;
+  return std::any_of(log.result.hits.begin(), log.result.hits.end(), [&](const Hit& each) {
+    return each.rule == hit.rule && each.rank == hit.rank && each.line <= hit.line && went_on(log, each);
+  });
+}
+
+// Whether the hit is the end of a program beside the training, which reported its result later.
+bool is_of_other_program(const LogEnd& end, const Hit& hit) {
+  if (is_end_of_helper(hit.text)) return true;
+  return hit.rule->name == "batch-killed" && is_other_command(hit.groups[0]) &&
+         (end.is_logged || end.has_measure);
+}
+
 // Whether the program survived the hit of a log that ends with its success.
 bool survived(const LogScan& log, const Hit& hit) {
+  if (is_end_of_helper(hit.text)) return true;
   if (hit.line > *log.result.end.finished && !hit.is_logged) return false;
   if (hit.line < start_of_last_attempt(log.result)) return true;
   if (is_harmless({&log, &hit}) || hit.is_retried) return true;
   // A script may print "Job finished" although its program has just logged its failure.
   const bool is_of_daemon = hit.text.starts_with("(raylet) ") || hit.text.starts_with("(autoscaler") ||
                             hit.text.find(" - distributed.") != std::string::npos;
-  if (is_reported(hit) && (log.result.end.is_logged || is_of_daemon)) return true;
+  const LogEnd& end = log.result.end;
+  // The success of one rank says nothing about the others.
+  const bool is_of_other_rank = hit.rank >= 0 && end.rank >= 0 && hit.rank != end.rank;
+  const bool is_of_program = end.is_logged || end.has_measure;
+  if (!is_of_other_rank && is_reported(hit) && (is_of_program || is_of_daemon)) return true;
+  if (is_of_other_program(end, hit) || went_on_after_such(log, hit)) return true;
   // A program that prints a traceback and continues has caught the exception.
-  return is_cause(hit) && resumed({&log, &hit}, *log.result.end.finished);
+  return is_cause(hit) && resumed({&log, &hit}, *end.finished);
 }
 
 bool log_ended_well(const LogScan& log) {
@@ -53,6 +88,13 @@ bool log_ended_well(const LogScan& log) {
 }
 
 }  // namespace
+
+bool is_of_one_process(const LogScan& log) {
+  return log.rank >= 0 || std::all_of(log.result.hits.begin(), log.result.hits.end(), [](const Hit& hit) {
+           return hit.rank < 0 && hit.rule->failure_class != FailureClass::effect &&
+                  hit.rule->failure_class != FailureClass::hang;
+         });
+}
 
 std::uint64_t start_of_last_attempt(const ScanResult& log) {
   const std::vector<std::uint64_t>& ends = log.attempt_ends;

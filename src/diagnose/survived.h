@@ -13,6 +13,9 @@ namespace stoker::diagnose {
 /// without one.
 std::uint64_t start_of_last_attempt(const ScanResult& log);
 
+/// Whether all lines of the log come from one process, as far as its hits show.
+bool is_of_one_process(const LogScan& log);
+
 /// Whether the log reports the hit as no failure, by its level or in words: "INFO", "falling back".
 bool is_harmless(const Suspect& suspect);
 

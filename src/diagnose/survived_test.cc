@@ -142,5 +142,77 @@ TEST(Survived, only_the_last_attempt_of_torchrun_counts) {
   EXPECT_EQ(explain_log(steps(3) + first + kGaveUp + kFinished).rank, 1);
 }
 
+TEST(Survived, an_error_that_the_program_handled_yields_to_its_own_words_at_the_end) {
+  const std::string skipped =
+      "WARNING reader: shard 4 is damaged, skipping it\n" + kTraceback + "ValueError: bad magic number\n";
+  const std::string cached = "ERROR:feats:cache is not writable, going on without it\n" + kTraceback +
+                             "OSError: [Errno 30] Read-only file system: '/cache'\n";
+  for (const std::string& error : {skipped, cached, skipped + skipped}) {
+    for (const char* end :
+         {"INFO root: finished 400 steps, mean reward 7.1\nDEBUG pool: closed\n",
+          "Done. 1 shard left out. Best F1: 0.81\n", "Run ended after 3 epochs, test accuracy 0.91\n"}) {
+      const Diagnosis none = explain_log("epoch 0\n" + error + "epoch 1\n" + end);
+      EXPECT_EQ(none.certainty, Certainty::none) << error << end;
+      EXPECT_EQ(none.notes.size(), 1u);
+    }
+    // The same errors without such an end, or with a failure behind it.
+    EXPECT_NE(explain_log("epoch 0\n" + error + "epoch 1\n").certainty, Certainty::none);
+    EXPECT_EQ(explain_log("epoch 0\n" + error + "INFO root: finished 400 steps\n" + kMissing).rule,
+              "data-file-missing");
+    EXPECT_NE(explain_log("epoch 0\n" + error + "INFO root: finished 3/10 epochs\n").certainty,
+              Certainty::none);
+    EXPECT_NE(explain_log(error + "ERROR root: giving up, run failed\n").certainty, Certainty::none);
+  }
+}
+
+TEST(Survived, errors_in_a_text_that_the_program_prints_are_no_failure) {
+  const std::string text =
+      "sample: " + kTraceback + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB\n";
+  const std::string quote = "| user: No space left on device\n";
+  const std::string body = "step 10 ppl 30\n" + text + quote + "step 20 ppl 20\n" + text + quote;
+  EXPECT_EQ(explain_log(body + "Saved model to out/lm.pt\nAll done in 3 h\n").certainty, Certainty::none);
+  // A script that starts a program again and again: each one begins at its first step.
+  EXPECT_EQ(explain_log("step 0\n" + kMissing + "step 0\n" + kMissing + "All done\n").rule,
+            "data-file-missing");
+  EXPECT_EQ(explain_log("step 20\n" + kMissing + "step 10\n" + kMissing + "All done\n").rule,
+            "data-file-missing");
+  // The training of a different rank goes on.
+  EXPECT_EQ(explain_log("[rank1]: step 1\n[rank1]: Traceback (most recent call last):\n[rank1]: KeyError: "
+                        "'lr'\n[rank0]: step 2\nAll done\n")
+                .rule,
+            "python-exception");
+}
+
+TEST(Survived, the_end_of_a_helper_is_no_failure_of_the_training) {
+  const std::string result = "training finished, best val_acc 0.82, checkpoint at best.pt\n";
+  const auto killed = [](const std::string& command) {
+    return "run.sh: line 4:  991 Killed                  " + command + "\n";
+  };
+  EXPECT_EQ(explain_log(steps(2) + killed("nvidia-smi dmon -o T") + result).certainty, Certainty::none);
+  EXPECT_EQ(explain_log(steps(2) + killed("rsync -a out/ backup/") + result).certainty, Certainty::none);
+  EXPECT_EQ(
+      explain_log(steps(2) + result + "run.sh: line 9:  77 Terminated              python gpu_monitor.py\n")
+          .certainty,
+      Certainty::none);
+  EXPECT_EQ(explain_log(steps(2) + killed("python train.py") + result).rule, "batch-killed");
+  EXPECT_EQ(explain_log(steps(2) + killed("tar xf data.tar") + "job done\n").rule, "batch-killed");
+  EXPECT_EQ(explain_log(steps(2) + result + killed("python train.py")).rule, "batch-killed");
+}
+
+TEST(Survived, a_line_that_reports_its_own_retry_is_a_note) {
+  const std::string fork = "prep.sh: fork: retry: Resource temporarily unavailable\n";
+  EXPECT_EQ(explain_log(fork + fork + "all tasks done\n").certainty, Certainty::none);
+  EXPECT_EQ(explain_log(fork + "prep.sh: fork: Resource temporarily unavailable\n").rule,
+            "too-many-processes");
+  EXPECT_EQ(explain_log(fork).rule, "too-many-processes");
+}
+
+TEST(Survived, the_success_of_one_rank_does_not_excuse_another) {
+  const std::string caught =
+      "[rank1]: ERROR: no batch\n[rank1]: Traceback (most recent call last):\n[rank1]: KeyError: 'lr'\n";
+  EXPECT_EQ(explain_log(caught + "[rank0]: INFO root: Training complete\n").rule, "python-exception");
+  EXPECT_EQ(explain_log(caught + "[rank1]: INFO root: Training complete\n").certainty, Certainty::none);
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

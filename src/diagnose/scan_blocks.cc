@@ -1,0 +1,269 @@
+// The part of LogScanner for blocks of several lines: tracebacks, messages of exceptions, dumps of stacks.
+#include <algorithm>
+
+#include "diagnose/frames.h"
+#include "diagnose/scan.h"
+#include "diagnose/scan_parts.h"
+#include "stoker/text.h"
+
+namespace stoker::diagnose {
+namespace {
+
+constexpr std::uint64_t kLongestMessage = 400;  // TensorFlow lists the frames of a graph
+constexpr std::uint64_t kLongestDump = 200;
+constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of up to four lines
+constexpr std::uint64_t kAfterUnread = 80;
+constexpr std::string_view kNoneType = "NoneType";
+constexpr std::string_view kWhat = "  what():";
+constexpr std::string_view kOfRayTask = "RayTaskError(";
+// A rule whose line may have a continuation.
+constexpr std::string_view kExceptionOfCpp = "cpp-exception";
+
+const FailureRule& exception_rule() {
+  static const FailureRule& rule =
+      **std::find_if(failure_rules().begin(), failure_rules().end(),
+                     [](const FailureRule* each) { return each->name == "python-exception"; });
+  return rule;
+}
+
+}  // namespace
+
+// Whether the line belongs to a report of a handled exception, which is no failure.
+bool LogScanner::follow_handled_report(std::string_view text, int rank) {
+  const bool is_logging = text.starts_with(kLoggingError);
+  if (is_logging || text.starts_with(kIgnored)) {
+    if (handled_.size() < kMaxTracebacks)
+      handled_[rank] = {.lines = 0, .is_logging = is_logging, .has_traceback = false};
+    return true;
+  }
+  for (auto each = handled_.begin(); each != handled_.end();)
+    each = ++each->second.lines > kLongestTraceback ? handled_.erase(each) : std::next(each);
+  const auto open = handled_.find(rank);
+  if (open == handled_.end()) return false;
+  HandledReport& report = open->second;
+  if (text.find(kTracebackStart) != std::string::npos) {
+    report.has_traceback = true;
+    return true;
+  }
+  if (report.is_logging &&
+      (text.starts_with("Arguments: ") || text.starts_with("--- End of logging error"))) {
+    handled_.erase(open);
+    return true;
+  }
+  if (is_exception(text)) {
+    if (!report.is_logging) handled_.erase(open);
+    return true;
+  }
+  if (!report.is_logging && !report.has_traceback) {
+    handled_.erase(open);
+    return false;
+  }
+  if (text.empty() || text.front() == ' ') return true;
+  for (const std::string_view begin :
+       {"Call stack:", "Message: ", "During handling of", "The above exception",
+        "Record was: ", "Unable to print the message"}) {
+    if (text.starts_with(begin)) return true;
+  }
+  return false;
+}
+
+// Whether the line belongs to a traceback of that rank and needs no matching.
+bool LogScanner::follow_traceback(std::string_view text, int rank) {
+  for (auto each = tracebacks_.begin(); each != tracebacks_.end();)
+    each = ++each->second.lines > kLongestTraceback ? tracebacks_.erase(each) : std::next(each);
+  const auto open = tracebacks_.find(rank);
+  if (open == tracebacks_.end()) return false;
+  // The box comes from rich.
+  const bool is_inside = text.empty() || text.front() == ' ' || text.front() == '|' ||
+                         text.starts_with("│") || text.starts_with("╭") || text.starts_with("╰");
+  if (is_inside) {
+    if (std::string frame = frame_of(text); !frame.empty()) open->second.frame = std::move(frame);
+    if (const std::string_view part = part_of_library(text); !part.empty()) open->second.below = part;
+    if (auto library = library_of(text)) open->second.library = *std::move(library);
+    return true;
+  }
+  if (!is_exception(text)) return false;
+  const Traceback traceback = open->second;
+  tracebacks_.erase(open);
+  // The traceback of the task and its exception follow.
+  if (text.find(kOfRayTask) != std::string_view::npos)
+    tracebacks_[rank] = {.begin = line_,
+                         .lines = 0,
+                         .frame = "",
+                         .is_logged = traceback.is_logged,
+                         .is_retried = traceback.is_retried,
+                         .below = {}};
+  return close_traceback(text, rank, traceback);
+}
+
+// Keeps the exception that ends a traceback.
+bool LogScanner::close_traceback(std::string_view text, int rank, const Traceback& traceback) {
+  if (match_below(text, traceback.below, rank, traceback)) return true;
+  if (text.starts_with(kSyntaxError) && match_syntax_error(text, rank, traceback)) return true;
+  const bool is_of_library = text.starts_with("AssertionError") && !traceback.library.empty();
+  if (is_of_library && match_below(text, format("library {}", traceback.library), rank, traceback))
+    return true;
+  const bool is_after_unread = unread_.line > 0 && unread_.line < traceback.begin &&
+                               traceback.begin - unread_.line <= kAfterUnread &&
+                               text.find(kNoneType) != std::string_view::npos;
+  if (is_after_unread) {
+    Traceback of_unread = traceback;
+    of_unread.line = of_unread.begin = unread_.line;
+    if (match_below(unread_.text, "None", rank, of_unread)) return true;
+  }
+  if (match(text, rank, &traceback)) return true;
+  Hit hit{.rule = &exception_rule(),
+          .line = line_,
+          .begin = traceback.begin,
+          .overwrites = overwrites_,
+          .text = shown(text),
+          .groups = {},
+          .frame = traceback.frame,
+          .rank = rank,
+          .time = std::nullopt,
+          .is_logged = traceback.is_logged,
+          .is_chained = traceback.is_chained,
+          .is_retried = traceback.is_retried};
+  const std::size_t colon = text.find(": ");
+  hit.groups[0] = shown(text.substr(0, colon));
+  hit.groups[1] = shown(text);
+  if (ExceptionMessage::is_continued(text) && exceptions_.size() < kMaxTracebacks)
+    exceptions_.insert_or_assign(rank, OpenException{std::move(hit), ExceptionMessage(text), 0});
+  else
+    keep(std::move(hit));
+  return true;
+}
+
+// Applies a rule for exceptions below a part of a library. True if one matches.
+bool LogScanner::match_below(std::string_view text, std::string_view part, int rank,
+                             const Traceback& traceback) {
+  if (part.empty()) return false;
+  const std::string below = format("{} (below {})", text, part);
+  const auto specific = find_rule(below, found_);
+  return specific && specific->rule->words.starts_with("(below ") && match(below, rank, &traceback);
+}
+
+// A syntax error, with the Python version that its line needs, if known. True if a rule matches.
+bool LogScanner::match_syntax_error(std::string_view text, int rank, Traceback traceback) {
+  std::string code;
+  for (std::string& line : lines_before(4)) {
+    const bool is_mark = line.find_first_not_of(" ^~") == std::string::npos;
+    if (std::string frame = frame_of(line); !frame.empty()) {
+      traceback.frame = std::move(frame);
+      break;
+    }
+    if (!is_mark && code.empty()) code = std::move(line);
+  }
+  const std::string_view version = python_needed(code, text);
+  if (!version.empty() && match_below(text, format("Python {}", version), rank, traceback)) return true;
+  return match(text, rank, &traceback);
+}
+
+// The text of an exception of C++, on the line after its type.
+bool LogScanner::complete_exception_of_cpp(std::string_view text, int rank) {
+  if (!text.starts_with(kWhat) || result_.hits.empty()) return false;
+  Hit& hit = result_.hits.back();
+  const bool is_next = hit.rule->name == kExceptionOfCpp && hit.rank == rank && line_ - hit.line <= 2;
+  if (!is_next || find_rule(text, found_)) return false;
+  hit.groups[1] = shown(text.substr(kWhat.size()));
+  return true;
+}
+
+// A line of an exception's message that has a rule: it is the reason if the message has none yet.
+bool LogScanner::match_message_line(std::map<int, OpenException>::iterator open, std::string_view text,
+                                    int rank) {
+  const std::string_view line = trim(text);
+  const auto found = find_rule(line, found_);
+  if (!found) return false;
+  const FailureClass failure_class = found->rule->failure_class;
+  const bool is_reason = failure_class != FailureClass::noise && failure_class != FailureClass::slow &&
+                         !open->second.message.has_reason();
+  if (!is_reason) return match(line, rank, nullptr);
+  const Hit hit = std::move(open->second.hit);
+  exceptions_.erase(open);
+  const Traceback traceback{.begin = hit.begin,
+                            .lines = 0,
+                            .frame = hit.frame,
+                            .is_logged = hit.is_logged,
+                            .is_chained = hit.is_chained,
+                            .is_retried = hit.is_retried};
+  return match(line, rank, &traceback);
+}
+
+// Whether the line belongs to the message of an exception of that rank.
+bool LogScanner::follow_exception(std::string_view text, int rank) {
+  for (auto each = exceptions_.begin(); each != exceptions_.end();) {
+    const auto next = std::next(each);
+    if (++each->second.lines > kLongestMessage) close_exception(each);
+    each = next;
+  }
+  const auto open = exceptions_.find(rank);
+  if (open == exceptions_.end()) return false;
+  const bool is_over = text.find(kTracebackStart) != std::string_view::npos ||
+                       level_of(text) != LogLevel::none || text.starts_with("The above exception") ||
+                       text.starts_with("During handling") || is_progress(text);
+  if (is_over) {
+    close_exception(open);
+    return false;
+  }
+  if (match_message_line(open, text, rank)) return true;
+  if (std::string frame = frame_of(text); open->second.message.is_in_user_code() && !frame.empty())
+    open->second.hit.frame = std::move(frame);
+  const bool had_reason = open->second.message.has_reason();
+  const bool wants_more = open->second.message.add(text);
+  if (!had_reason && open->second.message.has_reason()) {
+    open->second.hit.line = line_;
+    open->second.hit.text = shown(text);
+  }
+  if (!wants_more) close_exception(open);
+  return true;
+}
+
+void LogScanner::close_exception(std::map<int, OpenException>::iterator open) {
+  Hit hit = std::move(open->second.hit);
+  const std::string text = open->second.message.text();
+  hit.groups[1] = shown(text);
+  exceptions_.erase(open);
+  // The whole message may have a rule that its lines do not have.
+  const auto found = find_rule(text, found_);
+  if (found && found->rule->failure_class == FailureClass::root) {
+    hit.rule = found->rule;
+    set_groups(*found, hit);
+  }
+  keep(std::move(hit));
+}
+
+// Whether the line belongs to a dump of stacks, the newest frame first.
+bool LogScanner::follow_dump(std::string_view text, int rank) {
+  for (auto each = dumps_.begin(); each != dumps_.end();) {
+    const auto next = std::next(each);
+    if (++each->second.lines > kLongestDump) close_dump(each);
+    each = next;
+  }
+  const auto open = dumps_.find(rank);
+  if (open == dumps_.end()) return false;
+  const bool is_inside = text.empty() || text.starts_with("  File ") || text.starts_with("  ...") ||
+                         text.starts_with("Thread 0x") || text.starts_with("Stack (most recent") ||
+                         text.starts_with("Current thread 0x");
+  std::string frame = is_inside ? frame_of(text) : "";
+  if (const std::string_view part = part_of_library(text); is_inside && !part.empty())
+    open->second.below = part;
+  if (is_inside && frame.empty()) return true;
+  open->second.hit.frame = std::move(frame);
+  close_dump(open);
+  return is_inside;
+}
+
+void LogScanner::close_dump(std::map<int, OpenDump>::iterator open) {
+  OpenDump dump = std::move(open->second);
+  dumps_.erase(open);
+  const std::string below = format("{} (below {})", dump.hit.text, dump.below);
+  const auto found = dump.below.empty() ? std::nullopt : find_rule(below, found_);
+  if (found && found->rule->words.starts_with("(below ")) {
+    dump.hit.rule = found->rule;
+    set_groups(*found, dump.hit);
+  }
+  keep(std::move(dump.hit));
+}
+
+}  // namespace stoker::diagnose

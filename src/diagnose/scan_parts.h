@@ -1,0 +1,34 @@
+// What the two files of the scanner share. Internal to them. Thread-safe: no state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/rule_match.h"
+#include "diagnose/scan.h"
+
+namespace stoker::diagnose {
+
+/// Limit of open tracebacks, messages, dumps and reports, each.
+inline constexpr std::size_t kMaxTracebacks = 4096;
+/// The beginning of multi-line blocks.
+inline constexpr std::string_view kTracebackStart = "Traceback (most recent call last)";
+inline constexpr std::string_view kSyntaxError = "SyntaxError: ";
+/// Reports of exceptions that do not end the program: by Python's logging and Loguru, and by destructors.
+inline constexpr std::string_view kLoggingError = "--- Logging error";
+inline constexpr std::string_view kIgnored = "Exception ignored ";
+
+/// The first rule that matches the text. `found` receives the keywords of the text.
+std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint16_t>& found);
+
+/// The text as evidence: printable, without blanks around it, of a limited length.
+std::string shown(std::string_view text);
+
+/// Sets the groups of the hit to those of the match.
+void set_groups(const RuleMatch& match, Hit& hit);
+
+}  // namespace stoker::diagnose
