@@ -37,6 +37,12 @@ LogLevel level_of(std::string_view line) {
   return level[0] == 'I' || level[0] == 'D' ? LogLevel::info : LogLevel::warning;
 }
 
+bool is_warning(std::string_view line) {
+  static const RE2 kWarning(
+      R"((?:^|[\s:])\w*Warning: |(?:^|[\s\[|:(="])(?:WARN|WARNING|[Ww]arning)(?:[\s\]|:)]|$)|(?:^|[\[\s])W\d{4} \d\d:\d\d:\d\d)");
+  return line.find("NCCL WARN") == std::string_view::npos && matches(line.substr(0, kLongestHead), kWarning);
+}
+
 bool is_progress(std::string_view line) {
   static const RE2 kProgress(
       R"re((?i)(?:\b|_)(?:epoch|step|iteration|iter|loss)\b['"]?[\s:=\[(#]{0,4}\d|\d ?(?:it/s|s/it|m?s/step)\b)re");

@@ -19,6 +19,9 @@ enum class LogLevel {
 /// Reads "INFO:root:", "2025-11-21 10:03:11 ERROR text", "[WARNING]", "I1121 10:03:11.25", "(raylet) ".
 LogLevel level_of(std::string_view line);
 
+/// Whether the line is a warning, and no error: "UserWarning: text", "WARNING:root:text".
+bool is_warning(std::string_view line);
+
 /// Whether the line reports progress of a training: an epoch, step or loss with its number. A progress bar
 /// does not count, because it is also drawn while the program exits.
 bool is_progress(std::string_view line);

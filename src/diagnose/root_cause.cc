@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "diagnose/causal_link.h"
+#include "diagnose/frames.h"
 #include "diagnose/log_line.h"
 #include "diagnose/survived.h"
 
@@ -155,11 +157,12 @@ bool script_continued_after(const Suspect& suspect, const std::vector<Suspect>& 
 // Lines that a process prints at most after an error that ends it.
 std::uint64_t longest_farewell(const Hit& hit) { return hit.is_logged ? kFinalLines : kShortPause; }
 
-// Whether a later hit ends a process that had survived an error which it reported.
+// Whether a later hit ends a process that had survived an error.
 bool is_later_end(const Suspect& suspect, const Suspect& later) {
   const FailureClass failure_class = later.hit->rule->failure_class;
   const bool is_end = is_cause(later) || failure_class == FailureClass::outside ||
                       failure_class == FailureClass::ending || failure_class == FailureClass::hang;
+  if (is_end && is_cause(later) && went_on(*suspect.log, *suspect.hit)) return true;
   return is_end && is_reported(*suspect.hit) && resumed(suspect, later.hit->begin);
 }
 
@@ -341,24 +344,50 @@ Suspect missing_peer(const Suspect& hang, const std::vector<Suspect>& end) {
   return hang;
 }
 
-// Whether the traceback ends in the program, outside of libraries, and no logging call printed it.
+// Whether hardly a line follows the hit: nothing shows that its process went on.
+bool is_at_the_end(const Suspect& suspect) {
+  const ScanResult& log = suspect.log->result;
+  return suspect.hit == &log.hits.back() &&
+         log.lines - std::min(log.lines, suspect.hit->line) <= kFinalLines && !log.end.finished;
+}
+
+// Whether the traceback ends in the program, outside of libraries, and no logging call printed it. A warning
+// above the last one need not belong to it.
 bool is_uncaught(const Suspect& suspect) {
   const Hit& hit = *suspect.hit;
-  return is_cause(suspect) && !hit.frame.empty() && !hit.is_chained && !is_reported(hit);
+  return is_cause(suspect) && !hit.frame.empty() && !hit.is_chained &&
+         (!is_reported(hit) || is_at_the_end(suspect));
+}
+
+// Whether the line is one of an exception without its traceback, which Python prints for each that ends a
+// program.
+bool is_printed_exception(const Hit& hit) { return hit.begin == hit.line && is_exception(hit.text); }
+
+bool is_lone_warning(const Hit& hit) { return hit.begin == hit.line && is_warning(hit.text); }
+
+// Whether the exception that ended the process did not follow from what the program had printed before.
+bool is_independent(const Hit& before, const Hit& last) {
+  const bool is_last_root = last.rule->failure_class == FailureClass::root;
+  if (before.rule == last.rule) return true;
+  const bool is_root = before.rule->failure_class == FailureClass::root;
+  if (is_root && share_a_subject(before.text, last.text)) return false;
+  if (is_last_root || !is_root || is_lone_warning(before)) return true;
+  // A general exception often follows from the specific error that the program reported.
+  return before.is_retried && is_program_error(last.text);
 }
 
 // The exception that ended the process, in place of an earlier one: of a callback of a library, which has no
 // frame of the program, or of an error that the program reported.
 Suspect last_uncaught(const Suspect& cause, const std::vector<Suspect>& end) {
-  const bool is_of_library = cause.hit->rule->name == kPythonException && cause.hit->frame.empty();
-  if (cause.log->is_record || !(is_of_library || is_reported(*cause.hit))) return cause;
+  const Hit& hit = *cause.hit;
+  const bool is_of_library = hit.rule->name == kPythonException && hit.frame.empty() && hit.begin != hit.line;
+  const bool may_be_caught =
+      is_of_library || is_reported(hit) || is_lone_warning(hit) || is_printed_exception(hit);
+  if (cause.log->is_record || !may_be_caught) return cause;
   for (auto each = end.rbegin(); each != end.rend(); ++each) {
     const bool is_later =
         each->log == cause.log && each->rank() == cause.rank() && each->hit->begin > cause.hit->line;
-    // A general exception often follows from the specific error that the program reported.
-    const bool is_as_specific = is_of_library || each->hit->rule->failure_class == FailureClass::root ||
-                                cause.hit->rule->failure_class == FailureClass::general;
-    if (is_later && is_as_specific && is_uncaught(*each)) return *each;
+    if (is_later && is_uncaught(*each) && (is_of_library || is_independent(hit, *each->hit))) return *each;
   }
   return cause;
 }

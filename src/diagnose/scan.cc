@@ -36,6 +36,7 @@ constexpr std::size_t kLongestNotable = 600;  // including text that is removed 
 constexpr std::string_view kTable = "Root Cause (first observed failure)";
 // From the sentence between two exceptions to the second traceback, by ranks that print alternately.
 constexpr std::uint64_t kAfterChain = 8;
+constexpr std::uint64_t kAfterOwnChain = 3;
 // Lines after which torchrun or Slurm may start the program again.
 constexpr std::array<std::string_view, 4> kAttemptEnds = {"failed (exitcode:", "will restart worker group",
                                                           "DUE TO JOB REQUEUE", "DUE TO PREEMPTION"};
@@ -186,12 +187,14 @@ void LogScanner::scan_segment(std::string_view raw) {
     const bool is_about_this = level_of(above) == LogLevel::warning || result_.hits.empty() ||
                                line_ - result_.hits.back().line > kAfterError;
     if (tracebacks_.size() < kMaxTracebacks)
-      tracebacks_[line.rank] = {.begin = line_,
-                                .lines = 0,
-                                .frame = "",
-                                .is_logged = is_announced(above),
-                                .is_chained = chained_line_ > 0 && line_ - chained_line_ <= kAfterChain,
-                                .is_retried = is_about_this && reports_retry(above)};
+      tracebacks_[line.rank] = {
+          .begin = line_,
+          .lines = 0,
+          .frame = "",
+          .is_logged = is_announced(above),
+          .is_chained =
+              chained_line_ > 0 && line_ - chained_line_ <= (line.rank < 0 ? kAfterOwnChain : kAfterChain),
+          .is_retried = is_about_this && reports_retry(above)};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
@@ -306,6 +309,10 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .level = traceback ? LogLevel::none : level_of(text),
           .is_fallback = reports_fallback(text),
           .is_retried = traceback ? traceback->is_retried : reports_retry(text)};
+  if (!traceback && is_exception(text)) {
+    const std::string above = read_log_line(previous_line()).text;
+    hit.is_fallback = hit.is_fallback || reports_fallback(above);
+  }
   set_groups(*match, hit);
   const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash;
   if (is_dump && dumps_.size() < kMaxTracebacks)

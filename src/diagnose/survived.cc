@@ -25,20 +25,6 @@ bool is_failure(const Hit& hit) {
   return failure_class != FailureClass::slow && failure_class != FailureClass::noise;
 }
 
-// Whether the training that the process of the hit reported went on after it: the same count, higher. A new
-// start would begin at its first step.
-bool went_on(const LogScan& log, const Hit& hit) {
-  const ProgressLine* before = nullptr;
-  for (const ProgressLine& each : log.result.progress) {
-    if (each.rank != hit.rank || !each.count) continue;
-    if (each.line < hit.begin) before = &each;
-    if (each.line <= hit.line) continue;
-    return before != nullptr && before->count->unit == each.count->unit &&
-           each.count->number > before->count->number;
-  }
-  return false;
-}
-
 // Whether the process survived such an error: this one, or an earlier one of the same rule.
 bool went_on_after_such(const LogScan& log, const Hit& hit) {
   if (hit.rank < 0 && !is_of_one_process(log)) return false;
@@ -124,6 +110,18 @@ bool resumed(const Suspect& suspect, std::uint64_t until) {
     return each.line > suspect.hit->line && each.line < until && each.rank == suspect.hit->rank;
   });
   return static_cast<std::size_t>(count) >= (is_reported(*suspect.hit) ? kSeveral : kMany);
+}
+
+bool went_on(const LogScan& log, const Hit& hit) {
+  const ProgressLine* before = nullptr;
+  for (const ProgressLine& each : log.result.progress) {
+    if (each.rank != hit.rank || !each.count) continue;
+    if (each.line < hit.begin) before = &each;
+    if (each.line <= hit.line) continue;
+    return before != nullptr && before->count->unit == each.count->unit &&
+           each.count->number > before->count->number;
+  }
+  return false;
 }
 
 bool is_reported(const Hit& hit) { return hit.is_logged || hit.is_retried || hit.level == LogLevel::warning; }
