@@ -45,6 +45,7 @@ std::optional<std::string> library_of(std::string_view text) {
 std::string_view part_of_library(std::string_view text) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
   if (has("PyTorchFileReader(")) return "torch.load";
+  if (has("torch/serialization.py") && (has(" in save") || has(" in _save"))) return "torch.save";
   if (has("torch/utils/data/")) return "torch.utils.data";
   if (has("torch/utils/file_baton.py")) return "torch.extension";
   if (has("xla_bridge.py") && has(" in backends")) return "jax.backends";

@@ -262,7 +262,7 @@ std::vector<Suspect> extract_if(std::vector<Suspect>& from, const Predicate& pre
 
 // Whether the line states a cause, and not only where a library failed.
 bool states_cause(const Hit& hit) {
-  if (hit.rule->name == "jax-assertion" || hit.rule->name == "path-is-none") return false;
+  if (hit.rule->fits_several) return false;
   if (hit.rule->name == "library-assertion") return !hit.groups[0].empty();
   if (hit.rule->name != "python-exception") return true;
   const std::string& text = hit.groups[1];

@@ -35,10 +35,13 @@ struct FailureRule {
   std::string_view example;  ///< matching lines, separated by '\n'
   std::string_view origin;   ///< public source of such lines, or "source of" the program that prints them
   bool script_continues = false;  ///< a script without set -e continues after it, and may succeed
+  bool fits_several = false;      ///< the line fits several causes, and `cause` is the usual one or a list
 };
 
-/// Value of the last field.
+/// Values of the last fields.
 inline constexpr bool kScriptContinues = true;
+inline constexpr bool kScriptEnds = false;
+inline constexpr bool kFitsSeveral = true;
 
 /// A rank that exited early with code 0: the cause if the first failed rank lost a peer.
 inline constexpr std::string_view kEndedEarly = "rank-ended-early";

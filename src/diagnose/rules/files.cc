@@ -12,15 +12,23 @@ constexpr FailureRule kFileRules[] = {
      "delete unneeded files or write to scratch; `stoker data pack` packs many small files",
      "lfs quota -u $USER /path; quota -s; df -i",
      "OSError: [Errno 122] Disk quota exceeded: '/users/ada/ckpt.pt'", "open-mmlab/mmdetection#12069"},
-    {"disk-full", root,
-     "No space left on device\nENOSPC\nPytorchStreamWriter failed\nenforce fail at inline_container",
-     R"((?:No space left on device(?:: '([^']*)')?|ENOSPC|PytorchStreamWriter failed|inline_container\.cc:\d+\] ?\.? ?unexpected pos))",
-     "the disk is full: {1}",
+    {"write-incomplete", root,
+     "(below torch.save)\nPytorchStreamWriter failed\nenforce fail at inline_container\nrequested and "
+     "\nShort write\n"
+     "short write",
+     R"((?:PytorchStreamWriter failed writing [^:]*(?:: file write failed)?$|inline_container\.cc:\d+\] ?\.? ?unexpected pos \d+ vs \d+|^OSError: \d+ requested and \d+ written|[Ss]hort write\b|iostream error \(below torch\.save\)))",
+     "a file could not be written completely: the disk or the quota is full, or the file reached `ulimit -f`",
+     "delete unneeded files or write to a different disk; `ulimit -f unlimited` if that limit is set",
+     "df -h .; df -i .; quota -s; ulimit -f",
+     "RuntimeError: [enforce fail at inline_container.cc:595] . unexpected pos 64 vs 0\n"
+     "RuntimeError: PytorchStreamWriter failed writing file data/2: file write failed\n"
+     "OSError: 500 requested and 120 written\n"
+     "RuntimeError: basic_ios::clear: iostream error (below torch.save)",
+     "pytorch/pytorch#84412; source of NumPy, multiarray/convert.c", kScriptEnds, kFitsSeveral},
+    {"disk-full", root, "No space left on device\nENOSPC",
+     R"((?:No space left on device(?:: '([^']*)')?|ENOSPC))", "the disk is full: {1}",
      "delete unneeded files, write checkpoints to a different disk, or keep fewer of them", "df -h; df -i",
-     "OSError: [Errno 28] No space left on device: '/tmp/a.pt'\nRuntimeError: PytorchStreamWriter failed "
-     "writing file data/2: file write failed\nRuntimeError: [enforce fail at inline_container.cc:595] . "
-     "unexpected pos 64 vs 0",
-     "pytorch/pytorch#84412"},
+     "OSError: [Errno 28] No space left on device: '/tmp/a.pt'", "pytorch/pytorch#84412"},
     {"stale-file", root, "tale file handle\ntale NFS file handle\nESTALE", "",
      "an open file was replaced, or its server restarted", "open it again; replace files with rename", "",
      "OSError: [Errno 116] Stale file handle: '/nfs/a.csv'", "huggingface/accelerate#1204"},
@@ -66,6 +74,13 @@ constexpr FailureRule kFileRules[] = {
      "an HDF5 file is truncated or invalid ({1})", "copy or write it again", "",
      "OSError: Unable to open file (truncated file: eof = 96, sblock->base_addr = 0, stored_eof = 2048)",
      "h5py/h5py#1176"},
+    {"no-zip-file", root, "BadZipFile: ", R"(BadZipFile: (?:File is not a zip file|Bad magic number[\w ]*))",
+     "the file is no zip archive, or was cut off {frame}: a failed download, an error page, or a pointer of "
+     "Git "
+     "LFS",
+     "`file FILE` shows what it is; download or copy it again", "file FILE",
+     "zipfile.BadZipFile: File is not a zip file", "source of CPython, zipfile.py", kScriptEnds,
+     kFitsSeveral},
     {"archive-damaged", root,
      "Unexpected EOF in archive\nnot in gzip format\nunexpected end of "
      "data\nReadError\nBadZipFile\nend-of-stream "
@@ -73,8 +88,9 @@ constexpr FailureRule kFileRules[] = {
      R"((Unexpected EOF in archive|not in gzip format|tarfile\.ReadError: .*|BadZipFile: .*|unexpected end of data|ended before the end-of-stream marker))",
      "an archive is truncated or damaged: {1}", "copy or pack it again; compare `sha256sum` with the source",
      "stoker data verify DATASET",
-     "tar: Unexpected EOF in archive\ntarfile.ReadError: unexpected end of data\nzipfile.BadZipFile: File is "
-     "not a zip file\nEOFError: Compressed file ended before the end-of-stream marker was reached",
+     "tar: Unexpected EOF in archive\ntarfile.ReadError: unexpected end of data\nzipfile.BadZipFile: Bad "
+     "CRC-32 "
+     "for file 'a'\nEOFError: Compressed file ended before the end-of-stream marker was reached",
      "webdataset/webdataset#129"},
     {"tool-file-missing", root, "No such file or directory\nCannot open\nannot stat\nNot a directory",
      R"(^(?:tar|cp|mv|rsync|unzip|cat|ls|rm|cd|source|bash|sh|python3?|mkdir|ln)(?:: line \d+)?: (?:cannot (?:stat|access|remove|open|create \w+) )?['"`‘]?([^'"’:]*)['"’]?: (?:Cannot open: )?(No such file or directory|Not a directory|Permission denied))",

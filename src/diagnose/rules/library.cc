@@ -20,7 +20,7 @@ constexpr FailureRule kLibraryRules[] = {
      "install JAX for its device (`pip install 'jax[cuda12]'`) and use a node that has one, or "
      "`unset JAX_PLATFORMS`",
      "python -c 'import jax; print(jax.devices())'", "AssertionError (below jax.dispatch)",
-     "source of JAX, dispatch.py"},
+     "source of JAX, dispatch.py", kScriptEnds, kFitsSeveral},
     {"jax-traced-condition", root, "TracerBoolConversionError", R"(TracerBoolConversionError: (.*?)\.?$)",
      "an `if` or `while` depends on a traced value of JAX {frame}",
      "use `jnp.where`, `jax.lax.cond` or `jax.lax.while_loop`; or make the argument static: "
@@ -271,7 +271,7 @@ constexpr FailureRule kLibraryRules[] = {
      "print it before that line; `export NAME=VALUE` sets a variable", "",
      "TypeError: expected str, bytes or os.PathLike object, not NoneType\n"
      "TypeError: int() argument must be a string, a bytes-like object or a real number, not 'NoneType'",
-     "source of CPython, posixpath.py"},
+     "source of CPython, posixpath.py", kScriptEnds, kFitsSeveral},
     {"text-encoding", root, "codec can't decode byte\ncodec can't encode character",
      R"('(ascii|latin-1|charmap|cp1252)' codec can't (decode byte \w+|encode characters?))",
      "the program reads or writes text as {1}, which cannot {2} {frame}",

@@ -42,6 +42,14 @@ constexpr FailureRule kPythonRules[] = {
      "ImportError: cannot import name 'load_dataset' from 'datasets' (/users/ada/datasets/__init__.py)\n"
      "ImportError: cannot import name 'load_dataset' from 'datasets' (unknown location)",
      "source of CPython, import.c"},
+    {"lfs-pointer", root, "invalid load key, 'v'\ngit-lfs.github.com/spec",
+     R"(invalid load key, 'v'|version https://git-lfs\.github\.com/spec)",
+     "the file is a pointer of Git LFS in place of its content {frame}", "`git lfs pull` fetches the content",
+     "head -3 FILE", "_pickle.UnpicklingError: invalid load key, 'v'.", "source of Git LFS, pointer.go"},
+    {"page-for-file", root, "invalid load key, '<'", R"(invalid load key, '<')",
+     "the file is a web page in place of a pickle: its download failed {frame}",
+     "read the page (`head FILE`), then download the file again with its direct address", "",
+     "_pickle.UnpicklingError: invalid load key, '<'.", "source of CPython, _pickle.c"},
     {"checkpoint-unreadable", root,
      "PytorchStreamReader failed\nfailed finding central directory\nunexpected EOF, expected\ninvalid load "
      "key\nRan out of "
@@ -51,7 +59,7 @@ constexpr FailureRule kPythonRules[] = {
      "use an earlier checkpoint; write to a temporary file and rename it", "stoker checkpoint verify FOLDER",
      "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
      "directory\n_pickle.UnpicklingError: invalid load "
-     "key, 'v'.\nEOFError: Ran out of input\nsafetensors_rust.SafetensorError: Error while deserializing "
+     "key, '\\x00'.\nEOFError: Ran out of input\nsafetensors_rust.SafetensorError: Error while deserializing "
      "header: HeaderTooLarge",
      "pytorch/pytorch#31620"},
     {"weights-only", root, "Weights only load failed", "",
