@@ -53,6 +53,18 @@ bool is_progress(std::string_view line) {
   return matches(line, kProgress);
 }
 
+bool states_reason(std::string_view line) {
+  static const RE2 kReason(
+      R"((?i)\b(?:error|cannot|can't|could not|couldn't|failed|failure|invalid|no such|not found|denied|missing|unable|out of (?:range|bounds|memory)|mismatch|unsupported|unknown|illegal|must|overflow|exceed\w*|fatal|too (?:large|small|long|many|few))\b)");
+  return matches(line, kReason) && !is_progress(line) && level_of(line) != LogLevel::info;
+}
+
+bool is_of_launcher(std::string_view line) {
+  static const RE2 kLauncher(
+      R"(^\W*$|MPI_ABORT|MPI_COMM_WORLD|^with errorcode|^NOTE: |^You may or may not|^exactly when|^(?:mpirun|mpiexec|prterun|srun|slurmstepd|Primary job|a non-zero exit|Per user)\b|^\s*(?:Process name|Exit code):|^\[[\w.-]+:\d+\] )");
+  return matches(line, kLauncher);
+}
+
 std::optional<ProgressCount> progress_count(std::string_view line) {
   static const RE2 kUnit(R"re((?i)(?:\b|_)(epoch|step|iteration|iter)\b['"]?[\s:=\[(#]{0,4}(\d{1,9})\b)re");
   constexpr std::int64_t kEpoch = 1'000'000'000;

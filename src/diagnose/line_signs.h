@@ -34,6 +34,12 @@ struct ProgressCount {
 /// Reads "epoch 3 | step 20", "iter: 7"; nothing for a line without such a number.
 std::optional<ProgressCount> progress_count(std::string_view line);
 
+/// Whether the line says what went wrong, in any words: "solver: cannot open a.bin", "invalid size".
+bool states_reason(std::string_view line);
+
+/// Whether the line belongs to the report of a launcher about an end: "----", "NOTE: invoking MPI_ABORT".
+bool is_of_launcher(std::string_view line);
+
 /// Whether the line is a progress bar with a speed: "3%|3 | 9/300 [00:10<03:00, 1.2it/s]".
 bool is_progress_bar(std::string_view line);
 

@@ -105,7 +105,8 @@ std::optional<double> time_of(std::string_view text) {
 }
 
 int rank_named_in(std::string_view text) {
-  static const RE2 kRank(R"(\[(?:PG [^\]]*|)[Rr]ank ?(\d{1,6})\]|\b(?:RANK|process rank) (\d{1,6})\b)");
+  static const RE2 kRank(
+      R"(\[(?:PG [^\]]*|)[Rr]ank ?(\d{1,6})\]|\b(?:RANK|process rank|invoked on rank) (\d{1,6})\b)");
   std::string first, second;
   if (!RE2::PartialMatch(piece(text), kRank, &first, &second)) return -1;
   std::int64_t number = -1;

@@ -40,7 +40,8 @@ constexpr std::array<std::string_view, 7> kDeviceErrors = {
 // Results of a program that survived its errors: they are the cause, and not the first of the errors.
 constexpr std::array<std::string_view, 1> kResults = {"optuna-no-trial"};
 // Crashes that a dump of Python's stack explains better, if one follows.
-constexpr std::array<std::string_view, 3> kCrashes = {"crashed", "ray-worker-died", "python-crashed"};
+constexpr std::array<std::string_view, 4> kCrashes = {"crashed", "ray-worker-died", "python-crashed",
+                                                      "heap-damaged"};
 constexpr std::string_view kDumpOfCrash = "dump-of-crash";
 // Ends without a reason, which may have come from processes that waited for ever.
 constexpr std::array<std::string_view, 5> kEndsOfHang = {"timeout-command", "timeout-exit", "time-limit",
@@ -141,9 +142,25 @@ bool was_survived(const Suspect& cause, const Suspect& outside) {
   return quiet_lines(cause, is_same_log ? position_of(*outside.hit) : end_of(*cause.log)) > kShortPause;
 }
 
+// Whether a tool that prepares the environment was not found, and the script then lacked something else.
+bool is_missing_preparation(const Suspect& suspect, const std::vector<Suspect>& end) {
+  static constexpr std::array<std::string_view, 8> kTools = {"module",     "ml",    "conda",      "mamba",
+                                                             "micromamba", "spack", "nvidia-smi", "source"};
+  const auto is_not_found = [](const Hit& hit) {
+    return hit.rule->name == "command-not-found" || hit.rule->name == "sh-command-not-found";
+  };
+  if (!is_not_found(*suspect.hit) || !is_among(suspect.hit->groups[0], kTools)) return false;
+  return std::any_of(end.begin(), end.end(), [&](const Suspect& each) {
+    return each.log == suspect.log && each.hit->line > suspect.hit->line &&
+           !is_among(each.hit->groups[0], kTools) &&
+           (is_not_found(*each.hit) || each.hit->rule->name == "file-of-script-missing");
+  });
+}
+
 // Whether the script continued after the hit, which is then a cause only as a last resort.
 bool script_continued_after(const Suspect& suspect, const std::vector<Suspect>& end) {
   if (!suspect.hit->rule->script_continues || suspect.log->is_record) return false;
+  if (is_missing_preparation(suspect, end)) return true;
   for (const Suspect& each : end) {
     const FailureClass failure_class = each.hit->rule->failure_class;
     const bool is_failure = failure_class != FailureClass::effect && failure_class != FailureClass::slow &&
@@ -329,7 +346,8 @@ void add_related(const std::vector<Suspect>& end, Choice& choice) {
                each.hit->rule->failure_class == FailureClass::hang) {
       const bool is_untrue =
           each.hit->rule->name == kPeerOfJax && is_among(choice.cause->hit->rule->name, kNoCoordination);
-      if (is_untrue || each.hit->rule->name == kForkOfThreads) continue;
+      const bool is_earlier = each.log == choice.cause->log && each.hit->line < choice.cause->hit->begin;
+      if (is_untrue || is_earlier || each.hit->rule->name == kForkOfThreads) continue;
       choice.consequences.push_back(each);
     }
   }

@@ -24,6 +24,9 @@ constexpr std::size_t kMaxAttempts = 1024;
 // Progress is looked for within this number of lines after a hit, and after the end of an attempt.
 constexpr int kAfterHit = 60;
 constexpr int kAfterAttempt = 600;
+// Lines above an end in which its reason is looked for, and the part of a cause that shows it.
+constexpr std::size_t kAboveEnd = 6;
+constexpr std::string_view kReasonAbove = "[[: {4}]]";
 // Lines before a hit in which progress is looked for, for the first hits of a rule.
 constexpr std::size_t kBeforeHit = 40;
 constexpr std::uint64_t kFirstWithProgress = 8;
@@ -240,6 +243,20 @@ void LogScanner::remember_progress_before(std::uint64_t begin) {
   }
 }
 
+// Completes an end without a reason by the line above it, if that line states one.
+void LogScanner::take_reason_above(Hit& hit) const {
+  if (hit.rule->cause.find(kReasonAbove) == std::string_view::npos) return;
+  std::uint64_t number = line_;
+  for (const std::string& text : lines_before(kAboveEnd)) {
+    --number;
+    if (is_of_launcher(text)) continue;
+    if (!states_reason(text)) return;
+    hit.groups[3] = hit.text = shown(text);
+    hit.line = hit.begin = number;
+    return;
+  }
+}
+
 // Marks the last error, with those that led to it, if the line reports that the program continued in spite of
 // it.
 void LogScanner::mark_retried(std::string_view text, int rank) {
@@ -314,6 +331,7 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
     hit.is_fallback = hit.is_fallback || reports_fallback(above);
   }
   set_groups(*match, hit);
+  if (!traceback) take_reason_above(hit);
   const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash;
   if (is_dump && dumps_.size() < kMaxTracebacks)
     dumps_.insert_or_assign(rank, OpenDump{.hit = std::move(hit), .lines = 0, .below = {}});

@@ -118,6 +118,7 @@ class LogScanner {
   void follow_attempts(std::string_view text);
   void remember_progress(std::uint64_t line, std::string_view text, int rank);
   void remember_progress_before(std::uint64_t begin);
+  void take_reason_above(Hit& hit) const;
   void mark_retried(std::string_view text, int rank);
   void drop_passing_nan();
   std::string_view previous_line() const;

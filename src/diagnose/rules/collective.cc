@@ -158,7 +158,7 @@ constexpr FailureRule kCollectiveRules[] = {
      "[Rank 1] To avoid data inconsistency, we are taking the entire process down.",
      "source of PyTorch, ProcessGroupNCCL.cpp"},
     {"broken-pipe", effect, "BrokenPipeError\nConnectionResetError\nEOFError",
-     R"(^(?:(?:BrokenPipeError|ConnectionResetError)\b|EOFError(?:: Ran out of input)?\s*$))",
+     R"(^(?:(?:BrokenPipeError|ConnectionResetError)(?:: \[Errno (?:32|104)\].*|: \(?104, .*)?$|EOFError(?:: Ran out of input)?\s*$))",
      "a connected process exited", "", "", "BrokenPipeError: [Errno 32] Broken pipe\nEOFError",
      "source of CPython"},
 };

@@ -112,13 +112,13 @@ constexpr FailureRule kProgramRules[] = {
      "mpirun noticed that process rank 2 with PID 7 on node n1 exited on signal 11 (Segmentation fault).\n"
      "=   KILLED BY SIGNAL: 11 (Segmentation fault)",
      "horovod/horovod#585; source of Intel MPI"},
-    {"python-crashed", ending, "Segmentation fault\nBus error\nAborted",
-     R"(: line \d+:\s+\d+ (Segmentation fault|Bus error|Aborted)\s.*\bpython)", "the program crashed: {1}",
+    {"python-crashed", ending, "Segmentation fault\nAborted",
+     R"(: line \d+:\s+\d+ (Segmentation fault|Aborted)\s.*\bpython)", "the program crashed: {1}[[: {4}]]",
      "`python -X faulthandler` shows where", "", "job.sh: line 5: 12 Aborted                 python train.py",
      "source of bash, jobs.c"},
-    {"program-crashed", ending, "Segmentation fault\nBus error\nAborted\nFloating point exception",
-     R"(: line \d+:\s+\d+ (Segmentation fault|Bus error|Aborted|Floating point exception)\s+(?:\(core dumped\) )?\s*(?:\./|/)?(?:\S*/)?([\w.+-]+)(?:\s+[^;|&]*)?$)",
-     "the program {2} crashed: {1}", "`gdb -batch -ex run -ex bt --args PROGRAM` shows where", "",
+    {"program-crashed", ending, "Segmentation fault\nAborted\nFloating point exception",
+     R"(: line \d+:\s+\d+ (Segmentation fault|Aborted|Floating point exception)\s+(?:\(core dumped\) )?\s*(?:\./|/)?(?:\S*/)?([\w.+-]+)(?:\s+[^;|&]*)?$)",
+     "the program {2} crashed: {1}[[: {4}]]", "`gdb -batch -ex run -ex bt --args PROGRAM` shows where", "",
      "job.sh: line 5: 12 Segmentation fault      (core dumped) ./solve a.dat", "source of bash, jobs.c"},
     // Dask.
     {"dask-worker-memory", ending, "memory budget",

@@ -126,7 +126,7 @@ constexpr FailureRule kSlurmRules[] = {
      kScriptContinues},
     {"mpi-abort", ending, "MPI_ABORT was invoked\ncalled MPI_Abort(",
      R"(MPI_ABORT was invoked on rank (\d+)|called MPI_Abort\([^)]*\) - process (\d+))",
-     "rank {1}{2} ended all ranks with MPI_Abort", "read the last lines of that rank before it", "",
+     "rank {1}{2} ended all ranks with MPI_Abort[[: {4}]]", "read the last lines of that rank before it", "",
      "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n"
      "application called MPI_Abort(MPI_COMM_WORLD, 17) - process 0",
      "source of Open MPI, ompi_mpi_abort.c; source of MPICH, abort.c"},
