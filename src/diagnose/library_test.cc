@@ -129,7 +129,7 @@ TEST(Library, all_lines_of_a_message_are_read) {
                        "with the following error:\n{}{}ValueError: could not convert string to float: 'x'\n",
                        kBegin, kOfUser, kBegin, kOfUser))
                 .cause,
-            "the program raised ValueError: could not convert string to float: 'x' (train.py:7)");
+            "a text is no number (train.py:7): 'x'");
 }
 
 TEST(Library, the_result_of_a_study_outranks_the_errors_of_its_trials) {
@@ -200,7 +200,7 @@ TEST(Library, relatives_of_known_exceptions_have_a_cure) {
            "shape int32[]"),
       "jax-traced-value");
   EXPECT_EQ(rule("TypeError: operands could not be broadcast together with shapes (3,4) (5,)"),
-            "shapes-do-not-fit");
+            "arrays-do-not-fit");
   EXPECT_EQ(rule("TypeError: sub got incompatible shapes for broadcasting: (8, 3), (8, 4)."),
             "shapes-do-not-fit");
   EXPECT_EQ(rule("ValueError: Argument(s) not recognized: {'decay': 1e-6}"), "keras-argument");

@@ -53,6 +53,14 @@ bool is_progress(std::string_view line) {
   return matches(line, kProgress);
 }
 
+bool reports_nothing_found(std::string_view line) {
+  static const RE2 kNothing(
+      R"((?i)\b(?:found|loaded|read|indexed|collected|got|matched|dataset:|data:|train:|val:|test:|with|has|using)\W{0,2} ?0 (?:\w+ )?(?:images?|samples?|files?|examples?|rows?|records?|documents?|sequences?|videos?|pairs?|shards?|matches|items?)\b|\b0 (?:images|samples|files|examples|rows|records|documents|sequences) (?:found|loaded|in|match\w*)\b|\bno files (?:found|match\w*)\b)");
+  static const RE2 kFine(
+      R"((?i)\b0 (?:\w+ )?(?:corrupt|damaged|bad|broken|duplicate|missing|invalid|skipped|failed))");
+  return matches(line, kNothing) && !matches(line, kFine);
+}
+
 bool states_reason(std::string_view line) {
   static const RE2 kReason(
       R"((?i)\b(?:error|cannot|can't|could not|couldn't|failed|failure|invalid|no such|not found|denied|missing|unable|out of (?:range|bounds|memory)|mismatch|unsupported|unknown|illegal|must|overflow|exceed\w*|fatal|too (?:large|small|long|many|few))\b)");

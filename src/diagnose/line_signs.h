@@ -34,6 +34,9 @@ struct ProgressCount {
 /// Reads "epoch 3 | step 20", "iter: 7"; nothing for a line without such a number.
 std::optional<ProgressCount> progress_count(std::string_view line);
 
+/// Whether the line reports an empty set of data: "found 0 images in /data/val".
+bool reports_nothing_found(std::string_view line);
+
 /// Whether the line says what went wrong, in any words: "solver: cannot open a.bin", "invalid size".
 bool states_reason(std::string_view line);
 

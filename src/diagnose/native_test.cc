@@ -85,8 +85,7 @@ TEST(Consequences, are_later_than_the_cause) {
   const Diagnosis before = explain_log("[rank0]: " + closed + reset + "KeyError: 'lr'\n");
   EXPECT_EQ(before.rule, "python-exception");
   EXPECT_EQ(before.consequences.english(), "");
-  EXPECT_EQ(explain_log(reset + "BrokenPipeError: [Errno 32] Broken pipe\n").rule,
-            "broken-pipe");
+  EXPECT_EQ(explain_log(reset + "BrokenPipeError: [Errno 32] Broken pipe\n").rule, "broken-pipe");
 }
 
 }  // namespace

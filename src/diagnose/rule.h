@@ -69,6 +69,7 @@ std::span<const FailureRule> collective_rules();
 std::span<const FailureRule> jax_rules();
 std::span<const FailureRule> cuda_rules();
 std::span<const FailureRule> native_rules();
+std::span<const FailureRule> data_rules();
 std::span<const FailureRule> program_rules();
 std::span<const FailureRule> library_rules();
 std::span<const FailureRule> python_rules();

@@ -46,6 +46,10 @@ constexpr std::array<std::string_view, 4> kAttemptEnds = {"failed (exitcode:", "
 constexpr std::string_view kGivesUp = "ChildFailedError";
 // After such a report the program uses None in place of what it did not read.
 constexpr std::array<std::string_view, 2> kUnread = {"Unable to find latest file", "imread_("};
+// Parts of lines that report an empty set.
+constexpr std::array<std::string_view, 12> kNothing = {
+    "ound 0 ", "oaded 0 ",   " 0 images",    " 0 samples", " 0 files",     " 0 examples",
+    " 0 rows", " 0 records", " 0 documents", " 0 matches", " 0 sequences", "No files "};
 constexpr std::uint64_t kManyNan = 20, kAfterNan = 200;
 // Rules whose frames follow.
 constexpr std::string_view kDumpOfHang = "dump-of-hang";
@@ -65,6 +69,7 @@ RuleMatcher& matcher() {
     others.insert(others.end(), {kTracebackStart, kTable, kLoggingError, kIgnored});
     others.insert(others.end(), kAttemptEnds.begin(), kAttemptEnds.end());
     others.insert(others.end(), kUnread.begin(), kUnread.end());
+    others.insert(others.end(), kNothing.begin(), kNothing.end());
     return RuleMatcher(others);
   }();
   return all;
@@ -183,7 +188,8 @@ void LogScanner::scan_segment(std::string_view raw) {
   if (complete_exception_of_cpp(line.text, line.rank)) return;
   if (std::any_of(kUnread.begin(), kUnread.end(),
                   [&](std::string_view each) { return line.text.find(each) != std::string::npos; }))
-    unread_ = {line_, shown(line.text)};
+    unread_ = {line_, shown(line.text), line.rank};
+  if (reports_nothing_found(line.text)) nothing_ = {line_, shown(line.text), line.rank};
   if (line.text.find(kTracebackStart) != std::string::npos) {
     const std::string above = read_log_line(previous_line()).text;
     // Otherwise the line above may belong to the error before it.

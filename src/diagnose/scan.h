@@ -107,6 +107,7 @@ class LogScanner {
   void close_dump(std::map<int, OpenDump>::iterator open);
   bool close_traceback(std::string_view text, int rank, const Traceback& traceback);
   bool match_below(std::string_view text, std::string_view part, int rank, const Traceback& traceback);
+  bool match_nothing(std::string_view text, int rank, Traceback traceback);
   bool match_syntax_error(std::string_view text, int rank, Traceback traceback);
   bool match_message_line(std::map<int, OpenException>::iterator open, std::string_view text, int rank);
   bool complete_exception_of_cpp(std::string_view text, int rank);
@@ -144,7 +145,8 @@ class LogScanner {
   int watched_lines_ = 0;                    // remaining lines in which progress is remembered
   std::map<const FailureRule*, std::uint64_t> counts_;
   std::map<const FailureRule*, std::deque<Hit>> latest_;  // hits after the first ones of a rule
-  NotableLine unread_;  // the last report of a file that could not be read, while the program continued
+  NotableLine unread_;   // the last report of a file that could not be read, while the program continued
+  NotableLine nothing_;  // the last report of an empty set
   std::uint64_t chained_line_ = 0;  // the last sentence between two exceptions; 0: none
   std::deque<NotableLine> notable_;
   std::deque<NotableLine> last_;  // last lines of the blocks

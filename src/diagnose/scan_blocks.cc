@@ -1,6 +1,8 @@
 // The part of LogScanner for blocks of several lines: tracebacks, messages of exceptions, dumps of stacks.
 #include <algorithm>
 
+#include <re2/re2.h>
+
 #include "diagnose/frames.h"
 #include "diagnose/scan.h"
 #include "diagnose/scan_parts.h"
@@ -13,6 +15,7 @@ constexpr std::uint64_t kLongestMessage = 400;  // TensorFlow lists the frames o
 constexpr std::uint64_t kLongestDump = 200;
 constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of up to four lines
 constexpr std::uint64_t kAfterUnread = 80;
+constexpr std::uint64_t kAfterNothing = 1000;
 constexpr std::string_view kNoneType = "NoneType";
 constexpr std::string_view kWhat = "  what():";
 constexpr std::string_view kOfRayTask = "RayTaskError(";
@@ -111,6 +114,7 @@ bool LogScanner::close_traceback(std::string_view text, int rank, const Tracebac
     of_unread.line = of_unread.begin = unread_.line;
     if (match_below(unread_.text, "None", rank, of_unread)) return true;
   }
+  if (match_nothing(text, rank, traceback)) return true;
   if (match(text, rank, &traceback)) return true;
   Hit hit{.rule = &exception_rule(),
           .line = line_,
@@ -132,6 +136,17 @@ bool LogScanner::close_traceback(std::string_view text, int rank, const Tracebac
   else
     keep(std::move(hit));
   return true;
+}
+
+// An exception that an empty set of data causes, if the program reported such a set. True if one matches.
+bool LogScanner::match_nothing(std::string_view text, int rank, Traceback traceback) {
+  static const RE2 kOfEmpty(
+      R"(division by zero|num_samples=0|empty|need at least one array|No objects to concatenate|^(?:StopIteration|IndexError)\b|n_samples=0|with 0 sample)");
+  const bool is_after = nothing_.line > 0 && nothing_.line < traceback.begin && nothing_.rank == rank &&
+                        traceback.begin - nothing_.line <= kAfterNothing;
+  if (!is_after || !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kOfEmpty)) return false;
+  traceback.line = traceback.begin = nothing_.line;
+  return match_below(without_head(nothing_.text), "nothing", rank, traceback);
 }
 
 // Applies a rule for exceptions below a part of a library. True if one matches.

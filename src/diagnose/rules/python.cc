@@ -156,15 +156,13 @@ constexpr FailureRule kPythonRules[] = {
      "pytorch/pytorch#42654"},
     {"shapes-do-not-fit", root,
      "mat1 and mat2 shapes\nsize mismatch\nThe size of tensor a\nis invalid for input of size\nShape "
-     "mismatch\nDimensions must be equal\nIncompatible shapes: \nincompatible shapes for\ncould not be "
-     "broadcast\n"
+     "mismatch\nDimensions must be equal\nIncompatible shapes: \nincompatible shapes for\n"
      "contracting dimensions to have",
-     R"((mat1 and mat2 shapes cannot be multiplied \([^)]*\)|The size of tensor a \(\d+\) must match the size of tensor b \(\d+\)|shape '[^']*' is invalid for input of size \d+|size mismatch.*|Dimensions must be equal, but are \d+ and \d+.*|Incompatible shapes: \[[\d,]*\] vs\. \[[\d,]*\]|\w+ got incompatible shapes for broadcasting: .*|operands could not be broadcast together with (?:remapped )?shapes .*|\w+ requires contracting dimensions to have the same shape, got .*))",
+     R"((mat1 and mat2 shapes cannot be multiplied \([^)]*\)|The size of tensor a \(\d+\) must match the size of tensor b \(\d+\)|shape '[^']*' is invalid for input of size \d+|size mismatch.*|Dimensions must be equal, but are \d+ and \d+.*|Incompatible shapes: \[[\d,]*\] vs\. \[[\d,]*\]|\w+ got incompatible shapes for broadcasting: .*|\w+ requires contracting dimensions to have the same shape, got .*))",
      "shapes do not match {frame}: {1}", "print the shapes before that line", "",
      "RuntimeError: mat1 and mat2 shapes cannot be multiplied (32x2048 and 512x10)\n"
      "ValueError: Dimensions must be equal, but are 97 and 128 for '{{node add}} = AddV2'\n"
-     "TypeError: add got incompatible shapes for broadcasting: (3,), (4,).\n"
-     "ValueError: operands could not be broadcast together with shapes (3,) (4,)",
+     "TypeError: add got incompatible shapes for broadcasting: (3,), (4,).",
      "pytorch/pytorch#67986"},
     {"dtypes-differ", root, "should be the same\nexpected scalar type\nmust have the same dtype",
      R"((Input type \(.*\) and weight type \(.*\) should be the same|expected scalar type \w+ but found \w+|expected m1 and m2 to have the same dtype.*|mat1 and mat2 must have the same dtype.*))",
