@@ -10,8 +10,9 @@ namespace stoker::diagnose {
 namespace {
 
 bool is_of_library(std::string_view file) {
-  for (const std::string_view part : {"site-packages/", "dist-packages/", "/lib/python", "<frozen",
-                                      "<string>", "/torch/", "/bin/", "__autograph_generated", ".pyx"}) {
+  for (const std::string_view part :
+       {"site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>", "/torch/", "/bin/",
+        "__autograph_generated", ".pyx", ".pxi"}) {
     if (file.find(part) != std::string_view::npos) return true;
   }
   return false;
@@ -45,6 +46,7 @@ std::optional<std::string> library_of(std::string_view text) {
 std::string_view part_of_library(std::string_view text) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string_view::npos; };
   if (has("PyTorchFileReader(")) return "torch.load";
+  if (has(" in find_class")) return "unpickle";
   if (has("torch/serialization.py") && (has(" in save") || has(" in _save"))) return "torch.save";
   if (has("torch/utils/data/")) return "torch.utils.data";
   if (has("torch/utils/file_baton.py")) return "torch.extension";

@@ -21,7 +21,7 @@ bool matches(std::string_view text, const RE2& pattern) {
 LogLevel level_of(std::string_view line) {
   static const RE2 kWord(
       R"re((?:^|[\s\[|:(="])(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|EXCEPTION|FATAL)(?:[\s\]|:)"]|$))re");
-  static const RE2 kGlog(R"((?:^|[\[\s])([IWEF])\d{4} \d\d:\d\d:\d\d)");
+  static const RE2 kGlog(R"((?:^|[\[\sa-z\d])([IWEF])\d{4} \d\d:\d\d:\d\d)");
   static const RE2 kTensorflow(R"(^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: ([IWEF]) )");
   static const RE2 kRayDaemon(R"(^\((?:raylet|autoscaler)[^)]{0,40}\) )");
   // A level of NCCL does not show its importance, and other programs quote words in capitals.
@@ -39,7 +39,7 @@ LogLevel level_of(std::string_view line) {
 
 bool is_warning(std::string_view line) {
   static const RE2 kWarning(
-      R"((?:^|[\s:])\w*Warning: |(?:^|[\s\[|:(="])(?:WARN|WARNING|[Ww]arning)(?:[\s\]|:)]|$)|(?:^|[\[\s])W\d{4} \d\d:\d\d:\d\d)");
+      R"((?:^|[\s:])\w*Warning: |(?:^|[\s\[|:(="])(?:WARN|WARNING|[Ww]arning)(?:[\s\]|:)]|$)|(?:^|[\[\sa-z\d])W\d{4} \d\d:\d\d:\d\d)");
   return line.find("NCCL WARN") == std::string_view::npos && matches(line.substr(0, kLongestHead), kWarning);
 }
 

@@ -61,10 +61,11 @@ constexpr std::array<std::string_view, 12> kOptionalParts = {"_bz2",  "_ctypes",
 constexpr std::array<std::string_view, 6> kRemovedParts = {"asynchat",  "asyncore", "cgi",
                                                            "distutils", "imp",      "pipes"};
 // Usual names of a program's own files: packages of these names are unrelated.
-constexpr std::array<std::string_view, 22> kOwnFiles = {
-    "common",  "config",   "configs", "core",   "data",  "dataset", "dataloader", "engine",
-    "helpers", "layers",   "lib",     "losses", "main",  "model",   "models",     "modules",
-    "network", "networks", "options", "src",    "train", "utils"};
+constexpr std::array<std::string_view, 30> kOwnFiles = {
+    "app",     "eval",     "evaluate", "experiments", "my_model", "project", "trainer",    "training",
+    "common",  "config",   "configs",  "core",        "data",     "dataset", "dataloader", "engine",
+    "helpers", "layers",   "lib",      "losses",      "main",     "model",   "models",     "modules",
+    "network", "networks", "options",  "src",         "train",    "utils"};
 
 bool is_among_names(std::string_view name, std::span<const std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -346,7 +346,8 @@ void add_related(const std::vector<Suspect>& end, Choice& choice) {
                each.hit->rule->failure_class == FailureClass::hang) {
       const bool is_untrue =
           each.hit->rule->name == kPeerOfJax && is_among(choice.cause->hit->rule->name, kNoCoordination);
-      const bool is_earlier = each.log == choice.cause->log && each.hit->line < choice.cause->hit->begin;
+      const bool is_earlier = each.log == choice.cause->log && is_cause(*choice.cause) &&
+                              each.hit->line < choice.cause->hit->begin;
       if (is_untrue || is_earlier || each.hit->rule->name == kForkOfThreads) continue;
       choice.consequences.push_back(each);
     }

@@ -96,7 +96,10 @@ constexpr FailureRule kCollectiveRules[] = {
     {"gloo-timeout", hang, "Timed out waiting",
      R"(Timed out waiting (\d+)ms for (recv|send) operation to complete)",
      "a rank did not join a collective within {1} ms, and its peers timed out",
-     "find the rank whose log ends first", "stoker top {run}",
+     "make the same collective calls on all ranks: as many batches, and no evaluation on one rank only; "
+     "otherwise find "
+     "the rank whose log ends first",
+     "stoker top {run}",
      "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting "
      "1800000ms for recv "
      "operation to complete",
@@ -159,8 +162,9 @@ constexpr FailureRule kCollectiveRules[] = {
      "source of PyTorch, ProcessGroupNCCL.cpp"},
     {"broken-pipe", effect, "BrokenPipeError\nConnectionResetError\nEOFError",
      R"(^(?:(?:BrokenPipeError|ConnectionResetError)(?:: \[Errno (?:32|104)\].*|: \(?104, .*)?$|EOFError(?:: Ran out of input)?\s*$))",
-     "a connected process exited", "", "", "BrokenPipeError: [Errno 32] Broken pipe\nEOFError",
-     "source of CPython"},
+     "a connected process exited",
+     "read the log of that process; if it is `head` or a pager, write the output to a file instead", "",
+     "BrokenPipeError: [Errno 32] Broken pipe\nEOFError", "source of CPython"},
 };
 
 }  // namespace

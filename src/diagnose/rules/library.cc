@@ -21,6 +21,17 @@ constexpr FailureRule kLibraryRules[] = {
      "`unset JAX_PLATFORMS`",
      "python -c 'import jax; print(jax.devices())'", "AssertionError (below jax.dispatch)",
      "source of JAX, dispatch.py", kScriptEnds, kFitsSeveral},
+    {"jax-unknown-backend", root, "Unknown backend",
+     R"(Unknown backend:? '(\w+)' requested.*Platforms present are: ([\w, ]+))",
+     "JAX has no devices of the kind {1} here {frame}: there are {2}",
+     "install JAX for its device (`pip install 'jax[cuda12]'`) and use a node that has one; `jax.devices()` "
+     "without a "
+     "name takes what is there",
+     "python -c 'import jax; print(jax.devices())'",
+     "RuntimeError: Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
+     "present. "
+     "Platforms present are: cpu",
+     "source of JAX, xla_bridge.py"},
     {"jax-traced-condition", root, "TracerBoolConversionError", R"(TracerBoolConversionError: (.*?)\.?$)",
      "an `if` or `while` depends on a traced value of JAX {frame}",
      "use `jnp.where`, `jax.lax.cond` or `jax.lax.while_loop`; or make the argument static: "
@@ -121,8 +132,9 @@ constexpr FailureRule kLibraryRules[] = {
      "source of Flax, errors.py"},
     // TensorFlow, Keras.
     {"tensorflow-image-damaged", root,
-     "Unknown image file format\nInvalid JPEG data\nInvalid PNG\nUnable to decode bytes as JPEG",
-     R"((Unknown image file format|Invalid JPEG data or crop window|Invalid PNG[\w ]*|Unable to decode bytes as JPEG))",
+     "Failed to decode \nUnknown image file format\nInvalid JPEG data\nInvalid PNG\nUnable to decode bytes "
+     "as JPEG",
+     R"((Failed to decode (?:WebP|BMP|GIF|JPEG|PNG)[\w ]*|Unknown image file format|Invalid JPEG data or crop window|Invalid PNG[\w ]*|Unable to decode bytes as JPEG))",
      "a file of the dataset is no image, or is damaged: {1}", "`stoker data lint FOLDER` lists such files",
      "stoker data lint FOLDER",
      "Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required.\n"
@@ -155,6 +167,15 @@ constexpr FailureRule kLibraryRules[] = {
      "ValueError: Unknown layer: 'MultiScale'. Please ensure you are using a `keras.utils."
      "custom_object_scope`",
      "source of Keras, serialization_lib.py"},
+    {"keras-saved-model", root, "File format not supported: filepath=",
+     R"(File format not supported: filepath=(.*?)\. Keras 3 only supports)",
+     "Keras 3 cannot load {1}, a SavedModel of an earlier version {frame}",
+     "`keras.layers.TFSMLayer(PATH, call_endpoint='serving_default')` reads it; or save it anew as `.keras`",
+     "",
+     "ValueError: File format not supported: filepath=out/m. Keras 3 only supports V3 `.keras` files, legacy "
+     "H5 "
+     "format files",
+     "source of Keras, saving_api.py"},
     {"keras-cardinality", root, "Data cardinality is ambiguous",
      R"(Data cardinality is ambiguous.*?'?x'? sizes: ([\d, ]*\d),? *'?y'? sizes: ([\d, ]*\d)|Data cardinality is ambiguous:?$)",
      "inputs and labels have different numbers of samples[[: {1} and {2}]] {frame}",
@@ -171,6 +192,18 @@ constexpr FailureRule kLibraryRules[] = {
      "lightning.fabric.utilities.exceptions.MisconfigurationException: `ModelCheckpoint(monitor='val_acc')` "
      "could not find the monitored key in the returned metrics: ['train_loss', 'val_loss']",
      "source of Lightning, model_checkpoint.py"},
+    {"early-stopping-metric", root, "Early stopping conditioned on metric",
+     R"(Early stopping conditioned on metric `([^`]+)` which is not available.*following: (.*))",
+     "early stopping monitors {1}, which was not logged: there are {2}",
+     "set `monitor` to one of them, or log it with `self.log` under that name", "",
+     "RuntimeError: Early stopping conditioned on metric `val_loss` which is not available. Pass in or "
+     "modify your "
+     "`EarlyStopping` callback to use any of the following: `train/loss`",
+     "source of Lightning, early_stopping.py"},
+    {"hydra-value-missing", root, "Missing mandatory value", R"(Missing mandatory value: ([\w.]+))",
+     "the configuration requires a value for {1} {frame}", "`{1}=VALUE` on the command line sets it", "",
+     "omegaconf.errors.MissingMandatoryValue: Missing mandatory value: data.root",
+     "source of OmegaConf, base.py"},
     {"lightning-no-gpu", root, "No supported gpu backend found", "", "Lightning finds no GPU on that node",
      "request a GPU (`#SBATCH --gres=gpu:1`) on a node with GPUs, and install a torch built for CUDA",
      "nvidia-smi",
@@ -264,7 +297,67 @@ constexpr FailureRule kLibraryRules[] = {
      "quote the text of that line if it contains a comma; `on_bad_lines='warn'` skips such lines", "",
      "pandas.errors.ParserError: Error tokenizing data. C error: Expected 3 fields in line 1417, saw 4",
      "source of pandas, parsers.pyx"},
+    // PyTorch.
+    {"checkpoint-of-gpu", root, "Attempting to deserialize object on",
+     R"(Attempting to deserialize object on (?:a )?CUDA device)",
+     "the checkpoint holds tensors of a GPU that this node does not have {frame}",
+     "`torch.load(FILE, map_location='cpu')`, or use a node with as many GPUs", "",
+     "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
+     "False.",
+     "source of PyTorch, serialization.py"},
+    {"optimizer-groups-differ", root, "size of optimizer's group\ndifferent number of parameter groups", "",
+     "the state of the optimizer belongs to other parameters than the optimizer has {frame}",
+     "build the optimizer over the same parameters as when it was saved, or start with a new state", "",
+     "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's "
+     "group",
+     "source of PyTorch, optimizer.py"},
+    {"checkpoint-shape", root, "copying a param with shape",
+     R"(size mismatch for ([\w.]+): copying a param with shape (?:torch\.Size\()?(\[[\d, ]*\])\)? from checkpoint, the shape in current model is (?:torch\.Size\()?(\[[\d, ]*\]))",
+     "the parameter {1} has the shape {2} in the checkpoint and {3} in the model",
+     "use the settings of the checkpoint; for a new head, delete its weights from the loaded state and use "
+     "`strict=False`",
+     "stoker checkpoint diff A B",
+     "    size mismatch for fc.weight: copying a param with shape torch.Size([10, 16]) from checkpoint, the "
+     "shape in "
+     "current model is torch.Size([37, 16]).",
+     "source of PyTorch, module.py"},
     // Python.
+    {"process-pool-broken", ending, "BrokenProcessPool\nTerminatedWorkerError",
+     R"((BrokenProcessPool|TerminatedWorkerError): )",
+     "a worker process of a pool died {frame}, usually killed for its memory",
+     "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
+     "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
+     "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly "
+     "while the "
+     "future was running or pending.\n"
+     "joblib.externals.loky.process_executor.TerminatedWorkerError: A worker process managed by the executor "
+     "was "
+     "unexpectedly terminated.",
+     "source of CPython, process.py"},
+    {"pickled-class-missing", root, "(below unpickle)\nCan't get attribute '",
+     R"(No module named '([\w.]+)' \(below unpickle\)|Can't get attribute '(\w+)' on <module '([\w.]+)')",
+     "the file holds an object of[[ the module {1}]][[ the class {2} of {3}]], which the program does not "
+     "have {frame}",
+     "start it with `PYTHONPATH=FOLDER` of the code that wrote the file; save `model.state_dict()` instead "
+     "of objects",
+     "",
+     "ModuleNotFoundError: No module named 'mynet' (below unpickle)\n"
+     "AttributeError: Can't get attribute 'Net' on <module '__main__' from 'eval.py'>",
+     "source of CPython, _pickle.c"},
+    {"certificate-refused", root, "CERTIFICATE_VERIFY_FAILED",
+     R"(CERTIFICATE_VERIFY_FAILED\] certificate verify failed: ([^(]+))",
+     "the certificate of a server was refused: {1}",
+     "`export SSL_CERT_FILE=CA.pem`, and for requests `REQUESTS_CA_BUNDLE`, with the certificates of your "
+     "site; an "
+     "expired one has to be renewed there",
+     "",
+     "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed "
+     "certificate (_ssl.c:1006)",
+     "source of CPython, _ssl.c"},
+    {"links-in-a-circle", root, "Too many levels of symbolic links",
+     R"(Too many levels of symbolic links(?:: '([^']*)')?)", "symbolic links point at each other[[: {1}]]",
+     "`namei -l PATH` shows them; `ln -sfn FOLDER LINK` sets one anew", "",
+     "OSError: [Errno 40] Too many levels of symbolic links: 'latest/a.json'", "source of glibc, errlist"},
     {"path-is-none", general, "not NoneType\nnot 'NoneType'",
      R"(expected str, bytes or os\.PathLike object, not NoneType|argument must be a string, .* not 'NoneType')",
      "a path or a number is None {frame}: usually an option or an environment variable is not set",

@@ -237,11 +237,21 @@ constexpr FailureRule kPythonRules[] = {
      "ValueError: Default process group has not been initialized, please make sure to call "
      "init_process_group.",
      "pytorch/pytorch#38300"},
+    {"local-rank-required", root, "the following arguments are required",
+     R"(error: the following arguments are required:.*--local[-_]rank)",
+     "the program requires --local_rank, which torchrun does not pass: it sets LOCAL_RANK",
+     "read `int(os.environ['LOCAL_RANK'])` in the program, and make the option optional", "",
+     "train.py: error: the following arguments are required: --local_rank", "pytorch/pytorch#98587"},
+    {"local-rank-unknown", root, "unrecognized arguments",
+     R"(error: unrecognized arguments:.*(--local[-_]rank)\b)",
+     "the launcher passes {1}, which the program does not know",
+     "start it with `torchrun`, which sets LOCAL_RANK instead, and read that in the program", "",
+     "train.py: error: unrecognized arguments: --local-rank=0", "pytorch/pytorch#98587"},
     {"unrecognised-argument", root,
      "unrecognized arguments\nthe following arguments are required\ninvalid choice:\nNo such option",
      R"(error: (unrecognized arguments: .*|the following arguments are required: .*|argument .*|[Nn]o such option.*))",
      "the program rejects its arguments: {1}", "its option `--help` lists the valid ones", "",
-     "train.py: error: unrecognized arguments: --local-rank=0\ntrain.py: error: the following arguments are "
+     "train.py: error: unrecognized arguments: --epoch 3\ntrain.py: error: the following arguments are "
      "required: --data",
      "pytorch/pytorch#98587"},
     {"python-syntax", root, "SyntaxError:\nIndentationError:\nTabError:",
@@ -287,7 +297,8 @@ constexpr FailureRule kPythonRules[] = {
      "version",
      "", "Fatal Python error: Segmentation fault", "source of CPython, faulthandler.c"},
     {"interrupted", outside, "KeyboardInterrupt", R"(^KeyboardInterrupt)",
-     "Ctrl-C, or SIGINT from the scheduler", "", "", "KeyboardInterrupt", "source of CPython"},
+     "Ctrl-C, or SIGINT from the scheduler", "none if you stopped it; otherwise start it again", "",
+     "KeyboardInterrupt", "source of CPython"},
     // Its threads hold tensors and release them while the interpreter exits.
     {"thread-at-exit", general, "terminate called without an active exception", "",
      "a thread was still running at exit: with torch.distributed usually one of gloo's, after the work was "

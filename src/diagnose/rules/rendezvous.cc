@@ -7,6 +7,15 @@ namespace {
 using enum FailureClass;
 
 constexpr FailureRule kRendezvousRules[] = {
+    {"port-of-program-in-use", root, "Address already in use\naddress already in use",
+     R"(^(?:\w+\.)*OSError: \[Errno 98\] (?:Address already in use|error while attempting to bind on address \('[^']*', (\d+)\): .*address already in use)|^bind: Address already in use|:(\d+): bind: address already in use)",
+     "the port[[ {1}]][[ {2}]] that the program opens is in use, by another job or a leftover process "
+     "{frame}",
+     "use a different port, or 0 for a free one; end the process that uses it", "ss -ltnp",
+     "OSError: [Errno 98] Address already in use\n"
+     "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in "
+     "use",
+     "source of CPython, socketmodule.c"},
     {"port-in-use", root, "errno: 98\nEADDRINUSE\nAddress already in use",
      R"((?:failed to bind to (\S+) \((?:errno|generic error): 98|port: (\d+), useIpv6: \w+, code: -98|EADDRINUSE|Address already in use))",
      "the rendezvous port {1}{2} is in use, by another job or a leftover process",
@@ -93,6 +102,23 @@ constexpr FailureRule kRendezvousRules[] = {
      "the "
      "cached files.",
      "source of transformers, hub.py"},
+    {"name-of-ssh", root, "ould not resolve hostname", R"(ould not resolve hostname (\S+?):)",
+     "ssh does not find the node {1}: its name does not resolve here",
+     "start the ranks on the nodes of the job, `scontrol show hostnames`; correct that name in the list of "
+     "hosts",
+     "getent hosts {1}", "ssh: Could not resolve hostname cn07: Name or service not known",
+     "source of OpenSSH, ssh.c"},
+    {"name-of-server", root,
+     "urlopen error [Errno -\ngaierror: [Errno -\nFailed to resolve '\nCould not resolve host: \nCould not "
+     "resolve "
+     "proxy",
+     R"re((?:host='([^']+)'.*)?(?:urlopen error \[Errno -[235]\]|gaierror: \[Errno -[235]\]|Failed to resolve '([^']+)'|Could not resolve (?:host|proxy): (\S+)))re",
+     "the name of a server[[, {1}]][[, {2}]][[, {3}]] does not resolve on that node {frame}",
+     "check its spelling; if the node has no internet, download on a login node first", "getent hosts NAME",
+     "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>\n"
+     "socket.gaierror: [Errno -3] Temporary failure in name resolution\n"
+     "curl: (6) Could not resolve host: data.example.org",
+     "source of CPython, socketmodule.c"},
     {"name-not-resolved", root,
      "gai error\nName or service not known\nTemporary failure in name resolution\ncannot be retrieved",
      R"((?:The IPv[46] network addresses of \(([^,]*), \d+\) cannot be retrieved|Name or service not known|Temporary failure in name resolution))",
@@ -100,7 +126,7 @@ constexpr FailureRule kRendezvousRules[] = {
      "use an address or the full name in `MASTER_ADDR`, without blanks", "stoker hello",
      "[W socket.cpp:464] [c10d] The IPv6 network addresses of (n1, 29500) cannot be retrieved (gai error: -2 "
      "- Name or "
-     "service not known).\nsocket.gaierror: [Errno -2] Name or service not known",
+     "service not known).",
      "pytorch/pytorch#121807"},
     {"no-network", root,
      "MaxRetryError\nConnectionError\nNewConnectionError\nOfflineModeIsEnabled\nLocalEntryNotFoundError\nRepo"
@@ -116,14 +142,16 @@ constexpr FailureRule kRendezvousRules[] = {
      "[Errno 101] "
      "Network is unreachable>",
      "huggingface/transformers#20728"},
-    {"environment-variable-missing", root, "expected, but not set",
-     R"(environment variable (\w+) expected, but not set)",
-     "{1} is not set: the program was started without a launcher",
+    {"environment-variable-missing", root,
+     "expected, but not set\nKeyError: 'LOCAL_RANK\nKeyError: 'RANK\nKeyError: 'WORLD_SIZE\nKeyError: "
+     "'MASTER_",
+     R"((?:environment variable (\w+) expected, but not set|KeyError: '(LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'))",
+     "{1}{2} is not set: the program was started without a launcher {frame}",
      "start it with torchrun, with `stoker run`, or with srun and the variables set",
      "stoker check {started_from}",
      "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK "
      "expected, "
-     "but not set",
+     "but not set\nKeyError: 'LOCAL_RANK'",
      "pytorch/pytorch#37377"},
     {"no-libuv", root, "use_libuv was requested", "", "this torch was built without libuv",
      "set `USE_LIBUV=0`", "",

@@ -62,6 +62,12 @@ constexpr FailureRule kSubmitRules[] = {
      "job.sh: line 3: ./evaluate.py: cannot execute: required file not found\n"
      "bash: ./evaluate.py: /opt/env/bin/python: bad interpreter: No such file or directory",
      "source of bash, execute_cmd.c", kScriptContinues},
+    {"broken-continuation", root, "command not found\n: not found",
+     R"(^\S+: (?:line )?\d+: (--?[A-Za-z][\w-]*)(?:=\S*)?: (?:command )?not found)",
+     "a command of the script ends before {1}: the line above has no backslash at its end, or a blank behind "
+     "it",
+     "make the backslash the last character of that line: `sed -i 's/\\\\ *$/\\\\/' SCRIPT`",
+     "bash -n SCRIPT", "job.sh: line 7: --lr: command not found", "source of bash, execute_cmd.c"},
     {"command-not-found", root, "command not found", R"(line \d+: (\S+): command not found)",
      "the shell does not find command {1} on that node",
      "load its module or activate its environment before that line", "stoker check {started_from}",
