@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kShortestName = 3;
 constexpr std::string_view kGpu = "gpu";
 
-struct Words {
+struct MessageWords {
   std::set<std::string> all;
   std::set<std::string> names;  ///< quoted, or no words of prose: "cn07", "data.json", "flash_attn"
 };
@@ -25,18 +25,18 @@ bool is_place(const std::string& word) {
   return RE2::PartialMatch(word, kPlace);
 }
 
-void add(const std::string& word, bool is_name, Words& words) {
+void add(const std::string& word, bool is_name, MessageWords& words) {
   if (word.size() < kShortestName || is_place(word)) return;
   words.all.insert(word);
   if (is_name) words.names.insert(word);
 }
 
-Words words_of(std::string_view text) {
+MessageWords words_of(std::string_view text) {
   static const RE2 kWord(R"((['"`]?)([\w./-]+))");
   static const RE2 kOfGpu(R"(^(?:cuda|gpus?|nvidia|cudnn|cublas|nvml)$)");
   static const RE2 kName(R"([_/\d]|\w\.\w|\w-\w)");
   static const RE2 kType(R"((?:error|exception|warning)$)");
-  Words words;
+  MessageWords words;
   re2::StringPiece rest(text.data(), text.size());
   std::string quote, raw;
   while (RE2::FindAndConsume(&rest, kWord, &quote, &raw)) {
@@ -66,7 +66,7 @@ bool has_any(const std::set<std::string>& names, const std::set<std::string>& wo
 }  // namespace
 
 bool share_a_subject(std::string_view a, std::string_view b) {
-  const Words of_a = words_of(a), of_b = words_of(b);
+  const MessageWords of_a = words_of(a), of_b = words_of(b);
   return has_any(of_a.names, of_b.all) || has_any(of_b.names, of_a.all);
 }
 

@@ -68,7 +68,7 @@ TEST(CausalLink, an_error_that_a_retry_survived_yields_to_the_last_exception) {
   EXPECT_EQ(explain_log(kMissingModel + kTraceback + "KeyError: 'model'\n").rule, "data-file-missing");
 }
 
-TEST(CausalLink, an_error_after_which_the_count_went_on_yields_to_the_last_exception) {
+TEST(CausalLink, an_error_after_which_the_count_continued_yields_to_the_last_exception) {
   const std::string first = kTraceback + "OSError: [Errno 5] Input/output error\n";
   const std::string last = kTraceback + "ValueError: empty validation set\n";
   EXPECT_EQ(explain_log("step 5\n" + first + "step 6\nstep 7\n" + last).rule, "python-exception");

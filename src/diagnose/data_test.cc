@@ -1,4 +1,4 @@
-// Data that is empty, broken or of another shape.
+// Data that is empty, broken or has a different shape.
 #include <gmock/gmock.h>
 
 #include "diagnose/line_signs.h"

@@ -31,7 +31,7 @@ TEST(Files, a_write_that_ended_early_fits_a_full_disk_a_quota_and_a_limit) {
   EXPECT_EQ(full.certainty, Certainty::known);
 }
 
-TEST(Files, what_stands_in_place_of_a_file_is_named) {
+TEST(Files, a_pointer_or_a_page_in_place_of_a_file_is_named) {
   EXPECT_EQ(explain_log(kTraceback + "_pickle.UnpicklingError: invalid load key, 'v'.\n").rule,
             "lfs-pointer");
   EXPECT_EQ(

@@ -18,16 +18,26 @@ bool is_of_library(std::string_view file) {
   return false;
 }
 
+bool is_of_system(std::string_view file) {
+  for (const std::string_view part : {"/usr/", "sysdeps/", "/csu/", "sanitizer", "asan_", "/bits/"}) {
+    if (file.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string frame_of(std::string_view text) {
   static const RE2 kFrame(R"re(^\s*File "([^"]+)", line (\d+))re");
   static const RE2 kBoxed(R"(^│ (\S+\.py):(\d+) in )");
   const re2::StringPiece subject(text.data(), text.size());
+  // Of a sanitizer: "    #1 0x55 in main /users/ada/a.cpp:4:7".
+  static const RE2 kNative(R"(^\s+#\d+ 0x[0-9a-f]+ in .* (\S+?):(\d+)(?::\d+)?$)");
   std::string file, line;
-  if (!RE2::PartialMatch(subject, kFrame, &file, &line) && !RE2::PartialMatch(subject, kBoxed, &file, &line))
-    return "";
-  if (is_of_library(file)) return "";
+  const bool is_python =
+      RE2::PartialMatch(subject, kFrame, &file, &line) || RE2::PartialMatch(subject, kBoxed, &file, &line);
+  if (!is_python && !RE2::PartialMatch(subject, kNative, &file, &line)) return "";
+  if (is_of_library(file) || (!is_python && is_of_system(file))) return "";
   return printable(file.substr(file.rfind('/') + 1)) + ":" + line;
 }
 

@@ -37,7 +37,7 @@ std::optional<ProgressCount> progress_count(std::string_view line);
 /// Whether the line reports an empty set of data: "found 0 images in /data/val".
 bool reports_nothing_found(std::string_view line);
 
-/// Whether the line says what went wrong, in any words: "solver: cannot open a.bin", "invalid size".
+/// Whether the line states what failed, in any words: "solver: cannot open a.bin", "invalid size".
 bool states_reason(std::string_view line);
 
 /// Whether the line belongs to the report of a launcher about an end: "----", "NOTE: invoking MPI_ABORT".

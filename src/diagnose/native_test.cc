@@ -74,7 +74,7 @@ TEST(Consequences, are_later_than_the_cause) {
   const std::string closed = "RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:314\n";
   const std::string reset =
       "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"a.py\", line 5, in f\n[rank1]: ";
-  // The exception of the program is no consequence of another failure, whatever its type.
+  // The exception of the program is no consequence of a different failure, whatever its type.
   const Diagnosis own = explain_log(
       reset + "ConnectionResetError: bucket data: the store closed shard 17\n[rank0]: " + kTraceback +
       "[rank0]: " + closed + "[rank0]: Gloo connectFullMesh failed with [pair.cc:144] no error\n");

@@ -179,7 +179,7 @@ bool is_later_end(const Suspect& suspect, const Suspect& later) {
   const FailureClass failure_class = later.hit->rule->failure_class;
   const bool is_end = is_cause(later) || failure_class == FailureClass::outside ||
                       failure_class == FailureClass::ending || failure_class == FailureClass::hang;
-  if (is_end && is_cause(later) && went_on(*suspect.log, *suspect.hit)) return true;
+  if (is_end && is_cause(later) && continued_after(*suspect.log, *suspect.hit)) return true;
   return is_end && is_reported(*suspect.hit) && resumed(suspect, later.hit->begin);
 }
 

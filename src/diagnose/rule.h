@@ -55,6 +55,9 @@ inline constexpr std::string_view kUnknownPosition = "rank-position-unknown";
 /// Processes that were forked from a program with threads: they may wait for ever.
 inline constexpr std::string_view kForkOfThreads = "fork-of-threads";
 
+/// A dump of Python's stacks without a crash or a timeout above it.
+inline constexpr std::string_view kDumpOnSignal = "dump-on-signal";
+
 /// A line with a loss that is not a number. Training continues without effect.
 inline constexpr std::string_view kLossIsNan = "loss-is-nan";
 
@@ -68,6 +71,7 @@ std::span<const FailureRule> rendezvous_rules();
 std::span<const FailureRule> collective_rules();
 std::span<const FailureRule> jax_rules();
 std::span<const FailureRule> cuda_rules();
+std::span<const FailureRule> limit_rules();
 std::span<const FailureRule> native_rules();
 std::span<const FailureRule> data_rules();
 std::span<const FailureRule> program_rules();

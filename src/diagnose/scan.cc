@@ -8,7 +8,7 @@
 #include "diagnose/frames.h"
 #include "diagnose/log_line.h"
 #include "diagnose/rule_match.h"
-#include "diagnose/scan_parts.h"
+#include "diagnose/scan_blocks.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -54,6 +54,7 @@ constexpr std::uint64_t kManyNan = 20, kAfterNan = 200;
 // Rules whose frames follow.
 constexpr std::string_view kDumpOfHang = "dump-of-hang";
 constexpr std::string_view kDumpOfCrash = "dump-of-crash";
+constexpr std::string_view kSanitizer = "sanitizer-report";
 // Rules of harmless lines that repeat the failure of a process.
 constexpr std::array<std::string_view, 7> kFailedEnds = {
     "torchrun-child-failed", "torchrun-failed", "spawn-wrapper", "spawn-exited",
@@ -73,6 +74,11 @@ RuleMatcher& matcher() {
     return RuleMatcher(others);
   }();
   return all;
+}
+
+// Whether the line only separates others: "-----".
+bool is_rule_of_box(std::string_view line) {
+  return !line.empty() && line.find_first_not_of("-=*_ ") == std::string_view::npos;
 }
 
 bool is_noise(std::string_view line) {
@@ -233,7 +239,7 @@ void LogScanner::remember_progress(std::uint64_t line, std::string_view text, in
   result_.progress.push_back({line, rank, progress_count(text)});
 }
 
-// Remembers the last progress above a hit that begins at that line, as far as it is in the same block.
+// Remembers the last progress above a hit that begins at that line, if the same block has it.
 void LogScanner::remember_progress_before(std::uint64_t begin) {
   const std::uint64_t known = result_.progress.empty() ? 0 : result_.progress.back().line;
   std::string_view rest = block_.substr(0, line_begin_);
@@ -263,7 +269,7 @@ void LogScanner::take_reason_above(Hit& hit) const {
   }
 }
 
-// Marks the last error, with those that led to it, if the line reports that the program continued in spite of
+// Marks the last error, with its reasons, if the line reports that the program continued in spite of
 // it.
 void LogScanner::mark_retried(std::string_view text, int rank) {
   if (result_.hits.empty() || text.starts_with(kIgnored)) return;
@@ -313,11 +319,9 @@ void LogScanner::follow_table(std::string_view text) {
 bool LogScanner::match(std::string_view text, int rank, const Traceback* traceback) {
   const auto match = find_rule(text, found_);
   if (!match) return false;
-  if (match->rule->failure_class == FailureClass::noise) {
-    if (std::find(kFailedEnds.begin(), kFailedEnds.end(), match->rule->name) != kFailedEnds.end())
-      result_.last_failed_end = line_;
-    return true;
-  }
+  if (std::find(kFailedEnds.begin(), kFailedEnds.end(), match->rule->name) != kFailedEnds.end())
+    result_.last_failed_end = line_;
+  if (match->rule->failure_class == FailureClass::noise) return true;
   Hit hit{.rule = match->rule,
           .line = traceback && traceback->line > 0 ? traceback->line : line_,
           .begin = traceback ? traceback->begin : line_,
@@ -338,7 +342,8 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
   }
   set_groups(*match, hit);
   if (!traceback) take_reason_above(hit);
-  const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash;
+  const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash ||
+                       hit.rule->name == kDumpOnSignal || hit.rule->name == kSanitizer;
   if (is_dump && dumps_.size() < kMaxTracebacks)
     dumps_.insert_or_assign(rank, OpenDump{.hit = std::move(hit), .lines = 0, .below = {}});
   else
@@ -406,10 +411,14 @@ ScanResult LogScanner::finish() {
   drop_passing_nan();
   result_.overwrites = overwrites_;
   result_.end = end_of_log(last_);
-  // The notable lines, and the last lines if there are too few.
+  // The notable lines, the first lines of boxes, and the last lines if there are too few.
   std::vector<NotableLine> lines(notable_.begin(), notable_.end());
+  for (std::size_t i = 1; i < last_.size() && lines.size() < kMaxNotable; ++i) {
+    if (is_rule_of_box(last_[i - 1].text) && !is_rule_of_box(last_[i].text) && !is_noise(last_[i].text))
+      lines.push_back(last_[i]);
+  }
   for (auto each = last_.rbegin(); each != last_.rend() && lines.size() < 3; ++each) {
-    if (is_noise(each->text)) continue;
+    if (is_noise(each->text) || is_rule_of_box(each->text)) continue;
     const bool is_known = std::any_of(lines.begin(), lines.end(),
                                       [&](const NotableLine& line) { return line.line == each->line; });
     if (!is_known) lines.push_back(*each);

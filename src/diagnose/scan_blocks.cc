@@ -1,11 +1,13 @@
 // The part of LogScanner for blocks of several lines: tracebacks, messages of exceptions, dumps of stacks.
+#include "diagnose/scan_blocks.h"
+
 #include <algorithm>
 
 #include <re2/re2.h>
 
 #include "diagnose/frames.h"
+#include "diagnose/rule_match.h"
 #include "diagnose/scan.h"
-#include "diagnose/scan_parts.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -226,7 +228,8 @@ bool LogScanner::follow_exception(std::string_view text, int rank) {
     open->second.hit.frame = std::move(frame);
   const bool had_reason = open->second.message.has_reason();
   const bool wants_more = open->second.message.add(text);
-  if (!had_reason && open->second.message.has_reason()) {
+  constexpr std::size_t kShortestReason = 8;
+  if (!had_reason && open->second.message.has_reason() && trim(text).size() >= kShortestReason) {
     open->second.hit.line = line_;
     open->second.hit.text = shown(text);
   }
@@ -259,7 +262,8 @@ bool LogScanner::follow_dump(std::string_view text, int rank) {
   if (open == dumps_.end()) return false;
   const bool is_inside = text.empty() || text.starts_with("  File ") || text.starts_with("  ...") ||
                          text.starts_with("Thread 0x") || text.starts_with("Stack (most recent") ||
-                         text.starts_with("Current thread 0x");
+                         text.starts_with("Current thread 0x") || text.starts_with("    #") ||
+                         text.starts_with("READ of size") || text.starts_with("WRITE of size");
   std::string frame = is_inside ? frame_of(text) : "";
   if (const std::string_view part = part_of_library(text); is_inside && !part.empty())
     open->second.below = part;

@@ -26,10 +26,11 @@ bool is_failure(const Hit& hit) {
 }
 
 // Whether the process survived such an error: this one, or an earlier one of the same rule.
-bool went_on_after_such(const LogScan& log, const Hit& hit) {
+bool continued_after_such(const LogScan& log, const Hit& hit) {
   if (hit.rank < 0 && !is_of_one_process(log)) return false;
   return std::any_of(log.result.hits.begin(), log.result.hits.end(), [&](const Hit& each) {
-    return each.rule == hit.rule && each.rank == hit.rank && each.line <= hit.line && went_on(log, each);
+    return each.rule == hit.rule && each.rank == hit.rank && each.line <= hit.line &&
+           continued_after(log, each);
   });
 }
 
@@ -42,19 +43,20 @@ bool is_of_other_program(const LogEnd& end, const Hit& hit) {
 
 // Whether the program survived the hit of a log that ends with its success.
 bool survived(const LogScan& log, const Hit& hit) {
-  if (is_end_of_helper(hit.text)) return true;
+  if (is_end_of_helper(hit.text) || hit.rule->name == kDumpOnSignal) return true;
   if (hit.line > *log.result.end.finished && !hit.is_logged) return false;
+  if (hit.rule->name == kDumpOnSignal) return true;
   if (hit.line < start_of_last_attempt(log.result)) return true;
   if (is_harmless({&log, &hit}) || hit.is_retried) return true;
   // A script may print "Job finished" although its program has just logged its failure.
   const bool is_of_daemon = hit.text.starts_with("(raylet) ") || hit.text.starts_with("(autoscaler") ||
                             hit.text.find(" - distributed.") != std::string::npos;
   const LogEnd& end = log.result.end;
-  // The success of one rank says nothing about the others.
+  // The success of one rank shows nothing about its peers.
   const bool is_of_other_rank = hit.rank >= 0 && end.rank >= 0 && hit.rank != end.rank;
   const bool is_of_program = end.is_logged || end.has_measure;
   if (!is_of_other_rank && is_reported(hit) && (is_of_program || is_of_daemon)) return true;
-  if (is_of_other_program(end, hit) || went_on_after_such(log, hit)) return true;
+  if (is_of_other_program(end, hit) || continued_after_such(log, hit)) return true;
   // A program that prints a traceback and continues has caught the exception.
   return is_cause(hit) && resumed({&log, &hit}, *end.finished);
 }
@@ -112,7 +114,7 @@ bool resumed(const Suspect& suspect, std::uint64_t until) {
   return static_cast<std::size_t>(count) >= (is_reported(*suspect.hit) ? kSeveral : kMany);
 }
 
-bool went_on(const LogScan& log, const Hit& hit) {
+bool continued_after(const LogScan& log, const Hit& hit) {
   const ProgressLine* before = nullptr;
   for (const ProgressLine& each : log.result.progress) {
     if (each.rank != hit.rank || !each.count) continue;

@@ -23,9 +23,9 @@ bool is_harmless(const Suspect& suspect);
 /// only what the scan remembered: the lines soon after a hit.
 bool resumed(const Suspect& suspect, std::uint64_t until);
 
-/// Whether the training that the process of the hit reported went on after it: the same count, higher. A new
-/// start would begin at its first step.
-bool went_on(const LogScan& log, const Hit& hit);
+/// Whether the training that the process of the hit reported continued after it: the same count, higher. A
+/// new start would begin at its first step.
+bool continued_after(const LogScan& log, const Hit& hit);
 
 /// Whether the program reported the error itself and may have handled it.
 bool is_reported(const Hit& hit);

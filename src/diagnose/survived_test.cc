@@ -145,7 +145,7 @@ TEST(Survived, only_the_last_attempt_of_torchrun_counts) {
 TEST(Survived, an_error_that_the_program_handled_yields_to_its_own_words_at_the_end) {
   const std::string skipped =
       "WARNING reader: shard 4 is damaged, skipping it\n" + kTraceback + "ValueError: bad magic number\n";
-  const std::string cached = "ERROR:feats:cache is not writable, going on without it\n" + kTraceback +
+  const std::string cached = "ERROR:feats:cache is not writable, proceeding without it\n" + kTraceback +
                              "OSError: [Errno 30] Read-only file system: '/cache'\n";
   for (const std::string& error : {skipped, cached, skipped + skipped}) {
     for (const char* end :
@@ -176,7 +176,7 @@ TEST(Survived, errors_in_a_text_that_the_program_prints_are_no_failure) {
             "data-file-missing");
   EXPECT_EQ(explain_log("step 20\n" + kMissing + "step 10\n" + kMissing + "All done\n").rule,
             "data-file-missing");
-  // The training of a different rank goes on.
+  // The training of a different rank continues.
   EXPECT_EQ(explain_log("[rank1]: step 1\n[rank1]: Traceback (most recent call last):\n[rank1]: KeyError: "
                         "'lr'\n[rank0]: step 2\nAll done\n")
                 .rule,

@@ -39,7 +39,7 @@ constexpr FailureRule kDataRules[] = {
      "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
      "source of CPython, decoder.py"},
     {"json-several", root, "Extra data: line", R"(Extra data: line (\d+) column (\d+))",
-     "a JSON text goes on after its end, at line {1} {frame}: often it is a file of JSON lines",
+     "a JSON text continues after its end, at line {1} {frame}: often it is a file of JSON lines",
      "read it line by line (JSON Lines), with `json.loads(line)`", "head -2 FILE",
      "json.decoder.JSONDecodeError: Extra data: line 2 column 1 (char 24)", "source of CPython, decoder.py"},
     {"json-malformed", root, "JSONDecodeError", R"(JSONDecodeError: (.*?): line (\d+) column (\d+))",

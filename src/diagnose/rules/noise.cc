@@ -46,7 +46,8 @@ constexpr FailureRule kNoiseRules[] = {
      "", "", "", "KeyError: Caught KeyError in DataLoader worker process 0.", "source of PyTorch, worker.py"},
     {"replica-wrapper", noise, "in replica", R"(Caught \w+ in replica \d+)", "", "", "",
      "RuntimeError: Caught RuntimeError in replica 0 on device 0.", "source of PyTorch, parallel_apply.py"},
-    {"called-process", noise, "CalledProcessError", "", "", "", "",
+    {"called-process", noise, "CalledProcessError",
+     R"(CalledProcessError(?:: Command '(?:\[')?(?:\S*/)?py|: [^C]|$))", "", "", "",
      "subprocess.CalledProcessError: Command '['/v/bin/python', 'train.py']' returned non-zero exit status "
      "1.",
      "source of CPython, subprocess.py"},

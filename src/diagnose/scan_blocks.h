@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnose/rule_match.h"
 #include "diagnose/scan.h"
 
 namespace stoker::diagnose {
+
+struct RuleMatch;
 
 /// Limit of open tracebacks, messages, dumps and reports, each.
 inline constexpr std::size_t kMaxTracebacks = 4096;
@@ -28,7 +29,7 @@ std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint1
 /// The text as evidence: printable, without blanks around it, of a limited length.
 std::string shown(std::string_view text);
 
-/// Sets the groups of the hit to those of the match.
+/// Sets the groups of the hit from the match.
 void set_groups(const RuleMatch& match, Hit& hit);
 
 }  // namespace stoker::diagnose
