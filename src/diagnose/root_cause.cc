@@ -363,7 +363,7 @@ Suspect missing_peer(const Suspect& hang, const std::vector<Suspect>& end) {
   return hang;
 }
 
-// Whether hardly a line follows the hit: nothing shows that its process went on.
+// Whether hardly a line follows the hit: nothing shows that its process continued.
 bool is_at_the_end(const Suspect& suspect) {
   const ScanResult& log = suspect.log->result;
   return suspect.hit == &log.hits.back() &&

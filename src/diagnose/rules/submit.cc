@@ -67,7 +67,8 @@ constexpr FailureRule kSubmitRules[] = {
      "a command of the script ends before {1}: the line above has no backslash at its end, or a blank behind "
      "it",
      "make the backslash the last character of that line: `sed -i 's/\\\\ *$/\\\\/' SCRIPT`",
-     "bash -n SCRIPT", "job.sh: line 7: --lr: command not found", "source of bash, execute_cmd.c"},
+     "stoker check {started_from}", "job.sh: line 7: --lr: command not found",
+     "source of bash, execute_cmd.c"},
     {"command-not-found", root, "command not found", R"(line \d+: (\S+): command not found)",
      "the shell does not find command {1} on that node",
      "load its module or activate its environment before that line", "stoker check {started_from}",
