@@ -11,7 +11,10 @@ namespace stoker::sweep {
 
 namespace {
 
-constexpr int kCandidates = 64;
+// Fewer with many kernels, whose number decides the time of a candidate.
+constexpr std::size_t kMostCandidates = 64;
+constexpr std::size_t kLeastCandidates = 24;
+constexpr std::size_t kKernelsOfMost = 250;
 constexpr double kGoodShare = 0.1;
 constexpr std::size_t kMostGood = 25;
 // Kernels this recent have full weight; older ones fade.
@@ -32,10 +35,10 @@ class ParzenDensity {
     for (const double weight : weights) cumulated_.push_back(total += weight);
     for (std::size_t k = 0; k < kernels_; ++k) logs_.push_back(std::log(weights[k] / total));
     centers_.assign(kernels_ * dimensions_, kInactive);
-    widths_.assign(kernels_ * dimensions_, 1);
-    for (std::size_t k = 0; k < centers.size(); ++k)
-      std::copy(centers[k]->begin(), centers[k]->end(),
-                centers_.begin() + static_cast<std::ptrdiff_t>(k * dimensions_));
+    inverse_widths_.assign(kernels_ * dimensions_, 1);
+    for (std::size_t k = 0; k < centers.size(); ++k) {
+      for (std::size_t d = 0; d < dimensions_; ++d) centers_[d * kernels_ + k] = (*centers[k])[d];
+    }
     for (std::size_t d = 0; d < dimensions_; ++d) {
       const auto* const choices = std::get_if<Choices>(&space.parameters()[d].domain);
       choice_counts_.push_back(choices == nullptr ? 0 : static_cast<double>(choices->values.size()));
@@ -60,37 +63,39 @@ class ParzenDensity {
     std::vector<double> logs(logs_);
     for (std::size_t d = 0; d < dimensions_; ++d) {
       if (std::isnan(point[d])) continue;
+      const double* const centers = &centers_[d * kernels_];
       if (choice_counts_[d] > 0) {
         const double same = std::log(probability_of_center(d));
         const double other =
             choice_counts_[d] > 1 ? std::log((1 - probability_of_center(d)) / (choice_counts_[d] - 1)) : 0;
         const double any = -std::log(choice_counts_[d]);
-        for (std::size_t k = 0; k < kernels_; ++k) {
-          const double center = centers_[k * dimensions_ + d];
-          logs[k] += std::isnan(center) ? any : center == point[d] ? same : other;
-        }
+        for (std::size_t k = 0; k < kernels_; ++k)
+          logs[k] += std::isnan(centers[k]) ? any : centers[k] == point[d] ? same : other;
       } else {
+        const double* const inverse_widths = &inverse_widths_[d * kernels_];
         for (std::size_t k = 0; k < kernels_; ++k) {
-          const double center = centers_[k * dimensions_ + d];
-          const double z = (point[d] - (std::isnan(center) ? 0.5 : center)) / widths_[k * dimensions_ + d];
+          const double z = (point[d] - centers[k]) * inverse_widths[k];
           logs[k] -= 0.5 * z * z;
         }
       }
     }
     const double largest = *std::max_element(logs.begin(), logs.end());
+    // Of most kernels nothing is left in the sum.
+    constexpr double kNegligible = -40;
     double sum = 0;
-    for (const double log : logs) sum += std::exp(log - largest);
+    for (const double log : logs) sum += log - largest < kNegligible ? 0 : std::exp(log - largest);
     return largest + std::log(sum);
   }
 
  private:
-  // The larger distance to a neighbour, within limits. The prior, and a kernel without this parameter,
-  // keep 1.
+  // The larger distance to a neighbour, within limits. The prior, and a kernel without this parameter, get
+  // the middle of the range as their center and its whole width.
   void set_widths(std::size_t d) {
+    double* const centers = &centers_[d * kernels_];
+    double* const inverse_widths = &inverse_widths_[d * kernels_];
     std::vector<std::pair<double, std::size_t>> sorted;
     for (std::size_t k = 0; k < kernels_; ++k) {
-      if (const double center = centers_[k * dimensions_ + d]; !std::isnan(center))
-        sorted.emplace_back(center, k);
+      if (!std::isnan(centers[k])) sorted.emplace_back(centers[k], k);
     }
     std::sort(sorted.begin(), sorted.end());
     const double least = 1 / std::min(100.0, 1 + static_cast<double>(kernels_));
@@ -100,13 +105,13 @@ class ParzenDensity {
       double width = std::max(left, right);
       if (sorted.size() > 1 && i == 0) width = right;
       if (sorted.size() > 1 && i + 1 == sorted.size()) width = left;
-      widths_[sorted[i].second * dimensions_ + d] = std::clamp(width, least, 1.0);
+      inverse_widths[sorted[i].second] = 1 / std::clamp(width, least, 1.0);
     }
     for (std::size_t k = 0; k < kernels_; ++k) {
-      const double center = std::isnan(centers_[k * dimensions_ + d]) ? 0.5 : centers_[k * dimensions_ + d];
-      const double width = widths_[k * dimensions_ + d];
-      const double inside = normal_cdf((1 - center) / width) - normal_cdf(-center / width);
-      logs_[k] -= std::log(width * inside * std::sqrt(2 * std::numbers::pi));
+      if (std::isnan(centers[k])) centers[k] = 0.5;
+      const double inside =
+          normal_cdf((1 - centers[k]) * inverse_widths[k]) - normal_cdf(-centers[k] * inverse_widths[k]);
+      logs_[k] -= std::log(inside * std::sqrt(2 * std::numbers::pi) / inverse_widths[k]);
     }
   }
   double probability_of_center(std::size_t d) const {
@@ -114,7 +119,7 @@ class ParzenDensity {
     return (1 + prior) / (1 + choice_counts_[d] * prior);
   }
   double draw_choice(std::size_t kernel, std::size_t d, TrialRandom& random) const {
-    const double center = centers_[kernel * dimensions_ + d];
+    const double center = centers_[d * kernels_ + kernel];
     const auto count = static_cast<std::uint64_t>(choice_counts_[d]);
     if (std::isnan(center) || count == 1) return static_cast<double>(random.below(count));
     if (random.uniform() < probability_of_center(d)) return center;
@@ -122,21 +127,20 @@ class ParzenDensity {
     return other < center ? other : other + 1;
   }
   double draw_number(std::size_t kernel, std::size_t d, TrialRandom& random) const {
-    const double center =
-        std::isnan(centers_[kernel * dimensions_ + d]) ? 0.5 : centers_[kernel * dimensions_ + d];
+    const double center = centers_[d * kernels_ + kernel];
     // At least a third of a kernel is inside.
     double number = center;
     do {
-      number = center + widths_[kernel * dimensions_ + d] * random.normal();
+      number = center + random.normal() / inverse_widths_[d * kernels_ + kernel];
     } while (number < 0 || number > 1);
     return number;
   }
 
   std::size_t dimensions_;
   std::size_t kernels_;
-  std::vector<double> centers_;  // [kernel][dimension]; kInactive in the last one, the prior
-  std::vector<double> widths_;   // [kernel][dimension]
-  std::vector<double> logs_;     // of a kernel's weight over its norm
+  std::vector<double> centers_;         // [dimension][kernel]; the last kernel is the prior
+  std::vector<double> inverse_widths_;  // [dimension][kernel]
+  std::vector<double> logs_;            // of a kernel's weight over its norm
   std::vector<double> cumulated_;
   std::vector<double> choice_counts_;  // 0 for a number
 };
@@ -177,7 +181,11 @@ std::optional<Coordinates> tpe_point(TrialNumber number, std::uint64_t seed, con
   const ParzenDensity bad(history.space, bad_points, weights_by_age(bad_points.size()));
   std::optional<Coordinates> best;
   double best_score = 0;
-  for (int candidates = 0, tries = 0; candidates < kCandidates && tries < kMostTries; ++tries) {
+  const std::size_t most_candidates =
+      std::clamp(kMostCandidates * kKernelsOfMost / std::max<std::size_t>(bad_points.size(), 1),
+                 kLeastCandidates, kMostCandidates);
+  std::size_t candidates = 0;
+  for (int tries = 0; candidates < most_candidates && tries < kMostTries; ++tries) {
     Coordinates point = from_model(history.space, good.draw(random));
     if (!history.space.is_feasible(point)) continue;
     ++candidates;
