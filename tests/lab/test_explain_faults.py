@@ -90,7 +90,7 @@ def test_a_port_in_use_is_named(runs: Runs):
     runs.job("exec python3 bind.py", "nodes: 1")
     runs.submit()
     runs.wait(code=1)
-    assert explain_run(runs)["rule"] == "port-in-use"
+    assert explain_run(runs)["rule"] == "port-of-program-in-use"
 
 
 def test_a_program_that_no_node_has_is_named(runs: Runs):
