@@ -7,6 +7,8 @@
 #include <memory>
 #include <net/if.h>
 #include <netinet/in.h>
+
+#include "base/user.h"
 #ifdef __GLIBC__
 #include <nss.h>
 #endif
@@ -118,9 +120,8 @@ bool resolve_hosts_from_files_only() {
 }
 
 std::string host_name() {
-  char name[256] = "";
-  if (::gethostname(name, sizeof name - 1) != 0) return "localhost";
-  return std::string(split(name, '.')[0]);
+  const std::string name = stoker::host_name();
+  return name.empty() ? "localhost" : std::string(split(name, '.')[0]);
 }
 
 std::vector<std::string> local_addresses() {

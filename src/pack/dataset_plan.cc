@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/json/json.h"
+#include "base/table.h"
 #include "dataset/side_index.h"
 #include "pack/pack.h"
 #include "pack/shard/shard_writer.h"
@@ -109,19 +110,12 @@ std::vector<sources::LeftOut> collect_left_out(const DatasetPlan& dataset_plan,
   return all;
 }
 
-std::string csv_field(std::string_view text) {
-  const std::string shown = printable(text);
-  if (shown.find_first_of(",\"") == std::string::npos) return shown;
-  std::string quoted = "\"";
-  for (char c : shown) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string to_csv(const std::vector<sources::LeftOut>& left_out) {
   if (left_out.empty()) return {};
   std::string text = "path,reason,detail\n";
   for (const sources::LeftOut& file : left_out) {
-    text += format("{},{},{}\n", csv_field(file.path), csv_field(file.reason), csv_field(file.detail));
+    text += format("{},{},{}\n", csv_field(printable(file.path)), csv_field(printable(file.reason)),
+                   csv_field(printable(file.detail)));
   }
   return text;
 }

@@ -1,12 +1,11 @@
 #include "job/site/find.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/user.h"
 #include "config/yaml.h"
 
 namespace stoker::job {
@@ -88,11 +87,6 @@ std::string cluster_in(const Path& slurm_conf) {
     return std::string(trim(value.substr(0, value.find('#'))));
   }
   return "";
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 // where flock works; the kernel releases the lock of a killed process.
 #include "rank/venv/node_venv.h"
 
-#include <array>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/user.h"
 #include "rank/environment.h"
 
 namespace stoker::rank {
@@ -140,11 +140,6 @@ Result<NodeVenv> make_in(const VenvRequest& request, const Path& place, const st
 bool is_location_error(const Status& status) {
   return status.code() == Code::no_space || status.code() == Code::unavailable ||
          status.code() == Code::exists;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "node";
 }
 
 }  // namespace
