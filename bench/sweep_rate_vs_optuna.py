@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from loader_python import build, run
+from loader_python import PYTHON, build, environment, run
 from measure import BIN, Interval, check_limit, median_interval, start_times
 
 # Prints the medians of ask + tell in ms at 500 and 5 000 trials.
@@ -21,7 +21,6 @@ study = stoker.study(sys.argv[1], space={f"x{i}": {"min": 0, "max": 1, "type": "
 found = []
 for count in json.loads(sys.argv[3]):
     while True:
-        before = time.perf_counter()
         trial = study.ask()
         trial.tell(sum((value - 0.3) ** 2 for value in trial.params.values()))
         if trial.number + 1 >= count:
@@ -95,8 +94,6 @@ for _ in range(int(sys.argv[2])):
 
 def rate(code: str, path: Path, count: int) -> float:
     """Trials per second of four processes, from the moment that all are ready."""
-    from loader_python import PYTHON, environment
-
     command = [str(PYTHON), "-c", code, str(path), str(count)]
     workers = []
     for _ in range(4):

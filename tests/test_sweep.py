@@ -1,5 +1,6 @@
 """`stoker sweep ask|tell|report|show|best|export`: a study asked by many processes, wrong arguments and files, damage."""
 
+import contextlib
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -147,6 +148,33 @@ def test_a_read_only_study_can_be_shown(sweep):
     finally:
         for path in [folder, folder / "journal", folder / "claims"]:
             path.chmod(0o755)
+
+
+@pytest.mark.needs("mount")
+def test_a_full_disk_damages_no_study(sweep, tmpfs):
+    disk = tmpfs("256k")
+    (disk / "lr.yaml").write_text(SWEEP)
+    started = 0
+    for _ in range(3):
+        sweep("ask", "lr.yaml", cwd=disk, code=0)
+        started += 1
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    # The journal's last page takes some more records.
+    for _ in range(100):
+        done = sweep("ask", "lr.yaml", cwd=disk)
+        if done.code:
+            break
+        started += 1
+    assert done.code == 1
+    assert "no space left" in done.err
+    filler.unlink()
+    sweep("ask", "lr.yaml", cwd=disk, code=0)
+    shown = sweep("show", "lr.yaml", "--top", "0", "--json", cwd=disk, code=0)
+    assert shown.err == ""
+    assert len(json.loads(shown.out)) == started + 1
 
 
 def test_files_of_wandb_are_asked(sweep):

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,11 @@ constexpr std::array<std::string_view, 4> names_of(TrialState) {
 enum class Goal { minimize, maximize };
 constexpr std::array<std::string_view, 2> names_of(Goal) { return {"minimize", "maximize"}; }
 
+/// A value of an objective, so that smaller is better.
+inline double loss_of(double value, Goal goal) { return goal == Goal::minimize ? value : -value; }
+/// Whether the losses `a` are nowhere larger than `b`, and smaller in one objective.
+bool dominates(std::span<const double> a, std::span<const double> b);
+
 /// One trial.
 struct StudyTrial {
   TrialNumber number = 0;
@@ -44,5 +50,8 @@ struct StudyTrial {
   double ended = 0;                        ///< Unix time in seconds, 0 while it runs
   std::string message;                     ///< why it failed
 };
+
+/// loss_of() each value. REQUIRES: the trial is complete.
+std::vector<double> losses_of(const StudyTrial& trial, std::span<const Goal> goals);
 
 }  // namespace stoker::sweep

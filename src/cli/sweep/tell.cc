@@ -38,7 +38,7 @@ Result<sweep::TrialEnding> ending_of(const TellArguments& o) {
   return ending;
 }
 
-Result<sweep::StudyTrial> tell_study(const TellArguments& o, Output& out) {
+Result<sweep::StudyTrial> end_trial(const TellArguments& o, Output& out) {
   STOKER_ASSIGN_OR_RETURN(ending, ending_of(o));
   STOKER_ASSIGN_OR_RETURN(number, parse_trial(o.trial));
   STOKER_ASSIGN_OR_RETURN(study, open_study(o.study, sweep::MissingStudy::refuse, out));
@@ -59,7 +59,7 @@ int sweep_tell(std::span<const std::string> words, Output& out) {
   arguments.option("--message", &o.message, "TEXT", "Why it failed");
   arguments.example("stoker sweep tell lr.yaml 0 0.93");
   if (const auto code = arguments.parse(words, out)) return *code;
-  const auto trial = tell_study(o, out);
+  const auto trial = end_trial(o, out);
   if (!trial.ok()) return out.fail(trial.error());
   out.line("trial {}: {}{}", trial->number, stoker::to_text(trial->state),
            trial->message.empty() ? "" : ", " + printable(trial->message));

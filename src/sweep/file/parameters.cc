@@ -102,18 +102,18 @@ NumberRange read_wandb_range(const Node& map, NodeValues& values) {
     range.low = std::exp(range.low);
     range.high = std::exp(range.high);
   }
-  if (found->has_step) {
-    const Node* const step = map.find("q");
-    range.step = step == nullptr ? 1 : values.number(*step);
-  }
+  const Node* const step = map.find("q");
+  if (found->has_step) range.step = step == nullptr ? 1 : values.number(*step);
+  if (!found->has_step && step != nullptr)
+    values.fail(*step, format("q: distribution {} has no step", name->text));
   return range;
 }
 
 void read_wandb_parameter(const std::string& name, const Member& member, NodeValues& values,
                           std::vector<Parameter>& all) {
   const Node& node = member.value;
-  constexpr std::array<std::string_view, 9> kKeys = {"value", "values", "min",   "max",       "distribution",
-                                                     "q",     "mu",     "sigma", "parameters"};
+  constexpr std::array<std::string_view, 7> kKeys = {"value",        "values", "min",       "max",
+                                                     "distribution", "q",      "parameters"};
   values.expect_keys(node, kKeys);
   if (node.kind != Node::Kind::map) return;
   if (const Node* const nested = node.find("parameters")) {

@@ -50,39 +50,23 @@ PrunerOptions read_pruner(const Node& node, NodeValues& values) {
     options.kind = values.choice<PrunerKind>(node);
     return options;
   }
-  constexpr std::array<std::string_view, 15> kPrunerKeys = {
-      "kind",         "startup_trials", "warmup_steps",     "interval_steps", "min_trials",      "percentile",
-      "min_resource", "max_resource",   "reduction_factor", "skip_rungs",     "bootstrap_count", "lower",
-      "upper",        "patience",       "min_delta"};
-  values.expect_keys(node, kPrunerKeys);
-  const auto whole = [&](std::string_view key, std::int64_t& field, std::int64_t least) {
-    if (const Node* const found = node.find(key)) field = values.whole(*found, least);
-  };
-  const auto optional_whole = [&](std::string_view key, std::optional<std::int64_t>& field) {
-    if (const Node* const found = node.find(key)) field = values.whole(*found, 1);
-  };
-  const auto optional_number = [&](std::string_view key, std::optional<double>& field) {
-    if (const Node* const found = node.find(key)) field = values.number(*found);
-  };
+  std::vector<std::string_view> keys = {"kind"};
+  visit_options(options, [&](std::string_view name, const auto&, double) { keys.push_back(name); });
+  values.expect_keys(node, keys);
   if (const Node* const kind = node.find("kind")) {
     options.kind = values.choice<PrunerKind>(*kind);
   } else {
     values.fail(node, "pruner: no kind");
   }
-  whole("startup_trials", options.startup_trials, 0);
-  whole("warmup_steps", options.warmup_steps, 0);
-  whole("interval_steps", options.interval_steps, 1);
-  whole("min_trials", options.min_trials, 1);
-  if (const Node* const found = node.find("percentile")) options.percentile = values.number(*found);
-  optional_whole("min_resource", options.min_resource);
-  optional_whole("max_resource", options.max_resource);
-  whole("reduction_factor", options.reduction_factor, 2);
-  whole("skip_rungs", options.skip_rungs, 0);
-  whole("bootstrap_count", options.bootstrap_count, 0);
-  optional_number("lower", options.lower);
-  optional_number("upper", options.upper);
-  whole("patience", options.patience, 0);
-  if (const Node* const found = node.find("min_delta")) options.min_delta = values.number(*found);
+  visit_options(options, [&](std::string_view name, auto& field, double least) {
+    const Node* const found = node.find(name);
+    if (found == nullptr) return;
+    if constexpr (is_whole_option<decltype(field)>) {
+      field = values.whole(*found, static_cast<std::int64_t>(least));
+    } else {
+      field = values.number(*found);
+    }
+  });
   return options;
 }
 
@@ -132,8 +116,7 @@ SamplerKind wandb_method(const Node& node, NodeValues& values) {
 
 // early_terminate: {type: hyperband, min_iter:, max_iter:, eta:, s:}.
 PrunerOptions wandb_pruner(const Node& node, NodeValues& values) {
-  constexpr std::array<std::string_view, 6> kTerminateKeys = {"type", "min_iter", "max_iter",
-                                                              "eta",  "s",        "strict"};
+  constexpr std::array<std::string_view, 5> kTerminateKeys = {"type", "min_iter", "max_iter", "eta", "s"};
   values.expect_keys(node, kTerminateKeys);
   PrunerOptions options{.kind = PrunerKind::asha};
   options.reduction_factor = 3;
@@ -166,6 +149,8 @@ void read_wandb(const Node& root, NodeValues& values, SweepFile& file, std::vect
   for (std::string_view key : {"program", "command", "description", "entity", "project", "controller"}) {
     if (root.find(key) != nullptr) file.notes.push_back(format("{}: has no effect", key));
   }
+  if (const Node* const metric = root.find("metric"); metric != nullptr && metric->find("target") != nullptr)
+    file.notes.emplace_back("metric.target: has no effect");
 }
 
 void read_own(const Node& root, NodeValues& values, Definition& definition,

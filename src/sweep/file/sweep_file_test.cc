@@ -105,7 +105,7 @@ TEST(SweepFile, wandbs_files_are_read) {
 program: train.py
 name: first-sweep
 method: bayes
-metric: {name: val_loss, goal: minimize}
+metric: {name: val_loss, goal: minimize, target: 0.1}
 early_terminate: {type: hyperband, min_iter: 3}
 run_cap: 20
 parameters:
@@ -126,7 +126,7 @@ parameters:
   EXPECT_EQ(definition.pruner.kind, PrunerKind::asha);
   EXPECT_EQ(definition.pruner.min_resource, 3);
   EXPECT_EQ(definition.most_trials, 20);
-  EXPECT_THAT(file.notes, ElementsAre("program: has no effect"));
+  EXPECT_THAT(file.notes, ElementsAre("program: has no effect", "metric.target: has no effect"));
   const std::vector<Parameter>& parameters = definition.space.parameters();
   EXPECT_TRUE(std::get<NumberRange>(parameters[3].domain).is_log);
   EXPECT_NEAR(std::get<NumberRange>(parameters[4].domain).low, 0.1353, 1e-4);
@@ -138,6 +138,8 @@ TEST(SweepFile, what_wandb_has_and_stoker_lacks_is_refused) {
   const std::string head = "method: bayes\nmetric: {name: loss}\nparameters:\n";
   EXPECT_THAT(error_of(head + "  a: {distribution: normal, mu: 0, sigma: 1}\n"),
               HasSubstr("distribution normal has no equal here"));
+  EXPECT_THAT(error_of(head + "  a: {distribution: uniform, q: 2, min: 0, max: 1}\n"),
+              HasSubstr("q: distribution uniform has no step"));
   EXPECT_THAT(error_of(head + "  a: {distribution: beta, min: 0, max: 1}\n"),
               HasSubstr("distribution beta has no equal here"));
   EXPECT_THAT(error_of(head + "  a: {values: [1, 2], probabilities: [0.1, 0.9]}\n"),

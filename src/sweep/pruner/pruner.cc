@@ -200,23 +200,14 @@ bool stop_by_patience(const PrunerOptions& options, Goal goal, const StudyTrial&
 }  // namespace
 
 Status check(const PrunerOptions& options) {
-  struct Bound {
-    std::string_view name;
-    std::optional<std::int64_t> value;
-    std::int64_t least;
-  };
-  for (const Bound& bound :
-       {Bound{"startup_trials", options.startup_trials, 0}, Bound{"warmup_steps", options.warmup_steps, 0},
-        Bound{"interval_steps", options.interval_steps, 1}, Bound{"min_trials", options.min_trials, 1},
-        Bound{"min_resource", options.min_resource, 1}, Bound{"max_resource", options.max_resource, 1},
-        Bound{"reduction_factor", options.reduction_factor, 2}, Bound{"skip_rungs", options.skip_rungs, 0},
-        Bound{"bootstrap_count", options.bootstrap_count, 0}, Bound{"patience", options.patience, 0}}) {
-    if (bound.value && *bound.value < bound.least)
-      return invalid("pruner: {} {} (at least {})", bound.name, *bound.value, bound.least);
-  }
-  if (!(options.percentile >= 0 && options.percentile <= 100))
-    return invalid("pruner: percentile {} (0 to 100)", options.percentile);
-  if (!(options.min_delta >= 0)) return invalid("pruner: min_delta {} (at least 0)", options.min_delta);
+  Status status;
+  visit_options(options, [&](std::string_view name, const auto& field, double least) {
+    const std::optional<double> value(field);
+    if (status.ok() && value && !(*value >= least))
+      status = invalid("pruner: {} {} (at least {})", name, *value, least);
+  });
+  STOKER_RETURN_IF_ERROR(status);
+  if (options.percentile > 100) return invalid("pruner: percentile {} (at most 100)", options.percentile);
   if (options.kind == PrunerKind::threshold && !options.lower && !options.upper)
     return invalid("pruner threshold: neither lower nor upper")
         .cure("pruner: {{kind: threshold, upper: 10}}");

@@ -5,11 +5,12 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "stoker/status.h"
@@ -53,6 +54,33 @@ struct PrunerOptions {
   std::int64_t patience = 10;  ///< reports without improvement
   double min_delta = 0;        ///< the smallest change that counts as improvement
 };
+
+/// Whether an option is a whole number, of an option's type or a reference to it.
+template <typename Field>
+inline constexpr bool is_whole_option =
+    std::is_same_v<std::remove_cvref_t<Field>, std::int64_t> ||
+    std::is_same_v<std::remove_cvref_t<Field>, std::optional<std::int64_t>>;
+
+/// Calls visit(name, field, least) for each option but the kind: the one list that reading, writing and
+/// checking use. `least`: its smallest value.
+template <typename Options, typename Visit>
+void visit_options(Options& options, const Visit& visit) {
+  constexpr double kAny = -std::numeric_limits<double>::infinity();
+  visit("startup_trials", options.startup_trials, 0.0);
+  visit("warmup_steps", options.warmup_steps, 0.0);
+  visit("interval_steps", options.interval_steps, 1.0);
+  visit("min_trials", options.min_trials, 1.0);
+  visit("percentile", options.percentile, 0.0);
+  visit("min_resource", options.min_resource, 1.0);
+  visit("max_resource", options.max_resource, 1.0);
+  visit("reduction_factor", options.reduction_factor, 2.0);
+  visit("skip_rungs", options.skip_rungs, 0.0);
+  visit("bootstrap_count", options.bootstrap_count, 0.0);
+  visit("lower", options.lower, kAny);
+  visit("upper", options.upper, kAny);
+  visit("patience", options.patience, 0.0);
+  visit("min_delta", options.min_delta, 0.0);
+}
 
 /// Invalid when an option is out of its range.
 Status check(const PrunerOptions& options);

@@ -7,30 +7,15 @@ namespace stoker::sweep {
 
 namespace {
 
-// Smaller is better.
-double loss_of(const Definition& definition, const StudyTrial& trial, std::size_t objective) {
-  const double value = trial.values[objective];
-  return definition.objectives[objective].goal == Goal::minimize ? value : -value;
-}
-
-bool dominates(const Definition& definition, const StudyTrial& a, const StudyTrial& b) {
-  bool is_better = false;
-  for (std::size_t i = 0; i < definition.objectives.size(); ++i) {
-    const double difference = loss_of(definition, a, i) - loss_of(definition, b, i);
-    if (difference > 0) return false;
-    is_better = is_better || difference < 0;
-  }
-  return is_better;
-}
-
 std::vector<const StudyTrial*> complete_by_value(const Definition& definition,
                                                  std::span<const StudyTrial> trials) {
   std::vector<const StudyTrial*> complete;
   for (const StudyTrial& trial : trials) {
     if (trial.state == TrialState::complete) complete.push_back(&trial);
   }
+  const Goal goal = definition.objectives[0].goal;
   std::stable_sort(complete.begin(), complete.end(), [&](const StudyTrial* a, const StudyTrial* b) {
-    return loss_of(definition, *a, 0) < loss_of(definition, *b, 0);
+    return loss_of(a->values[0], goal) < loss_of(b->values[0], goal);
   });
   return complete;
 }
@@ -40,11 +25,15 @@ std::vector<const StudyTrial*> complete_by_value(const Definition& definition,
 std::vector<const StudyTrial*> best_trials(const Definition& definition, std::span<const StudyTrial> trials) {
   std::vector<const StudyTrial*> complete = complete_by_value(definition, trials);
   if (definition.objectives.size() == 1) return complete;
+  const std::vector<Goal> goals = definition.goals();
+  std::vector<std::vector<double>> losses;
+  for (const StudyTrial* trial : complete) losses.push_back(losses_of(*trial, goals));
   std::vector<const StudyTrial*> front;
-  std::copy_if(complete.begin(), complete.end(), std::back_inserter(front), [&](const StudyTrial* trial) {
-    return std::none_of(complete.begin(), complete.end(),
-                        [&](const StudyTrial* other) { return dominates(definition, *other, *trial); });
-  });
+  for (std::size_t i = 0; i < complete.size(); ++i) {
+    if (std::none_of(losses.begin(), losses.end(),
+                     [&](const auto& other) { return dominates(other, losses[i]); }))
+      front.push_back(complete[i]);
+  }
   return front;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/enum_names.h"
 #include "base/json/json.h"
+#include "base/table.h"
 #include "stoker/text.h"
 
 namespace stoker::sweep {
@@ -20,13 +21,6 @@ std::string number_text(double number, Digits digits) {
 std::string value_text(const Value& value, Digits digits) {
   const double* const number = std::get_if<double>(&value);
   return number == nullptr ? to_text(value) : number_text(*number, digits);
-}
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? "\"\"" : std::string(1, c);
-  return cell + '"';
 }
 
 std::string markdown_cell(const std::string& text) {
@@ -98,10 +92,10 @@ TrialTable trial_table(const Definition& definition, std::span<const StudyTrial*
 
 std::string csv_text(const TrialTable& table) {
   std::string text;
-  append_row(text, table.header, ",", csv_cell);
+  append_row(text, table.header, ",", csv_field);
   text += "\r\n";
   for (const auto& row : table.rows) {
-    append_row(text, row, ",", csv_cell);
+    append_row(text, row, ",", csv_field);
     text += "\r\n";
   }
   return text;

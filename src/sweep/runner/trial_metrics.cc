@@ -41,9 +41,9 @@ void TrialMetrics::set(std::string_view metric, int source, std::optional<std::i
   const auto objective = std::find_if(objectives.begin(), objectives.end(),
                                       [&](const Objective& o) { return o.metric == metric; });
   if (objective == objectives.end()) return;
-  const auto [known, is_new] = known_.try_emplace(objective->metric, Known{value, source});
-  if (known->second.source > source) return;
-  known->second = {value, source};
+  Known& known = known_.try_emplace(objective->metric, Known{value, source}).first->second;
+  if (known.source > source) return;
+  known = {value, source};
   if (step && objective == objectives.begin()) new_reports_[*step] = value;
 }
 

@@ -9,25 +9,6 @@ namespace stoker::sweep {
 
 namespace {
 
-// The objectives of a complete trial, smaller is better. Empty if one is not finite.
-std::vector<double> losses_of(const StudyTrial& trial, std::span<const Goal> goals) {
-  std::vector<double> losses;
-  for (std::size_t i = 0; i < goals.size() && i < trial.values.size(); ++i) {
-    if (!std::isfinite(trial.values[i])) return {};
-    losses.push_back(goals[i] == Goal::minimize ? trial.values[i] : -trial.values[i]);
-  }
-  return losses;
-}
-
-bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
-  bool is_better = false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] > b[i]) return false;
-    is_better = is_better || a[i] < b[i];
-  }
-  return is_better;
-}
-
 // The crowding distance of each member of a front: the sum over objectives of the gap between its neighbours.
 std::vector<double> crowding(const std::vector<std::vector<double>>& losses,
                              const std::vector<std::size_t>& front) {
@@ -80,8 +61,7 @@ std::vector<double> pareto_ranks(const std::vector<std::vector<double>>& losses)
 // The last finite report of a pruned trial as a loss, or nullopt. Only for the first objective.
 std::optional<std::pair<std::int64_t, double>> last_report(const StudyTrial& trial, Goal goal) {
   for (auto report = trial.reports.rbegin(); report != trial.reports.rend(); ++report) {
-    if (std::isfinite(report->second))
-      return std::pair(report->first, goal == Goal::minimize ? report->second : -report->second);
+    if (std::isfinite(report->second)) return std::pair(report->first, loss_of(report->second, goal));
   }
   return std::nullopt;
 }
@@ -131,7 +111,7 @@ Observations observations_of(const History& history) {
     if (trial.state == TrialState::pruned) pruned.push_back(&trial);
     if (trial.state != TrialState::complete) continue;
     std::vector<double> own = losses_of(trial, history.goals);
-    if (own.size() != history.goals.size()) continue;
+    if (!std::all_of(own.begin(), own.end(), [](double loss) { return std::isfinite(loss); })) continue;
     observations.ended.push_back({to_model(history.space, trial.point), trial.number, own[0]});
     losses.push_back(std::move(own));
   }

@@ -13,7 +13,7 @@ namespace {
 
 // Fewer with many kernels, whose number decides the time of a candidate.
 constexpr std::size_t kMostCandidates = 64;
-constexpr std::size_t kLeastCandidates = 24;
+constexpr std::size_t kLeastCandidates = 20;
 constexpr std::size_t kKernelsOfMost = 250;
 constexpr double kGoodShare = 0.1;
 constexpr std::size_t kMostGood = 25;

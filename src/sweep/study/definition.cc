@@ -143,43 +143,30 @@ Parameter parameter_from(Reader& reader, const Json& json) {
 }
 
 Json json_of(const PrunerOptions& options) {
-  Json json = {{"kind", stoker::to_text(options.kind)},
-               {"startup_trials", options.startup_trials},
-               {"warmup_steps", options.warmup_steps},
-               {"interval_steps", options.interval_steps},
-               {"min_trials", options.min_trials},
-               {"percentile", options.percentile},
-               {"reduction_factor", options.reduction_factor},
-               {"skip_rungs", options.skip_rungs},
-               {"bootstrap_count", options.bootstrap_count},
-               {"patience", options.patience},
-               {"min_delta", options.min_delta}};
-  if (options.min_resource) json["min_resource"] = *options.min_resource;
-  if (options.max_resource) json["max_resource"] = *options.max_resource;
-  if (options.lower) json["lower"] = *options.lower;
-  if (options.upper) json["upper"] = *options.upper;
+  Json json = {{"kind", stoker::to_text(options.kind)}};
+  visit_options(options, [&](const char* name, const auto& field, double) {
+    if constexpr (requires { field.has_value(); }) {
+      if (field) json[name] = *field;
+    } else {
+      json[name] = field;
+    }
+  });
   return json;
 }
 
 PrunerOptions pruner_from(Reader& reader, const Json& json) {
   PrunerOptions options;
   options.kind = reader.choice<PrunerKind>(json, "kind");
-  options.startup_trials = reader.whole(json, "startup_trials");
-  options.warmup_steps = reader.whole(json, "warmup_steps");
-  options.interval_steps = reader.whole(json, "interval_steps");
-  options.min_trials = reader.whole(json, "min_trials");
-  options.percentile = reader.number(json, "percentile");
-  options.reduction_factor = reader.whole(json, "reduction_factor");
-  options.skip_rungs = reader.whole(json, "skip_rungs");
-  options.bootstrap_count = reader.whole(json, "bootstrap_count");
-  options.patience = reader.whole(json, "patience");
-  options.min_delta = reader.number(json, "min_delta");
-  if (reader.optional_member(json, "min_resource") != nullptr)
-    options.min_resource = reader.whole(json, "min_resource");
-  if (reader.optional_member(json, "max_resource") != nullptr)
-    options.max_resource = reader.whole(json, "max_resource");
-  if (reader.optional_member(json, "lower") != nullptr) options.lower = reader.number(json, "lower");
-  if (reader.optional_member(json, "upper") != nullptr) options.upper = reader.number(json, "upper");
+  visit_options(options, [&](const char* name, auto& field, double) {
+    if constexpr (requires { field.has_value(); }) {
+      if (reader.optional_member(json, name) == nullptr) return;
+    }
+    if constexpr (is_whole_option<decltype(field)>) {
+      field = reader.whole(json, name);
+    } else {
+      field = reader.number(json, name);
+    }
+  });
   return options;
 }
 

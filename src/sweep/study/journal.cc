@@ -1,5 +1,6 @@
 #include "sweep/study/journal.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -167,6 +168,20 @@ std::optional<Record> parse_words(std::string_view line) {
   return record;
 }
 
+// Where the last complete line ends: looks from the end of the file back.
+Result<std::uint64_t> end_of_last_line(const Path& path, std::uint64_t size) {
+  STOKER_ASSIGN_OR_RETURN(file, File::open_read(path));
+  constexpr std::uint64_t kPart = 4096;
+  for (std::uint64_t end = size; end > 0;) {
+    const std::uint64_t begin = end - std::min(end, kPart);
+    std::string part(end - begin, '\0');
+    STOKER_RETURN_IF_ERROR(file.read_at(begin, std::as_writable_bytes(std::span(part))));
+    if (const std::size_t found = part.rfind('\n'); found != std::string::npos) return begin + found + 1;
+    end = begin;
+  }
+  return std::uint64_t{0};
+}
+
 }  // namespace
 
 std::string line_of(const Record& record) {
@@ -191,12 +206,8 @@ Result<JournalWriter> JournalWriter::open(const Path& path) {
   JournalWriter writer;
   STOKER_ASSIGN_OR_RETURN(file, File::open_append(path));
   STOKER_ASSIGN_OR_RETURN(size, file.size());
-  if (size > 0) {
-    STOKER_ASSIGN_OR_RETURN(text, read_file(path, 1024_GiB));
-    const std::size_t end = text.rfind('\n');
-    const std::uint64_t complete = end == std::string::npos ? 0 : end + 1;
-    if (complete < size) STOKER_RETURN_IF_ERROR(file.truncate(complete));
-  }
+  STOKER_ASSIGN_OR_RETURN(complete, end_of_last_line(path, size));
+  if (complete < size) STOKER_RETURN_IF_ERROR(file.truncate(complete));
   writer.file_ = std::move(file);
   return writer;
 }

@@ -9,6 +9,8 @@
 
 #include "base/enum_names.h"
 #include "base/language/counted.h"
+#include "base/process.h"
+#include "base/user.h"
 #include "stoker/text.h"
 
 namespace stoker::sweep {
@@ -24,18 +26,10 @@ constexpr int kSkipTries = 20;
 constexpr double kSyncInterval = 0.1;
 constexpr std::size_t kMostMessage = 1'000;
 
-std::string host_name() {
-  char name[256] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) return "host";
-  std::string host(name);
-  std::replace_if(host.begin(), host.end(), [](char c) { return c == '/' || c == ' ' || c == '\n'; }, '_');
-  return host;
-}
-
 // Jobs of one node may have separate network namespaces, and with them separate slots.
 std::string worker_prefix() {
   std::string prefix = host_name();
-  if (const char* const job = std::getenv("SLURM_JOB_ID")) prefix += format("-j{}", job);
+  if (const auto job = environment_value("SLURM_JOB_ID")) prefix += "-j" + *job;
   std::replace(prefix.begin(), prefix.end(), '/', '_');
   return prefix;
 }
@@ -68,6 +62,15 @@ bool is_same_point(const Coordinates& a, const Coordinates& b) {
                     [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
+// The trial with this number, or null. `trials` are in order of their numbers.
+template <typename Trials>
+auto find_trial(Trials& trials, TrialNumber number) -> decltype(trials.data()) {
+  const auto found =
+      std::lower_bound(trials.begin(), trials.end(), number,
+                       [](const StudyTrial& trial, TrialNumber n) { return trial.number < n; });
+  return found != trials.end() && found->number == number ? &*found : nullptr;
+}
+
 }  // namespace
 
 Study::Study(Path folder, Definition definition)
@@ -76,11 +79,20 @@ Study::Study(Path folder, Definition definition)
 Result<Study> Study::create(const Path& folder, Definition definition) {
   definition.id = random_name(12);
   STOKER_RETURN_IF_ERROR(check(definition));
-  if (path_exists(folder / kDefinitionFile))
-    return exists("{}: there is a study", folder).cure("stoker sweep show {}", shell_quote(folder.string()));
+  const Status taken =
+      exists("{}: there is a study", folder).cure("stoker sweep show {}", shell_quote(folder.string()));
+  const Path target = folder / kDefinitionFile;
+  if (path_exists(target)) return taken;
   STOKER_RETURN_IF_ERROR(make_directories(folder / "journal"));
   STOKER_RETURN_IF_ERROR(make_directories(folder / "claims"));
-  STOKER_RETURN_IF_ERROR(write_file(folder / kDefinitionFile, to_json(definition), Durability::synced));
+  // A link, unlike a rename, does not replace the study that another process creates at the same time.
+  const Path own = folder / format("{}.{}.tmp", kDefinitionFile, definition.id);
+  STOKER_RETURN_IF_ERROR(write_file(own, to_json(definition), Durability::synced));
+  const int problem = ::link(own.c_str(), target.c_str()) == 0 ? 0 : errno;
+  STOKER_RETURN_IF_ERROR(remove_file(own));
+  if (problem == EEXIST) return taken;
+  if (problem != 0) return posix_error(target.string(), problem);
+  STOKER_RETURN_IF_ERROR(sync_directory(folder));
   return open(folder);
 }
 
@@ -98,31 +110,19 @@ Result<Study> Study::open(const Path& folder) {
   return study;
 }
 
-double Study::now() const { return std::chrono::duration<double>(clock_.wall().time_since_epoch()).count(); }
+double Study::now() const { return unix_seconds(clock_.wall()); }
 
-const StudyTrial* Study::find(TrialNumber number) const {
-  const auto found =
-      std::lower_bound(trials_.begin(), trials_.end(), number,
-                       [](const StudyTrial& trial, TrialNumber n) { return trial.number < n; });
-  return found != trials_.end() && found->number == number ? &*found : nullptr;
-}
-
-StudyTrial* Study::find_attempt(TrialNumber number, std::uint32_t attempt) {
-  auto* const trial = const_cast<StudyTrial*>(find(number));
-  return trial != nullptr && trial->attempt == attempt ? trial : nullptr;
-}
+const StudyTrial* Study::find(TrialNumber number) const { return find_trial(trials_, number); }
 
 Result<StudyTrial*> Study::find_running(TrialNumber number) {
-  auto* const trial = const_cast<StudyTrial*>(find(number));
+  StudyTrial* const trial = find_trial(trials_, number);
   if (trial == nullptr) return not_found("{}: no trial {}", definition_.name, number);
   if (trial->state != TrialState::running)
     return invalid("{}: trial {} has ended ({})", definition_.name, number, stoker::to_text(trial->state));
   return trial;
 }
 
-Status Study::refresh() { return read_new_records(); }
-
-Status Study::read_new_records() {
+Status Study::refresh() {
   STOKER_ASSIGN_OR_RETURN(names, list_directory(folder_ / "journal"));
   std::vector<Record> records = std::move(waiting_);
   waiting_.clear();
@@ -153,29 +153,29 @@ Status Study::read_new_records() {
 
 void Study::apply(const TrialStart& record) {
   if (record.point.size() != definition_.space.parameters().size()) return;
-  auto place = std::lower_bound(trials_.begin(), trials_.end(), record.number,
-                                [](const StudyTrial& trial, TrialNumber n) { return trial.number < n; });
-  const bool is_known = place != trials_.end() && place->number == record.number;
-  if (is_known && place->attempt >= record.attempt) return;
+  StudyTrial* const known = find_trial(trials_, record.number);
+  if (known != nullptr && known->attempt >= record.attempt) return;
   StudyTrial trial;
   trial.number = record.number;
   trial.attempt = record.attempt;
-  trial.origin = is_known ? place->origin : record.origin;
+  trial.origin = known == nullptr ? record.origin : known->origin;
   trial.point = definition_.space.normalized(record.point);
   trial.started = record.time;
-  if (is_known) {
-    *place = std::move(trial);
-  } else {
-    trials_.insert(place, std::move(trial));
+  if (known != nullptr) {
+    *known = std::move(trial);
+    return;
   }
+  // Nearly always the last one.
+  auto place = trials_.end();
+  while (place != trials_.begin() && std::prev(place)->number > trial.number) --place;
+  trials_.insert(place, std::move(trial));
 }
 
 // True also for a record of an attempt that a later one replaced.
 bool Study::apply(const TrialReport& record) {
-  const StudyTrial* const known = find(record.number);
-  if (known == nullptr || known->attempt < record.attempt) return false;
-  StudyTrial* const trial = find_attempt(record.number, record.attempt);
-  if (trial == nullptr) return true;
+  StudyTrial* const trial = find_trial(trials_, record.number);
+  if (trial == nullptr || trial->attempt < record.attempt) return false;
+  if (trial->attempt > record.attempt) return true;
   trial->reports[record.step] = record.value;
   // A process also reads what it appended itself.
   if (record.rungs.size() > trial->rungs.size()) trial->rungs = record.rungs;
@@ -184,10 +184,9 @@ bool Study::apply(const TrialReport& record) {
 
 // Of two endings of one attempt, the earlier one counts, in whatever order they are read.
 bool Study::apply(const TrialEnd& record) {
-  const StudyTrial* const known = find(record.number);
-  if (known == nullptr || known->attempt < record.attempt) return false;
-  StudyTrial* const trial = find_attempt(record.number, record.attempt);
-  if (trial == nullptr) return true;
+  StudyTrial* const trial = find_trial(trials_, record.number);
+  if (trial == nullptr || trial->attempt < record.attempt) return false;
+  if (trial->attempt > record.attempt) return true;
   if (trial->state != TrialState::running && trial->ended <= record.time) return true;
   const bool is_valid = record.state != TrialState::complete || record.values.size() == goals_.size();
   trial->state = is_valid ? record.state : TrialState::failed;
@@ -296,7 +295,6 @@ Result<std::optional<Coordinates>> Study::propose_by_sampler(TrialNumber number)
   for (std::uint64_t tries = 0; tries < kSkipTries; ++tries) {
     STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(number + (tries << 40), history));
     if (!point || !definition_.skip_tried || !was_tried(*point)) return point;
-    ++skipped_;
   }
   auto grid = make_sampler(SamplerKind::grid, definition_.space, 0);
   if (!grid) return sampler_->propose(number, history);

@@ -71,11 +71,6 @@ class Study {
   /// Ends a running trial. A value that is not finite makes it a failed one. NotFound; Invalid for a wrong
   /// number of values and for a trial that has ended.
   Status tell(TrialNumber number, TrialEnding ending);
-  /// Everything appended survives a power failure.
-  Status sync() { return writer_.sync(); }
-
-  /// Points that were proposed and skipped because they had been tried.
-  std::uint64_t skipped() const { return skipped_; }
   /// Lines of journals that cannot be read, with the first such journal. They are left out.
   std::uint64_t damaged() const;
   std::string first_damaged() const;
@@ -85,11 +80,9 @@ class Study {
   // Opens this process's journal at the first append.
   Status append(const Record& record);
   Status open_journal();
-  Status read_new_records();
   void apply(const TrialStart& record);
   bool apply(const TrialReport& record);
   bool apply(const TrialEnd& record);
-  StudyTrial* find_attempt(TrialNumber number, std::uint32_t attempt);
   Result<StudyTrial*> find_running(TrialNumber number);
 
   // Whether this process got the name. False if another one has it.
@@ -116,7 +109,6 @@ class Study {
   int writer_process_ = 0;
   RealClock clock_;
   double last_sync_ = 0;
-  std::uint64_t skipped_ = 0;
   bool is_full_ = false;
 };
 

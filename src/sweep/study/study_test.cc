@@ -103,6 +103,32 @@ TEST(Study, is_created_once_and_opened_by_its_folder) {
   EXPECT_EQ(Study::open(folder / "other").status().code(), Code::not_found);
 }
 
+TEST(Study, one_of_several_processes_creates_it) {
+  for (int round = 0; round < 10; ++round) {
+    TempDirectory folder;
+    std::vector<pid_t> children;
+    for (int worker = 0; worker < 4; ++worker) {
+      children.push_back(fork_worker([&] {
+        auto created = Study::create(folder / "study", definition_of(SamplerKind::random));
+        EXPECT_TRUE(created.ok() || created.error().code() == Code::exists) << created.status().to_string();
+        if (!created.ok()) created = Study::open(folder / "study");
+        EXPECT_TRUE(created->ask().ok());
+        const Study again = *Study::open(folder / "study");
+        EXPECT_EQ(again.definition().id, created->definition().id);
+      }));
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0);
+    }
+    const Study study = *Study::open(folder / "study");
+    EXPECT_EQ(study.trials().size(), 4);
+    EXPECT_EQ(*list_directory(folder / "study"),
+              (std::vector<std::string>{"claims", "journal", "study.json"}));
+  }
+}
+
 TEST(Study, definitions_are_read_back_unchanged) {
   Definition definition = definition_of(SamplerKind::tpe);
   definition.id = "x";
