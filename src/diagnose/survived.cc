@@ -36,7 +36,6 @@ bool continued_after_such(const LogScan& log, const Hit& hit) {
 
 // Whether the hit is the end of a program beside the training, which reported its result later.
 bool is_of_other_program(const LogEnd& end, const Hit& hit) {
-  if (is_end_of_helper(hit.text)) return true;
   return hit.rule->name == "batch-killed" && is_other_command(hit.groups[0]) &&
          (end.is_logged || end.has_measure);
 }
@@ -45,7 +44,6 @@ bool is_of_other_program(const LogEnd& end, const Hit& hit) {
 bool survived(const LogScan& log, const Hit& hit) {
   if (is_end_of_helper(hit.text) || hit.rule->name == kDumpOnSignal) return true;
   if (hit.line > *log.result.end.finished && !hit.is_logged) return false;
-  if (hit.rule->name == kDumpOnSignal) return true;
   if (hit.line < start_of_last_attempt(log.result)) return true;
   if (is_harmless({&log, &hit}) || hit.is_retried) return true;
   // A script may print "Job finished" although its program has just logged its failure.

@@ -59,7 +59,7 @@ PATCHES: dict[str, dict[str, str]] = {
         "gpu:kepler:N": "gpu:2",
         "#SBATCH --qos=<qos_name>": "#",
         "outjobfile-J.out": "outjobfile-%J.out",
-        "(the notes go\x20on:)": "",
+        "(the notes go\x20on:)": "",  # the words of the notes
         "module load ...": "module load python/3.10",
         "execution commands": "srun echo rank",
     },
