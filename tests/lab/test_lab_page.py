@@ -73,6 +73,10 @@ def session(tmp_path, example_dataset) -> Iterator[Session]:
     environment |= {"STOKER_LAB_DIR": labs, "PATH": f"{BIN}:{environment['PATH']}"}
     with open(Path(tempfile.gettempdir()) / "stoker-test-lab1.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in Path(tempfile.gettempdir()).glob("stoker-page-*/lab1"):  # of a killed test
+            subprocess.run(
+                [BIN / "stoker", "lab", "down"], env=environment | {"STOKER_LAB_DIR": str(left.parent)}, timeout=60
+            )
         session = Session(tmp_path, environment)
         yield session
         session.close()
@@ -80,11 +84,11 @@ def session(tmp_path, example_dataset) -> Iterator[Session]:
     shutil.rmtree(labs, ignore_errors=True)
 
 
-def wait_until(session: Session, command: str) -> None:
+def wait_until(session: Session, command: str, wrong: list[str]) -> None:
     deadline = time.monotonic() + 120
     while session.run(command)[1] != 0:
         if time.monotonic() > deadline:
-            pytest.fail(f"{command}: not so after 120 s")
+            pytest.fail("\n\n".join([*wrong, f"{command}: not so after 120 s"]))
         time.sleep(0.1)
 
 
@@ -100,7 +104,7 @@ def test_the_page_shows_the_output_of_the_commands(session, tmp_path, page):
         if isinstance(example, docs_examples.File):
             (tmp_path / example.name).write_text(example.text)
         elif isinstance(example, docs_examples.Until):
-            wait_until(session, example.command)
+            wait_until(session, example.command, wrong)
         else:
             output, _ = session.run(example.command)
             if not docs_examples.matches(example.expected, output):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import remains
+from conftest import BIN
 from places import SOMEBODY, Labs, in_mode, kill_all_of
 from running import wait_until
 
@@ -220,6 +221,21 @@ def test_a_lab_of_that_name_in_another_folder_is_left_alone(labs):
     nothing = labs("down", "--name", folder.name, env=elsewhere, code=0)
     assert nothing.out == f"{folder.name}: not found; nothing to remove\n"
     assert is_answering(labs, folder.name)
+
+
+@in_mode("namespaces")
+@pytest.mark.needs("namespaces")
+def test_a_killed_lab_of_that_name_in_another_folder_is_named_with_the_way_to_remove_it(labs):
+    folder, elsewhere = labs.folder("c"), {"STOKER_LAB_DIR": labs.place / "others"}
+    two_nodes(labs, folder.name)
+    kill_all_of(folder)
+    refused = labs("up", "--name", folder.name, env=elsewhere, code=1)
+    cure = f"STOKER_LAB_DIR={folder.parent} stoker lab down --name {folder.name}"
+    assert refused.err == (
+        f"{folder.name}: the name belongs to the lab {folder}, none of whose processes runs\n  try: {cure}\n"
+    )
+    subprocess.run(cure, shell=True, env=os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}, check=True)
+    assert not remains.look(folder)
 
 
 # What is there when `up` is so far.

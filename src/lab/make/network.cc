@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lab/make/tools.h"
+#include "lab/processes.h"
 
 namespace stoker::lab {
 namespace {
@@ -122,10 +123,18 @@ Status check_names_free(const Path& lab_folder) {
     if (mark == mark_of(lab_folder)) {
       return exists("{}: parts of a lab with this name remain", lab).cure("stoker lab down --name {}", lab);
     }
-    const std::string whose = mark.starts_with(kMark)
-                                  ? format("the lab {}", printable(mark.substr(kMark.size())))
-                                  : "a network interface";
-    return exists("{}: the name belongs to {} (--name)", lab, whose).cure("stoker lab up --name other");
+    if (!mark.starts_with(kMark)) {
+      return exists("{}: the name belongs to a network interface (--name)", lab)
+          .cure("stoker lab up --name other");
+    }
+    const Path other = mark.substr(kMark.size());
+    if (find_lab_processes(other).empty()) {  // killed, or this host was restarted
+      return exists("{}: the name belongs to the lab {}, none of whose processes runs", lab,
+                    printable(other.string()))
+          .cure("STOKER_LAB_DIR={} stoker lab down --name {}", printable(other.parent_path().string()), lab);
+    }
+    return exists("{}: the name belongs to the lab {} (--name)", lab, printable(other.string()))
+        .cure("stoker lab up --name other");
   }
   if (const auto left = namespaces_of(lab_folder); !left.empty()) {
     return exists("{}: the network namespace {} already exists (--name)", lab, left[0])
