@@ -60,6 +60,7 @@ int lab_shell(std::span<const std::string> words, Output& out);
 int lab_logs(std::span<const std::string> words, Output& out);
 int lab_fault(std::span<const std::string> words, Output& out);
 int track_push(std::span<const std::string> words, Output& out);
+int sweep(std::span<const std::string> words, Output& out);
 int sweep_run(std::span<const std::string> words, Output& out);
 int sweep_ask(std::span<const std::string> words, Output& out);
 int sweep_tell(std::span<const std::string> words, Output& out);
@@ -103,6 +104,7 @@ std::span<const CommandEntry> commands() {
       {"report", "Write a report: result, curves, time split", report},
       {"profile", "Show where the time of a step goes", profile_command},
       {"track push", "Send a run to MLflow, TensorBoard, W&B or a table", track_push},
+      {"sweep", "Run the trials of a sweep file as jobs or here", sweep},
       {"sweep run", "Run a command as trials of a sweep", sweep_run},
       {"sweep ask", "Start a trial of a sweep and print its parameters", sweep_ask},
       {"sweep tell", "End a trial with its result", sweep_tell},
@@ -220,6 +222,15 @@ std::optional<int> print_overview(std::span<const std::string> words, Output& ou
     return words.empty() ? exit_code::kUsage : exit_code::kOk;
   }
   if (is_group(words[0]) && (words.size() == 1 || is_help_flag(words[1]))) {
+    // A group may be a command itself.
+    const std::span<const std::string> name = words.first(1);
+    std::size_t used = 0;
+    if (const CommandEntry* const entry = find_command(name, &used)) {
+      const std::vector<std::string> help = {"--help"};
+      (void)entry->run(help, out);
+      out.raw("\n" + listing(words[0]));
+      return words.size() == 1 ? exit_code::kUsage : exit_code::kOk;
+    }
     out.raw(group_overview(words[0]));
     return words.size() == 1 ? exit_code::kUsage : exit_code::kOk;
   }

@@ -42,6 +42,7 @@ struct StudyTrial {
   std::uint32_t attempt = 0;  ///< how often it was tried before
   TrialState state = TrialState::running;
   std::string origin;                      ///< what proposed it: a sampler's name, "first 0", "grid 12"
+  std::string worker;                      ///< who started this attempt: "n1-0", see Study::set_worker()
   Coordinates point;                       ///< of the study's space
   std::vector<double> values;              ///< one for each objective; empty unless complete
   std::map<std::int64_t, double> reports;  ///< metric by step; NaN where the metric was not finite

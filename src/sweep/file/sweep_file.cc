@@ -153,9 +153,12 @@ void read_wandb(const Node& root, NodeValues& values, SweepFile& file, std::vect
     file.notes.emplace_back("metric.target: has no effect");
 }
 
-void read_own(const Node& root, NodeValues& values, Definition& definition,
-              std::vector<Parameter>& parameters) {
-  values.expect_keys(root, kKeys);
+void read_own(const Node& root, NodeValues& values, SweepFile& file, std::vector<Parameter>& parameters) {
+  Definition& definition = file.definition;
+  std::vector<std::string_view> keys(kKeys.begin(), kKeys.end());
+  keys.insert(keys.end(), kTrialPlanKeys.begin(), kTrialPlanKeys.end());
+  values.expect_keys(root, keys);
+  file.plan = read_trial_plan(root, values);
   if (const Node* const space = root.find("space")) {
     parameters = read_space(*space, values);
   } else {
@@ -195,7 +198,7 @@ Result<SweepFile> parse_sweep(std::string_view name, std::string_view text) {
   if (root->find("parameters") != nullptr) {
     read_wandb(*root, values, file, parameters);
   } else {
-    read_own(*root, values, definition, parameters);
+    read_own(*root, values, file, parameters);
   }
   definition.objectives = read_objectives(*root, values);
   std::vector<Expression> constraints;

@@ -7,13 +7,15 @@
 #include <vector>
 
 #include "stoker/status.h"
+#include "sweep/file/trial_plan.h"
 #include "sweep/study/definition.h"
 
 namespace stoker::sweep {
 
 /// A file that was read.
 struct SweepFile {
-  Definition definition;           ///< without an id
+  Definition definition;  ///< without an id
+  TrialPlan plan;
   std::vector<std::string> notes;  ///< keys of a W&B file that have no effect here
 };
 

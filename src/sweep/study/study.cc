@@ -18,6 +18,7 @@ namespace stoker::sweep {
 namespace {
 
 constexpr std::string_view kDefinitionFile = "study.json";
+constexpr std::string_view kJournalSuffix = ".log";
 // A claim without a trial is abandoned after this time: its process was killed in between.
 constexpr double kAbandonedAfter = 60;
 constexpr int kMostSlots = 4096;
@@ -127,9 +128,13 @@ Status Study::refresh() {
   std::vector<Record> records = std::move(waiting_);
   waiting_.clear();
   for (const std::string& name : names) {
-    if (!name.ends_with(".log")) continue;
+    if (!name.ends_with(kJournalSuffix)) continue;
     const auto reader = readers_.try_emplace(name, folder_ / "journal" / name).first;
     STOKER_ASSIGN_OR_RETURN(read, reader->second.read());
+    for (Record& record : read) {
+      if (auto* const start = std::get_if<TrialStart>(&record))
+        start->worker = name.substr(0, name.size() - kJournalSuffix.size());
+    }
     records.insert(records.end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
   }
   // Starts first: one worker may have started a trial that a second one ended.
@@ -160,6 +165,7 @@ void Study::apply(const TrialStart& record) {
   trial.attempt = record.attempt;
   trial.origin = known == nullptr ? record.origin : known->origin;
   trial.point = definition_.space.normalized(record.point);
+  trial.worker = record.worker;
   trial.started = record.time;
   if (known != nullptr) {
     *known = std::move(trial);
@@ -197,23 +203,43 @@ bool Study::apply(const TrialEnd& record) {
 }
 
 Status Study::open_journal() {
+  if (!worker_.empty()) {
+    STOKER_ASSIGN_OR_RETURN(socket, bind_name(format("stoker-study-{}-{}", definition_.id, worker_)));
+    if (!socket)
+      return exists("{}: another process of {} is '{}' of this study", definition_.name, host_name(),
+                    worker_);
+    return use_journal(worker_, std::move(socket));
+  }
   const std::string prefix = worker_prefix();
   for (int slot = 0; slot < kMostSlots; ++slot) {
     STOKER_ASSIGN_OR_RETURN(socket, bind_name(format("stoker-study-{}-{}-{}", definition_.id, prefix, slot)));
-    if (!socket) continue;
-    STOKER_ASSIGN_OR_RETURN(writer,
-                            JournalWriter::open(folder_ / "journal" / format("{}-{}.log", prefix, slot)));
-    slot_ = std::move(socket);
-    writer_ = std::move(writer);
-    writer_process_ = static_cast<int>(::getpid());
-    return {};
+    if (socket) return use_journal(format("{}-{}", prefix, slot), std::move(socket));
   }
   return unavailable("{}: {} of this node use the study", definition_.name,
                      counted(kMostSlots, "process", "processes"));
 }
 
+Status Study::use_journal(const std::string& name, Fd slot) {
+  STOKER_ASSIGN_OR_RETURN(writer,
+                          JournalWriter::open(folder_ / "journal" / format("{}{}", name, kJournalSuffix)));
+  slot_ = std::move(slot);
+  writer_ = std::move(writer);
+  journal_ = name;
+  writer_process_ = static_cast<int>(::getpid());
+  return {};
+}
+
+Status Study::ensure_journal() {
+  return writer_process_ == static_cast<int>(::getpid()) ? Status() : open_journal();
+}
+
+Status Study::set_worker(std::string name) {
+  worker_ = std::move(name);
+  return open_journal();
+}
+
 Status Study::append(const Record& record) {
-  if (writer_process_ != static_cast<int>(::getpid())) STOKER_RETURN_IF_ERROR(open_journal());
+  STOKER_RETURN_IF_ERROR(ensure_journal());
   return writer_.append(record);
 }
 
@@ -319,7 +345,9 @@ Result<bool> Study::claim_start() const {
 }
 
 Result<Proposal> Study::start(TrialStart record) {
+  STOKER_RETURN_IF_ERROR(ensure_journal());
   record.time = now();
+  record.worker = journal_;
   STOKER_RETURN_IF_ERROR(append(record));
   apply(record);
   const StudyTrial* const trial = find(record.number);

@@ -49,6 +49,10 @@ class Study {
 
   const Definition& definition() const { return definition_; }
   const Path& folder() const { return folder_; }
+  /// Opens a journal of this name for this process, in place of one by host and job: StudyTrial::worker of
+  /// its trials. Exists while another process of this host uses the name. REQUIRES: no two hosts use the name
+  /// at the same time, and nothing was written through this object.
+  Status set_worker(std::string name);
   /// Reads what other workers appended.
   Status refresh();
   /// As of the last refresh(), ask(), report() or tell(), in order of their numbers. Numbers may be missing:
@@ -79,7 +83,9 @@ class Study {
   Study(Path folder, Definition definition);
   // Opens this process's journal at the first append.
   Status append(const Record& record);
+  Status ensure_journal();
   Status open_journal();
+  Status use_journal(const std::string& name, Fd slot);
   void apply(const TrialStart& record);
   bool apply(const TrialReport& record);
   bool apply(const TrialEnd& record);
@@ -106,6 +112,8 @@ class Study {
   std::vector<Record> waiting_;  // whose start was not read yet
   JournalWriter writer_;
   Fd slot_;
+  std::string worker_;   // a chosen name
+  std::string journal_;  // the name in use
   int writer_process_ = 0;
   RealClock clock_;
   double last_sync_ = 0;

@@ -1,0 +1,253 @@
+// `stoker sweep SWEEP`: docs/commands/sweep.md
+#include <chrono>
+#include <filesystem>
+
+#include "base/enum_names.h"
+#include "base/json/json.h"
+#include "base/language/counted.h"
+#include "cli/check/inspect.h"
+#include "cli/run_request.h"
+#include "cli/runs.h"
+#include "cli/site/sites.h"
+#include "cli/sweep/study_choice.h"
+#include "job/site/find.h"
+#include "slurm/script/user_script.h"
+#include "sweep/file/sweep_file.h"
+#include "sweep/results/ranking.h"
+#include "sweep/results/trial_table.h"
+#include "trials/driver.h"
+#include "trials/job_starter.h"
+#include "trials/local_starter.h"
+
+namespace stoker::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kStepInterval = 500ms;
+constexpr Duration kStopGrace = 60s;  // a run saves a checkpoint before it ends
+
+struct SweepArguments {
+  std::string file;
+  std::string job;
+  std::string place;
+  std::int64_t at_once = 0;
+  std::int64_t most_failed = 3;
+  bool dry_run = false;
+  bool force = false;
+};
+
+// The plan of the file with this command's options.
+Result<sweep::TrialPlan> plan_of(const SweepArguments& o, const sweep::SweepFile& file) {
+  sweep::TrialPlan plan = file.plan;
+  const Path folder = Path(o.file).parent_path();
+  if (!plan.job.empty() && plan.job.is_relative()) plan.job = folder / plan.job;
+  if (!o.job.empty()) plan.job = o.job;
+  if (o.at_once < 0) return invalid("--at-once: {} is below 1", o.at_once);
+  if (o.at_once > 0) plan.at_once = static_cast<std::uint32_t>(std::min<std::int64_t>(o.at_once, 100'000));
+  if (!o.place.empty()) {
+    const auto place = enum_named<sweep::TrialPlace>(o.place);
+    const auto names = names_of(sweep::TrialPlace{});
+    if (!place)
+      return invalid("--place: '{}' is unknown{}", printable(o.place), suggestion(o.place, std::span(names)));
+    plan.place = *place;
+  }
+  if (plan.job.empty())
+    return invalid("{}: has no job, a job file or batch script that each trial runs", printable(o.file))
+        .cure("stoker sweep {} --job job.yaml", shell_quote(o.file));
+  return plan;
+}
+
+bool is_batch_script(const Path& file) {
+  const auto text = read_file(file);
+  return text.ok() && slurm::is_script(*text);
+}
+
+Result<sweep::TrialPlace> choose_place(const sweep::TrialPlan& plan, bool is_script) {
+  if (plan.place == sweep::TrialPlace::here && is_script)
+    return invalid("{}: a batch script runs only as a job (place: here)", printable(plan.job.string()))
+        .cure("place: jobs");
+  if (plan.place != sweep::TrialPlace::automatic) return plan.place;
+  if (is_script) return sweep::TrialPlace::jobs;
+  STOKER_ASSIGN_OR_RETURN(allocation, slurm::current_allocation(slurm::process_environment()));
+  const bool has_slurm = !job::detect_cluster(slurm::process_environment()).cluster.empty();
+  return !allocation && has_slurm ? sweep::TrialPlace::jobs : sweep::TrialPlace::here;
+}
+
+// A point in the middle of the space, to try the job file with.
+sweep::Assignment middle_of(const sweep::Space& space) {
+  return space.decode(space.normalized(sweep::Coordinates(space.parameters().size(), sweep::kInactive)));
+}
+
+// Refuses what would fail in each trial; returns the GPUs of a trial.
+Result<double> check_job(const trials::TrialJob& job, const sweep::Space& space, sweep::TrialPlace place,
+                         bool is_forced, Output& out) {
+  if (job.is_script) {
+    if (job.plan.gpu_hours)
+      return invalid("{}: budget.gpu_hours needs the number of GPUs, and thus a job file", job.file);
+    STOKER_RETURN_IF_ERROR(refuse_lost_script(job.file.string(), {}, is_forced, out));
+    return 0.0;
+  }
+  STOKER_ASSIGN_OR_RETURN(request, trials::trial_request(job, {}, middle_of(space)));
+  if (request.job.array.is_enabled()) return invalid("{}: an array cannot be a trial (array.over)", job.file);
+  const job::Resources& resources = request.job.resources;
+  const double gpus = static_cast<double>(resources.nodes) * resources.gpus_per_node();
+  if (place == sweep::TrialPlace::here) return gpus;
+  STOKER_RETURN_IF_ERROR(check_site_limits(request.job, out));
+  STOKER_RETURN_IF_ERROR(refuse_lost_job(request.job, is_forced, out));
+  return gpus;
+}
+
+// Takes changed limits of the sweep file while it runs.
+class PlanFile {
+ public:
+  PlanFile(const SweepArguments& o, std::uint32_t at_once, std::string definition)
+      : o_(o), at_once_(at_once), definition_(std::move(definition)), time_(written()) {}
+  void poll(trials::Driver& driver, Output& out) {
+    const auto time = written();
+    if (time == time_) return;
+    time_ = time;
+    const auto file = sweep::load_sweep(o_.file);
+    const auto plan = file ? plan_of(o_, *file) : Result<sweep::TrialPlan>(file.error());
+    if (!plan) return out.note("{} (the earlier limits stay)", plan.error().message());
+    if (plan->at_once != at_once_) out.note("at_once: {}", plan->at_once);
+    at_once_ = plan->at_once;
+    driver.set_plan(*plan);
+    sweep::Definition changed = file->definition;
+    changed.id = driver.study().definition().id;
+    if (to_json(changed) != definition_)
+      out.note("{}: differs from its study; only its limits count until the next sweep", o_.file);
+  }
+
+ private:
+  std::filesystem::file_time_type written() const {
+    std::error_code ignored;
+    return std::filesystem::last_write_time(o_.file, ignored);
+  }
+
+  const SweepArguments& o_;
+  std::uint32_t at_once_;
+  std::string definition_;
+  std::filesystem::file_time_type time_;
+};
+
+std::string counts_text(const sweep::TrialCounts& counts) {
+  std::string text = counted(counts.complete, "complete trial");
+  if (counts.pruned > 0) text += format(", {} pruned", counts.pruned);
+  if (counts.failed > 0) text += format(", {} failed", counts.failed);
+  if (counts.running > 0) text += format(", {} running", counts.running);
+  return text;
+}
+
+int show_result(const trials::Driver& driver, const SweepArguments& o, Output& out) {
+  const sweep::Study& study = driver.study();
+  const auto counts = sweep::count_trials(study.trials());
+  const auto best = sweep::best_trials(study.definition(), study.trials());
+  out.line("{}: {}", study.definition().name, counts_text(counts));
+  if (!best.empty()) {
+    std::string values;
+    for (std::size_t i = 0; i < best[0]->values.size(); ++i)
+      values += format("{}{} {:.4g}", i > 0 ? ", " : "", study.definition().objectives[i].metric,
+                       best[0]->values[i]);
+    out.line("  best  trial {}: {}   {}", best[0]->number, values,
+             sweep::to_text(study.definition().space.decode(best[0]->point)));
+  }
+  out.line("  next  stoker sweep show {}", shell_quote(o.file));
+  out.json(format(R"({{"study":{},"complete":{},"pruned":{},"failed":{},"running":{},"best":{}}})",
+                  json_text(nlohmann::ordered_json(study.folder().string())), counts.complete, counts.pruned,
+                  counts.failed, counts.running,
+                  best.empty() ? "null" : sweep::json_object(study.definition(), *best[0])));
+  return counts.complete == 0 && counts.failed > 0 ? exit_code::kFailed : exit_code::kOk;
+}
+
+void note_stop(const trials::Driver& driver, const SweepArguments& o, bool is_here, Output& out) {
+  const std::size_t running = driver.running();
+  if (running == 0) return;
+  if (is_here) {
+    out.note("stopping {}, to be resumed by the next stoker sweep", counted(running, "trial"));
+  } else {
+    out.note("{} in the queue; stoker sweep {} continues", counted(running, "trial stays", "trials stay"),
+             o.file);
+  }
+}
+
+int drive(trials::Driver& driver, const SweepArguments& o, bool is_here, PlanFile& file, Output& out) {
+  const ScopedStopSignals signals;
+  RealClock clock;
+  Result<bool> is_open = true;
+  while (!stop_requested()) {
+    is_open = driver.step();
+    if (!is_open.ok() || !*is_open) break;
+    file.poll(driver, out);
+    clock.sleep(kStepInterval);
+  }
+  if (stop_requested()) note_stop(driver, o, is_here, out);
+  driver.shut_down(kStopGrace);
+  if (!is_open.ok()) return out.fail(is_open.error());
+  const int code = show_result(driver, o, out);
+  return stop_requested() ? 128 + SIGINT : code;
+}
+
+}  // namespace
+
+int sweep(std::span<const std::string> words, Output& out) {
+  SweepArguments o;
+  Arguments arguments("sweep",
+                      "Run the trials of a sweep file, each as a run of its job, until none is left.");
+  arguments.positional("SWEEP", &o.file, "Sweep file with the key job");
+  arguments.option("--job", &o.job, "FILE", "Job file or batch script of a trial, in place of the file's");
+  arguments.option("--at-once", &o.at_once, "N",
+                   "Trials that run or wait at the same time, in place of the file's");
+  arguments.option("--place", &o.place, "PLACE",
+                   "Where trials run: auto, here or jobs, in place of the file's");
+  arguments.option("--max-failed", &o.most_failed, "N",
+                   "Stop after this many failed trials in a row, 0 never");
+  arguments.flag("--dry-run", &o.dry_run, "Show what would run, start nothing");
+  arguments.flag("--force", &o.force, "Run a job that stoker check expects to be lost");
+  arguments.example("stoker sweep lr.yaml --at-once 2");
+  if (const auto code = arguments.parse(words, out)) return *code;
+  const auto file = sweep::load_sweep(o.file);
+  if (!file.ok()) return out.fail(file.error());
+  auto plan = plan_of(o, *file);
+  if (!plan.ok()) return out.fail(plan.error());
+  const auto program = own_program();
+  if (!program.ok()) return out.fail(program.error());
+  trials::TrialJob job{.file = plan->job, .is_script = is_batch_script(plan->job), .plan = *plan};
+  const auto place = choose_place(*plan, job.is_script);
+  if (!place.ok()) return out.fail(place.error());
+  job.study = file->definition.name;
+  job.typed = typed_command("sweep", words);
+  job.stoker = *program;
+  const sweep::Space& space = file->definition.space;
+  if (const Status checked = sweep::check_command(plan->arguments, space); !checked.ok())
+    return out.fail(checked);
+  trials::DriverOptions options{.plan = *plan};
+  options.most_failed = static_cast<std::uint32_t>(std::max<std::int64_t>(0, o.most_failed));
+  job.runs = "runs";
+  const auto gpus = check_job(job, space, *place, o.force, out);
+  if (!gpus.ok()) return out.fail(gpus.error());
+  options.gpus_per_trial = *gpus;
+  if (o.dry_run) {
+    out.line("would run {}, {} at once, {}", printable(plan->job.string()), plan->at_once,
+             *place == sweep::TrialPlace::jobs ? "each as a job in the queue" : "here");
+    out.line("  middle  {}", sweep::to_text(middle_of(space)));
+    return exit_code::kOk;
+  }
+  auto study = open_study(o.file, sweep::MissingStudy::create, out);
+  if (!study.ok()) return out.fail(study.error());
+  job.runs = trials::runs_folder(*study);
+  ignore_sigpipe();
+  auto scheduler = make_scheduler();
+  auto starter =
+      *place == sweep::TrialPlace::jobs
+          ? Result<std::unique_ptr<trials::TrialStarter>>(trials::make_job_starter(job, space, scheduler))
+          : trials::make_local_starter(job);
+  if (!starter.ok()) return out.fail(starter.error());
+  options.on_event = [&out](const std::string& text) { out.note("{}", text); };
+  PlanFile limits(o, plan->at_once, to_json(study->definition()));
+  auto driver = trials::Driver::create(*std::move(study), std::move(options), **starter, scheduler);
+  if (!driver.ok()) return out.fail(driver.error());
+  return drive(*driver, o, *place == sweep::TrialPlace::here, limits, out);
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,108 @@
+// Drives the trials of a study: asks for points, starts their runs, follows, stops, resumes and ends them.
+// Belongs to one thread. All that it knows is on disk: after kill -9 a new driver continues the same trials
+// (docs/commands/sweep.md).
+//
+// The driver is the worker "driver" of the study, which distinguishes its trials from trials of other
+// processes. A trial that it asked for has a run, found by its name, or its run was not started yet.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/status/life.h"
+#include "slurm/queue/scheduler.h"
+#include "stoker/status.h"
+#include "stoker/time.h"
+#include "sweep/study/study.h"
+#include "trials/lease.h"
+#include "trials/starter.h"
+#include "trials/trial_runs.h"
+
+namespace stoker::trials {
+
+/// StudyTrial::worker of its trials.
+inline constexpr std::string_view kDriver = "driver";
+
+struct DriverOptions {
+  sweep::TrialPlan plan;
+  double gpus_per_trial = 0;      ///< for TrialPlan::gpu_hours
+  std::uint32_t most_failed = 3;  ///< it stops after this number in a row; 0: never
+  std::function<void(const std::string&)> on_event;  ///< receives one line for each event
+};
+
+class Driver {
+ public:
+  /// Exists while another process drives the study. The starter and the scheduler must outlive the driver.
+  static Result<Driver> create(sweep::Study study, DriverOptions options, TrialStarter& starter,
+                               slurm::Scheduler& scheduler);
+
+  /// One round: takes little time unless the scheduler is slow. Returns whether anything is left to do.
+  /// Errors end the sweep: of the study, or when too many trials failed in a row.
+  Result<bool> step();
+  /// Replaces the limits, when the sweep file was changed.
+  void set_plan(sweep::TrialPlan plan) { options_.plan = std::move(plan); }
+  /// Ends what does not live on without this process, and gives up the lease.
+  void shut_down(Duration grace);
+
+  const sweep::Study& study() const { return study_; }
+  /// Trials of this driver that have not ended.
+  std::size_t running() const;
+
+ private:
+  // What this process knows beyond the records.
+  struct Followed {
+    std::optional<std::int64_t> last_step;
+    bool is_pruned = false;
+    std::uint32_t problems = 0;  // in a row
+    Deadline retry_at = Deadline::after(Duration::zero());
+  };
+  struct OwnTrial {
+    TrialAttempt key;
+    const record::RunFolder* run = nullptr;
+    launch::RunLife life;
+    bool is_certain = false;
+  };
+
+  Driver(sweep::Study study, DriverOptions options, TrialStarter& starter, slurm::Scheduler& scheduler,
+         DriverLease lease);
+
+  std::vector<OwnTrial> own_trials() const;
+  void query_lives(std::vector<OwnTrial>& trials);
+  Status follow(const OwnTrial& trial);
+  Status follow_missing(const OwnTrial& trial);
+  Status report(const OwnTrial& trial);
+  Status settle(const OwnTrial& trial);
+  Status continue_or_fail(const OwnTrial& trial);
+  Status end(TrialAttempt key, sweep::TrialEnding ending);
+  Status start(const sweep::Proposal& proposal);
+  Status start_more();
+  Result<std::optional<sweep::Proposal>> next_proposal();
+  bool is_budget_spent();
+  double used_gpu_hours();
+  bool is_pruned(TrialAttempt key) const;
+  Path pruned_mark(TrialAttempt key) const;
+  void event(const std::string& text);
+  // Whether the problem may pass; it is then retried later.
+  bool postpone(TrialAttempt key, const Status& problem);
+
+  sweep::Study study_;
+  DriverOptions options_;
+  TrialStarter* starter_;
+  slurm::Scheduler* scheduler_;
+  DriverLease lease_;
+  TrialRuns runs_;
+  std::map<TrialAttempt, Followed> followed_;
+  std::map<TrialAttempt, double> ended_seconds_;  // of runs that are over
+  Deadline next_query_ = Deadline::after(Duration::zero());
+  Duration query_pause_;
+  Deadline next_start_ = Deadline::after(Duration::zero());
+  std::uint32_t failed_in_turn_ = 0;
+  bool is_exhausted_ = false;
+  bool is_budget_noted_ = false;
+};
+
+}  // namespace stoker::trials
