@@ -29,8 +29,8 @@ inline constexpr std::string_view kDriver = "driver";
 
 struct DriverOptions {
   sweep::TrialPlan plan;
-  double gpus_per_trial = 0;      ///< for TrialPlan::gpu_hours
-  std::uint32_t most_failed = 3;  ///< it stops after this number in a row; 0: never
+  double gpus_per_trial = 0;                         ///< for TrialPlan::gpu_hours
+  std::uint32_t most_failed = 3;                     ///< it stops after this number in a row; 0: never
   std::function<void(const std::string&)> on_event;  ///< receives one line for each event
 };
 

@@ -15,7 +15,6 @@ Result<launch::Request> trial_request(const TrialJob& job, TrialAttempt trial,
                                       const sweep::Assignment& values);
 
 /// The scheduler must outlive the starter.
-std::unique_ptr<TrialStarter> make_job_starter(TrialJob job, sweep::Space space,
-                                               slurm::Scheduler& scheduler);
+std::unique_ptr<TrialStarter> make_job_starter(TrialJob job, sweep::Space space, slurm::Scheduler& scheduler);
 
 }  // namespace stoker::trials

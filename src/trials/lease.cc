@@ -66,10 +66,10 @@ Status DriverLease::renew() {
 
 Status DriverLease::write() {
   const nlohmann::ordered_json json{{"host", self_.host},
-                          {"pid", self_.pid},
-                          {"pid_start", self_.pid_start},
-                          {"boot", self_.boot},
-                          {"time", unix_seconds(RealClock().wall())}};
+                                    {"pid", self_.pid},
+                                    {"pid_start", self_.pid_start},
+                                    {"boot", self_.boot},
+                                    {"time", unix_seconds(RealClock().wall())}};
   STOKER_RETURN_IF_ERROR(write_file(file_, json_text(json) + "\n", Durability::none));
   next_ = Deadline::after(kRenewInterval);
   return {};
