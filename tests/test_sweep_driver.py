@@ -235,3 +235,41 @@ def test_a_sweep_file_without_a_job_names_the_option(sweep):
     sweep.write(base=SWEEP.replace("job: job.yaml\n", ""))
     assert "try: stoker sweep lr.yaml --job job.yaml\n" in sweep(code=2).err
     assert sweep("--job", "job.yaml", "--dry-run", code=0).out.startswith("would run job.yaml, 1 at once, here\n")
+
+
+def test_the_best_trial_runs_again_with_the_same_result(sweep):
+    sweep.write("trials: 3\n")
+    sweep(code=0)
+    best = min(sweep.trials(), key=lambda trial: trial["values"]["loss"])
+    done = sweep.stoker("sweep", "best", "lr.yaml", "--rerun", code=0)
+    assert done.out == f"trial {best['number']}: {best['values']['loss']:.4g}   same result, difference 0.00 %\n"
+    (again,) = (sweep.folder / "lr.study/reruns").iterdir()
+    assert json.loads((again / "run.json").read_text())["name"] == f"rerun-of-lr-{best['number']}"
+
+
+def test_a_different_result_is_explained_by_what_changed(sweep):
+    sweep.write("trials: 1\n")
+    sweep(code=0)
+    (sweep.folder / "train.py").write_text(TRAIN.replace("int(sys.argv[2])", "1000"))
+    done = sweep.stoker("sweep", "best", "lr.yaml", "--rerun", "--json", code=1)
+    (rerun,) = json.loads(done.out)
+    assert (rerun["verdict"], rerun["reruns"]) == ("different", 3)
+    assert rerun["difference"] > 10
+
+
+def test_a_rerun_that_fails_has_its_reason(sweep):
+    sweep.write("trials: 1\n")
+    sweep(code=0)
+    (sweep.folder / "train.py").write_text("raise SystemExit('no data')")
+    failed = sweep.stoker("sweep", "best", "lr.yaml", "--rerun", code=3)
+    assert re.search(r"trial 0: its rerun \S+ failed .*\n  try: stoker explain ", failed.err)
+
+
+def test_a_trial_without_a_run_cannot_be_repeated(sweep):
+    sweep.write("trials: 1\n")
+    sweep.stoker("sweep", "ask", "lr.yaml", code=0)
+    sweep.stoker("sweep", "tell", "lr.yaml", "0", "0.5", code=0)
+    assert (
+        "trial 0 has no run, so it cannot be repeated"
+        in sweep.stoker("sweep", "best", "lr.yaml", "--rerun", code=1).err
+    )

@@ -10,10 +10,10 @@
 namespace stoker::trials {
 namespace {
 
+using sweep::TrialState;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-using sweep::TrialState;
 
 constexpr std::string_view kSweep =
     "space: {lr: [1, 2, 3, 4]}\nobjectives: {loss: minimize}\nsampler: grid\n";
@@ -209,7 +209,7 @@ TEST_F(DriverTest, a_value_that_the_pruner_refuses_stops_the_run) {
   EXPECT_EQ(driver.study().find(0)->state, TrialState::pruned);
 }
 
-TEST_F(DriverTest, the_lease_of_another_process_is_respected_until_it_expires) {
+TEST_F(DriverTest, a_foreign_lease_is_respected_until_it_expires) {
   const sweep::Study study = open();
   const auto write = [&](double age) {
     const double now = unix_seconds(RealClock().wall());
@@ -255,10 +255,8 @@ TEST(TrialRuns, names_fit_a_job_file_and_distinguish_attempts) {
 }
 
 TEST(TrialRuns, settings_belong_to_params_unless_the_name_is_a_key) {
-  const sweep::Assignment values = {{"lr", 0.5},
-                                    {"train.epochs", std::int64_t{3}},
-                                    {"opt", std::string("a \"b\"")},
-                                    {"params.flag", true}};
+  const sweep::Assignment values = {
+      {"lr", 0.5}, {"train.epochs", std::int64_t{3}}, {"opt", std::string("a \"b\"")}, {"params.flag", true}};
   EXPECT_THAT(trial_settings(values), ElementsAre("params.lr=0.5", "train.epochs=3",
                                                   "params.opt=\"a \\\"b\\\"\"", "params.flag=true"));
 }

@@ -1,30 +1,15 @@
-// `stoker sweep show STUDY` and `stoker sweep best STUDY`: docs/commands/sweep-show.md, sweep-best.md
+// `stoker sweep show STUDY`: docs/commands/sweep-show.md
 #include "base/enum_names.h"
 #include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/sweep/study_choice.h"
+#include "cli/sweep/trial_list.h"
 #include "sweep/results/ranking.h"
 #include "sweep/results/trial_table.h"
 
 namespace stoker::cli {
 namespace {
-
-using TrialPointers = std::vector<const sweep::StudyTrial*>;
-
-std::vector<std::string> upper_case(std::vector<std::string> header) {
-  for (std::string& cell : header) {
-    if (cell == "trial" || cell == "state" || cell == "seconds") {
-      for (char& c : cell) c = static_cast<char>(c - 'a' + 'A');
-    }
-  }
-  return header;
-}
-
-void print_table(const sweep::Study& study, const TrialPointers& trials, Output& out) {
-  const sweep::TrialTable table = trial_table(study.definition(), trials, sweep::Digits::four);
-  out.table(upper_case(table.header), table.rows);
-}
 
 std::string summary(const sweep::Study& study) {
   const sweep::Definition& definition = study.definition();
@@ -42,11 +27,6 @@ std::string summary(const sweep::Study& study) {
   return text;
 }
 
-void limit(TrialPointers& trials, std::int64_t most) {
-  if (most > 0 && trials.size() > static_cast<std::size_t>(most))
-    trials.resize(static_cast<std::size_t>(most));
-}
-
 }  // namespace
 
 int sweep_show(std::span<const std::string> words, Output& out) {
@@ -61,28 +41,10 @@ int sweep_show(std::span<const std::string> words, Output& out) {
   if (!study.ok()) return out.fail(study.error());
   TrialPointers trials = ranked_trials(study->definition(), study->trials());
   const std::size_t count = trials.size();
-  limit(trials, top);
+  limit_trials(trials, top);
   out.line("{}", summary(*study));
-  if (!trials.empty()) print_table(*study, trials, out);
+  if (!trials.empty()) print_trials(*study, trials, out);
   if (trials.size() < count) out.line("{} more (--top 0)", grouped(count - trials.size()));
-  out.json(sweep::json_list(study->definition(), trials));
-  return exit_code::kOk;
-}
-
-int sweep_best(std::span<const std::string> words, Output& out) {
-  std::string text;
-  std::int64_t top = 1;
-  Arguments arguments("sweep best", "Show the best trials of a study.");
-  add_study(arguments, &text);
-  arguments.option("--top", &top, "N", "Number of trials; all of the Pareto front with several objectives");
-  arguments.example("stoker sweep best lr.yaml");
-  if (const auto code = arguments.parse(words, out)) return *code;
-  const auto study = open_study(text, sweep::MissingStudy::refuse, out);
-  if (!study.ok()) return out.fail(study.error());
-  TrialPointers trials = best_trials(study->definition(), study->trials());
-  if (trials.empty()) return out.fail(not_found("{}: no trial is complete", study->definition().name));
-  if (study->definition().objectives.size() == 1) limit(trials, top);
-  print_table(*study, trials, out);
   out.json(sweep::json_list(study->definition(), trials));
   return exit_code::kOk;
 }

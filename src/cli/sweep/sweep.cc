@@ -2,8 +2,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/encode.h"
 #include "base/enum_names.h"
-#include "base/json/json.h"
 #include "base/language/counted.h"
 #include "cli/check/inspect.h"
 #include "cli/run_request.h"
@@ -154,9 +154,8 @@ int show_result(const trials::Driver& driver, const SweepArguments& o, Output& o
   }
   out.line("  next  stoker sweep show {}", shell_quote(o.file));
   out.json(format(R"({{"study":{},"complete":{},"pruned":{},"failed":{},"running":{},"best":{}}})",
-                  json_text(nlohmann::ordered_json(study.folder().string())), counts.complete, counts.pruned,
-                  counts.failed, counts.running,
-                  best.empty() ? "null" : sweep::json_object(study.definition(), *best[0])));
+                  json_string(study.folder().string()), counts.complete, counts.pruned, counts.failed,
+                  counts.running, best.empty() ? "null" : sweep::json_object(study.definition(), *best[0])));
   return counts.complete == 0 && counts.failed > 0 ? exit_code::kFailed : exit_code::kOk;
 }
 
