@@ -24,9 +24,10 @@ constexpr double kStartingSeconds = 15;
 
 double wall_seconds() { return unix_seconds(RealClock().wall()); }
 
-// The scheduler may accept the job later.
+// The scheduler may accept the job later, and somebody may free the disk.
 bool may_pass(const Status& problem) {
   return problem.code() == Code::unavailable || problem.code() == Code::timeout ||
+         problem.code() == Code::no_space ||
          to_lower(problem.message()).find("submit limit") != std::string::npos;
 }
 
@@ -252,8 +253,11 @@ Result<std::optional<sweep::Proposal>> Driver::next_proposal() {
     const bool is_retried =
         trial.state == TrialState::failed && trial.worker == kDriver && trial.attempt < options_.plan.retries;
     if (!is_retried) continue;
-    STOKER_ASSIGN_OR_RETURN(proposal, study_.retry(trial.number));
-    return std::optional(std::move(proposal));
+    auto proposal = study_.retry(trial.number);
+    // A driver that was killed while it began the attempt: the claim expires.
+    if (!proposal && proposal.error().code() == Code::exists) continue;
+    if (!proposal) return std::move(proposal).error();
+    return std::optional(*std::move(proposal));
   }
   return study_.ask();
 }
@@ -263,7 +267,8 @@ Status Driver::start_more() {
     if (is_budget_spent()) return {};
     STOKER_ASSIGN_OR_RETURN(proposal, next_proposal());
     if (!proposal) {
-      is_exhausted_ = true;
+      is_exhausted_ = !study_.is_undecided();
+      if (!is_exhausted_) next_start_ = Deadline::after(kShortestRetry);
       return {};
     }
     event(format("trial {}: {}", proposal->number, sweep::to_text(proposal->values)));

@@ -38,7 +38,6 @@ run: {sys.executable} train.py ${{params.lr}} ${{params.decay}}
 params: {{lr: 0.1, decay: 0.1}}
 resources: {{nodes: 1, ranks_per_node: 1, cpus_per_rank: 1, time: 10m}}
 slurm: {{partition: low}}
-restart: {{preempted: 5, node_failure: 5}}
 """
 # Softmax regression on three clusters; saves after each epoch and resumes there.
 TRAIN = """

@@ -38,6 +38,15 @@ std::string result_text(const sweep::Definition& definition, const sweep::StudyT
   return text;
 }
 
+Result<std::optional<sweep::Proposal>> ask_until_decided(sweep::Study& study, rank::SignalFd& signals) {
+  constexpr Duration kPause = std::chrono::milliseconds(500);
+  for (;;) {
+    STOKER_ASSIGN_OR_RETURN(proposal, study.ask());
+    if (proposal || !study.is_undecided() || signals.next_signal()) return proposal;
+    RealClock().sleep(kPause);
+  }
+}
+
 Result<TrialTally> run_trials(sweep::Study& study, const RunTrialsArguments& o, rank::SignalFd& signals,
                               Output& out) {
   sweep::TrialRunOptions options{.command = o.command};
@@ -50,7 +59,7 @@ Result<TrialTally> run_trials(sweep::Study& study, const RunTrialsArguments& o, 
   }
   TrialTally tally;
   while (!tally.signal && (o.most == 0 || tally.ended < static_cast<std::uint64_t>(o.most))) {
-    STOKER_ASSIGN_OR_RETURN(proposal, study.ask());
+    STOKER_ASSIGN_OR_RETURN(proposal, ask_until_decided(study, signals));
     if (!proposal) {
       out.note("{}: no trial is left", study.definition().name);
       break;

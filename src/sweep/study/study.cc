@@ -251,15 +251,18 @@ Result<bool> Study::claim(const std::string& name) const {
 }
 
 // A claim that was abandoned is followed by a claim with the next suffix.
-Result<bool> Study::claim_point(std::string_view kind, std::uint64_t index) {
-  std::string name = format("{}-{}", kind, index);
+Result<bool> Study::claim_or_take_over(const std::string& base) {
+  std::string name = base;
   for (int suffix = 1;; ++suffix) {
     STOKER_ASSIGN_OR_RETURN(is_claimed, claim(name));
     if (is_claimed) return true;
     struct stat info{};
     if (::stat((folder_ / "claims" / name).c_str(), &info) != 0) return false;
-    if (now() - static_cast<double>(info.st_mtime) < kAbandonedAfter) return false;
-    name = format("{}-{}.{}", kind, index, suffix);
+    if (now() - static_cast<double>(info.st_mtime) < kAbandonedAfter) {
+      has_young_claim_ = true;
+      return false;
+    }
+    name = format("{}.{}", base, suffix);
   }
 }
 
@@ -280,7 +283,7 @@ Result<std::optional<Coordinates>> Study::propose_first(std::string& origin) {
   }
   for (std::size_t index = 0; index < is_started.size(); ++index) {
     if (is_started[index]) continue;
-    STOKER_ASSIGN_OR_RETURN(is_claimed, claim_point("first", index));
+    STOKER_ASSIGN_OR_RETURN(is_claimed, claim_or_take_over(format("first-{}", index)));
     if (!is_claimed) continue;
     origin = format("first {}", index);
     return std::optional(definition_.first[index]);
@@ -301,7 +304,7 @@ Result<std::optional<Coordinates>> Study::propose_cell(std::string& origin) {
     if (cell < is_started.size() && is_started[cell]) continue;
     STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(cell, {definition_.space, goals_, trials_}));
     if (!point) return std::optional<Coordinates>();
-    STOKER_ASSIGN_OR_RETURN(is_claimed, claim_point("grid", cell));
+    STOKER_ASSIGN_OR_RETURN(is_claimed, claim_or_take_over(format("grid-{}", cell)));
     if (!is_claimed) continue;
     origin = format("grid {}", cell);
     return point;
@@ -330,15 +333,16 @@ Result<std::optional<Coordinates>> Study::propose_by_sampler(TrialNumber number)
   }
 }
 
-// Each started trial has one of `most_trials` claims, and each failed one adds a claim.
-Result<bool> Study::claim_start() const {
+// Each started trial has one of `most_trials` claims, and each failed one adds a claim. While there are fewer
+// trials than claims, some claims are abandoned; which of them is taken over does not matter.
+Result<bool> Study::claim_start() {
   if (definition_.most_trials == 0) return true;
   const auto failed =
       static_cast<std::uint64_t>(std::count_if(trials_.begin(), trials_.end(), [](const StudyTrial& trial) {
         return trial.state == TrialState::failed;
       }));
   for (std::uint64_t index = trials_.size(); index < definition_.most_trials + failed; ++index) {
-    STOKER_ASSIGN_OR_RETURN(is_claimed, claim(format("start-{}", index)));
+    STOKER_ASSIGN_OR_RETURN(is_claimed, claim_or_take_over(format("start-{}", index)));
     if (is_claimed) return true;
   }
   return false;
@@ -356,6 +360,7 @@ Result<Proposal> Study::start(TrialStart record) {
 
 Result<std::optional<Proposal>> Study::ask() {
   STOKER_RETURN_IF_ERROR(refresh());
+  has_young_claim_ = false;
   STOKER_ASSIGN_OR_RETURN(may_start, claim_start());
   is_full_ = !may_start;
   if (is_full_) return std::optional<Proposal>();
@@ -387,7 +392,7 @@ Result<Proposal> Study::retry(TrialNumber number) {
   if (trial->state != TrialState::failed)
     return invalid("{}: trial {} did not fail ({})", definition_.name, number, stoker::to_text(trial->state));
   TrialStart record{number, trial->attempt + 1, 0, "retry", trial->point};
-  STOKER_ASSIGN_OR_RETURN(is_claimed, claim(format("{}.{}", number, record.attempt)));
+  STOKER_ASSIGN_OR_RETURN(is_claimed, claim_or_take_over(format("{}.{}", number, record.attempt)));
   if (!is_claimed)
     return exists("{}: trial {} was started again by another worker", definition_.name, number);
   return start(std::move(record));

@@ -66,8 +66,11 @@ class Study {
   Result<std::optional<Proposal>> ask();
   /// Whether the last ask() returned nullopt because of Definition::most_trials.
   bool is_full() const { return is_full_; }
+  /// Whether a later ask() may return a trial although the last one returned nullopt: a process has just
+  /// claimed a trial, and may have been killed before it started it.
+  bool is_undecided() const { return has_young_claim_; }
   /// Starts another attempt of a trial that ended without a value. NotFound; Invalid if it is running,
-  /// complete or pruned; Exists if another worker started that attempt.
+  /// complete or pruned; Exists if another worker started that attempt, or has tried to within a minute.
   Result<Proposal> retry(TrialNumber number);
   /// Records the metric of a running trial, and returns whether the pruner stops it. Its process then ends it
   /// as pruned. NotFound; Invalid if it is not running.
@@ -93,12 +96,12 @@ class Study {
 
   // Whether this process got the name. False if another one has it.
   Result<bool> claim(const std::string& name) const;
-  Result<bool> claim_point(std::string_view kind, std::uint64_t index);
+  Result<bool> claim_or_take_over(const std::string& base);
   Result<TrialNumber> claim_number();
   Result<std::optional<Coordinates>> propose_first(std::string& origin);
   Result<std::optional<Coordinates>> propose_cell(std::string& origin);
   Result<std::optional<Coordinates>> propose_by_sampler(TrialNumber number);
-  Result<bool> claim_start() const;
+  Result<bool> claim_start();
   bool was_tried(const Coordinates& point) const;
   Result<Proposal> start(TrialStart record);
   double now() const;
@@ -118,6 +121,7 @@ class Study {
   RealClock clock_;
   double last_sync_ = 0;
   bool is_full_ = false;
+  bool has_young_claim_ = false;
 };
 
 }  // namespace stoker::sweep

@@ -363,14 +363,47 @@ TEST(Study, an_unfinished_line_is_cut_off_and_damage_is_counted) {
 }
 
 // A process was killed between the claim of a cell and the start of its trial.
+void make_old(const Path& claim) {
+  const timespec old[2] = {{.tv_sec = 1'700'000'000, .tv_nsec = 0}, {.tv_sec = 1'700'000'000, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, claim.c_str(), old, 0), 0);
+}
+
+TEST(Study, an_abandoned_start_does_not_cost_a_trial) {
+  TempDirectory folder;
+  Definition definition = grid_definition();
+  definition.most_trials = 2;
+  Study study = create(folder, definition);
+  const Path claim = folder / "study/claims/start-0";
+  ASSERT_TRUE(write_file(claim, "").ok());
+  ASSERT_TRUE((*study.ask()).has_value());  // start-1
+  ASSERT_FALSE((*study.ask()).has_value());
+  EXPECT_TRUE(study.is_undecided());
+  make_old(claim);
+  make_old(folder / "study/claims/start-1");
+  ASSERT_TRUE((*study.ask()).has_value());
+  EXPECT_FALSE((*study.ask()).has_value());
+  EXPECT_FALSE(study.is_undecided());
+}
+
+TEST(Study, an_abandoned_retry_is_possible_after_a_minute) {
+  TempDirectory folder;
+  Study study = create(folder, grid_definition());
+  ASSERT_TRUE((*study.ask()).has_value());
+  ASSERT_TRUE(study.tell(0, {TrialState::failed, {}, ""}).ok());
+  const Path claim = folder / "study/claims/0.1";
+  ASSERT_TRUE(write_file(claim, "").ok());
+  EXPECT_EQ(study.retry(0).status().code(), Code::exists);
+  make_old(claim);
+  EXPECT_EQ(study.retry(0)->attempt, 1U);
+}
+
 TEST(Study, an_abandoned_cell_is_tried_after_a_minute) {
   TempDirectory folder;
   Study study = create(folder, grid_definition());
   const Path claim = folder / "study/claims/grid-0";
   ASSERT_TRUE(write_file(claim, "").ok());
   EXPECT_EQ(to_text((*study.ask())->values), "a=0 b=1");
-  const timespec old[2] = {{.tv_sec = 1'700'000'000, .tv_nsec = 0}, {.tv_sec = 1'700'000'000, .tv_nsec = 0}};
-  ASSERT_EQ(::utimensat(AT_FDCWD, claim.c_str(), old, 0), 0);
+  make_old(claim);
   EXPECT_EQ(to_text((*study.ask())->values), "a=0 b=0");
   EXPECT_EQ(to_text((*study.ask())->values), "a=0 b=2");
 }
