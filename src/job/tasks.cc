@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/language/counted.h"
@@ -19,7 +20,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr ByteCount kLongestTable = 64_MiB;
-constexpr std::size_t kMaxColumns = 1000;
 
 // A single sbatch call requests all tasks, and their records share one folder.
 constexpr std::array<std::string_view, 8> kShared = {"name",  "resources", "slurm", "chain",
@@ -62,42 +62,6 @@ class TaskRow {
   std::set<std::string> names_;
   ArrayTask task_;
 };
-
-// The cells of the next line of a CSV text, which is then advanced past it; RFC 4180.
-Result<std::vector<std::string>> next_csv_row(std::string_view name, std::string_view& text,
-                                              std::size_t* line) {
-  const std::size_t begin = *line;
-  std::vector<std::string> cells(1);
-  bool is_quoted = false;
-  std::size_t at = 0;
-  for (; at < text.size(); ++at) {
-    const char c = text[at];
-    if (is_quoted) {
-      if (c == '\n') ++*line;
-      if (c != '"') {
-        cells.back() += c;
-      } else if (at + 1 < text.size() && text[at + 1] == '"') {
-        cells.back() += text[++at];
-      } else {
-        is_quoted = false;
-      }
-    } else if (c == '"' && cells.back().empty()) {
-      is_quoted = true;
-    } else if (c == ',') {
-      if (cells.size() >= kMaxColumns) return invalid("{}:{}: more than {} cells", name, begin, kMaxColumns);
-      cells.emplace_back();
-    } else if (c == '\n') {
-      break;
-    } else if (c != '\r') {
-      cells.back() += c;
-    }
-  }
-  if (is_quoted) return invalid("{}:{}: a quote is not closed", name, begin);
-  text.remove_prefix(std::min(at + 1, text.size()));
-  ++*line;
-  for (std::string& cell : cells) cell = std::string(trim(cell));
-  return cells;
-}
 
 bool is_blank(const std::vector<std::string>& cells) { return cells.size() == 1 && cells.front().empty(); }
 
