@@ -103,6 +103,13 @@ def trackers_python() -> Path:
     return Path(os.environ.get("STOKER_TRACKERS_PYTHON", beside))
 
 
+def postgres_programs() -> Path | None:
+    """The folder of PostgreSQL's initdb and postgres: in PATH, or where Debian installs them."""
+    found = shutil.which("initdb")
+    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in folders if (folder / "postgres").exists()), None)
+
+
 def _has_course_scripts() -> bool:
     folder = test_data()
     return folder is not None and (folder / "batch-scripts").is_dir()
@@ -139,11 +146,16 @@ NEEDS = {
     ),
     "tensorflow": Need("TensorFlow (script/bootstrap --for peers)", lambda: _has_module("tensorflow")),
     "python3.10": Need("a Python 3.10 (python3.10 in PATH)", lambda: _runs("python3.10", "-c", "")),
+    "optuna": Need(
+        "Optuna and cmaes (script/bootstrap --for peers)", lambda: _has_module("optuna") and _has_module("cmaes")
+    ),
+    "hydra": Need("hydra-core (script/bootstrap --for peers)", lambda: _has_module("hydra")),
     "zarr2": Need("zarr-python 2 (script/bootstrap --for peers)", lambda: zarr_2_python().exists()),
     "trackers": Need(
         "TensorBoard, MLflow, W&B and pandas (script/bootstrap --for peers)", lambda: trackers_python().exists()
     ),
-    "postgres": Need("PostgreSQL's server (initdb and postgres)", lambda: _has("initdb", "postgres")),
+    "postgres": Need("PostgreSQL's server (Debian: postgresql)", lambda: postgres_programs() is not None),
+    "psycopg": Need("psycopg (script/bootstrap --for peers)", lambda: _has_module("psycopg")),
     "jupyter": Need("jupyter_server beside this Python", lambda: _has_module("jupyter_server")),
     "ipykernel": Need("ipykernel (script/bootstrap --for peers)", lambda: _has_module("ipykernel")),
     "sshd": Need("OpenSSH's server and client (Debian: openssh-server)", lambda: _has("sshd", "ssh", "ssh-keygen")),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import needs
 import ports
+import postgres_server
 import pytest
 import run_folders
 from fake_mlflow import FakeMlflow
@@ -148,23 +149,8 @@ def mlflow_server(folder: Path, store: str) -> Iterator[str]:
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """A database server that listens on a socket in the folder."""
-    folder.mkdir()
-    user: dict = {}
-    if os.geteuid() == 0:  # which PostgreSQL refuses
-        os.chown(folder, 65534, 65534)
-        user = {"user": 65534, "group": 65534, "extra_groups": []}
-    options = {"cwd": folder, "check": True, "capture_output": True} | user
-    subprocess.run(["initdb", "-D", folder / "data", "-U", "ana", "-A", "trust", "--no-sync"], **options)
-    log = (folder / "log").open("wb")
-    command = ["postgres", "-D", folder / "data", "-k", folder, "-c", "listen_addresses="]
-    process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, **user)
-    try:
-        wait_until(lambda: (folder / ".s.PGSQL.5432").exists(), "PostgreSQL listens")
-        yield f"postgresql+psycopg2://ana@/postgres?host={folder}"
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()
+    with postgres_server.running(folder) as host:
+        yield f"postgresql+psycopg2://ana@/postgres?host={host}"
 
 
 @contextmanager
