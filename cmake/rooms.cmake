@@ -153,15 +153,16 @@ function(stoker_precompile_headers name is_cold has_libtorch)
   target_precompile_headers(stoker_${name} REUSE_FROM ${owner})
 endfunction()
 
-# A message catalogue, embedded as a function of room base.
-function(stoker_embed_catalogue code name)
+# A text file, embedded as a function of a room. The header declares the function.
+function(stoker_embed_text room file namespace name header)
   set(source ${CMAKE_BINARY_DIR}/${name}.cc)
-  set(po ${CMAKE_SOURCE_DIR}/po/${code}.po)
+  set(text ${CMAKE_SOURCE_DIR}/${file})
   set(script ${CMAKE_SOURCE_DIR}/cmake/embed.cmake)
-  add_custom_command(OUTPUT ${source} DEPENDS ${po} ${script} VERBATIM
-                     COMMAND ${CMAKE_COMMAND} -DTEXT=${po} -DSOURCE=${source} -DNAME=${name} -P ${script})
+  add_custom_command(OUTPUT ${source} DEPENDS ${text} ${script} VERBATIM
+                     COMMAND ${CMAKE_COMMAND} -DTEXT=${text} -DSOURCE=${source} -DNAME=${name} -DNAMESPACE=${namespace}
+                             -DHEADER=${header} -P ${script})
   set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
-  target_sources(stoker_base PRIVATE ${source})
+  target_sources(stoker_${room} PRIVATE ${source})
 endfunction()
 
 # Parsing GoogleTest's headers takes half of a test's compilation: they are precompiled once for all rooms.
@@ -183,7 +184,7 @@ function(stoker_add_rooms)
   stoker_room(base PUBLIC bytes choices progress status strong tensor_view text time ROOMS LIBRARIES stoker::fmt stoker::json stoker::crypto stoker::isal stoker::xxhash Threads::Threads)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/base/version.cc PROPERTIES COMPILE_DEFINITIONS
                               STOKER_VERSION="${PROJECT_VERSION}")
-  stoker_embed_catalogue(fr french_catalogue)
+  stoker_embed_text(base po/fr.po stoker french_catalogue base/language/catalogue.h)
   stoker_room(config COLD ROOMS LIBRARIES stoker::yaml)
   stoker_room(net ROOMS LIBRARIES stoker::sodium stoker::json Threads::Threads)
   stoker_room(slurm COLD ROOMS LIBRARIES stoker::re2)
@@ -213,6 +214,7 @@ function(stoker_add_rooms)
   stoker_room(trainers COLD ROOMS rank LIBRARIES stoker::json Threads::Threads)
   stoker_room(launch COLD ROOMS slurm record stage job checkpoint observe rank trainers LIBRARIES stoker::json)
   stoker_room(sweep ROOMS config record observe LIBRARIES stoker::json)
+  stoker_embed_text(sweep src/sweep/optuna/bridge.py stoker::sweep optuna_bridge_script sweep/optuna/bridge.h)
   stoker_room(trials COLD ROOMS slurm record job launch sweep LIBRARIES stoker::json)
   stoker_room(netcheck COLD ROOMS net job observe rank LIBRARIES stoker::json)
   stoker_room(lab COLD ROOMS net slurm LIBRARIES stoker::json)

@@ -41,10 +41,10 @@ class PyStudy {
 
   Shared& shared() {
     if (shared_->process == ::getpid()) return *shared_;
-    auto again = sweep::Study::open(folder_);
+    auto again = sweep::open_study(location_, sweep::MissingStudy::refuse);
     if (!again.ok()) raise(again.error());
     (void)shared_.release();  // its mutex may be locked for ever
-    shared_ = std::make_unique<Shared>(*std::move(again));
+    shared_ = std::make_unique<Shared>(std::move(again->study));
     return *shared_;
   }
   template <typename Call>
@@ -66,6 +66,7 @@ class PyStudy {
                        : sweep::open_study(path, sweep::MissingStudy::create);
     if (!opened.ok()) raise(opened.error());
     folder_ = opened->study.folder();
+    location_ = opened->study.location();
     notes_ = std::move(opened->notes);
     shared_ = std::make_unique<Shared>(std::move(opened->study));
   }
@@ -106,6 +107,7 @@ class PyStudy {
   }
 
   Path folder_;
+  std::string location_;
   std::vector<std::string> notes_;
   std::unique_ptr<Shared> shared_;
 };

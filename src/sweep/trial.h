@@ -50,6 +50,7 @@ struct StudyTrial {
   double started = 0;                      ///< Unix time in seconds
   double ended = 0;                        ///< Unix time in seconds, 0 while it runs
   std::string message;                     ///< why it failed
+  std::string sampler_state;               ///< what a sampler of Optuna remembers of it; empty without one
 };
 
 /// loss_of() each value. REQUIRES: the trial is complete.

@@ -9,12 +9,19 @@ namespace stoker::cli {
 int sweep_ask(std::span<const std::string> words, Output& out) {
   std::string text;
   std::string retry;
+  sweep::NewStudyOptions creation;
   Arguments arguments("sweep ask", "Start a trial and print its parameters.");
   add_study(arguments, &text);
   arguments.option("--retry", &retry, "TRIAL", "Start a failed trial again instead of a new one");
+  arguments.option("--warm-start", &creation.warm_start, "SOURCE",
+                   "Study or CSV table whose trials the sampler of the new study knows");
+  arguments.option("--param", &creation.parameters, "OVERRIDE",
+                   "Parameter of a new study without a sweep file, in Hydra's grammar");
+  arguments.option("--objective", &creation.objectives, "NAME=GOAL",
+                   "Objective of a new study without a sweep file: minimize or maximize");
   arguments.example("stoker sweep ask lr.yaml");
   if (const auto code = arguments.parse(words, out)) return *code;
-  auto study = open_study(text, sweep::MissingStudy::create, out);
+  auto study = open_study(text, sweep::MissingStudy::create, out, creation);
   if (!study.ok()) return out.fail(study.error());
   std::optional<sweep::Proposal> proposal;
   if (retry.empty()) {

@@ -19,7 +19,7 @@ std::string summary(const sweep::Study& study) {
     objectives +=
         format("{}{} {}", objectives.empty() ? "" : ", ", stoker::to_text(objective.goal), objective.metric);
   std::string text = format("{}: {}, sampler {}, {} complete", definition.name, objectives,
-                            stoker::to_text(definition.sampler), counts.complete);
+                            sampler_name(definition), counts.complete);
   if (definition.most_trials > 0) text += format(" of {}", definition.most_trials);
   if (counts.running > 0) text += format(", {} running", counts.running);
   if (counts.pruned > 0) text += format(", {} pruned", counts.pruned);

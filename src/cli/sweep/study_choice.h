@@ -15,7 +15,8 @@ class Output;
 void add_study(Arguments& arguments, std::string* target);
 
 /// As sweep::open_study(), with its notes on standard error.
-Result<sweep::Study> open_study(const std::string& text, sweep::MissingStudy missing, Output& out);
+Result<sweep::Study> open_study(const std::string& text, sweep::MissingStudy missing, Output& out,
+                                const sweep::NewStudyOptions& options = {});
 
 /// A trial's number.
 Result<sweep::TrialNumber> parse_trial(const std::string& text);

@@ -114,7 +114,10 @@ class PlanFile {
     at_once_ = plan->at_once;
     driver.set_plan(*plan);
     sweep::Definition changed = file->definition;
-    changed.id = driver.study().definition().id;
+    const sweep::Definition& known = driver.study().definition();
+    changed.id = known.id;
+    changed.warm_start = known.warm_start;
+    changed.prior_trials = known.prior_trials;
     if (to_json(changed) != definition_)
       out.note("{}: differs from its study; only its limits count until the next sweep", o_.file);
   }
@@ -207,6 +210,9 @@ int sweep(std::span<const std::string> words, Output& out) {
   if (const auto code = arguments.parse(words, out)) return *code;
   const auto file = sweep::load_sweep(o.file);
   if (!file.ok()) return out.fail(file.error());
+  if (!file->storage.empty())
+    return out.fail(invalid("{}: the driver's trials need a study in a folder (storage)", o.file)
+                        .cure("stoker sweep run {} -- python train.py", shell_quote(o.file)));
   auto plan = plan_of(o, *file);
   if (!plan.ok()) return out.fail(plan.error());
   const auto program = own_program();

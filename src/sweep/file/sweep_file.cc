@@ -2,8 +2,10 @@
 
 #include <array>
 
+#include "base/json/json.h"
 #include "sweep/file/node_values.h"
 #include "sweep/file/parameters.h"
+#include "sweep/space/space_json.h"
 
 namespace stoker::sweep {
 
@@ -11,10 +13,11 @@ namespace {
 
 using config::Member;
 using config::Node;
+using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 11> kKeys = {"name",       "space",   "constraints", "objectives",
-                                                    "metric",     "sampler", "seed",        "pruner",
-                                                    "skip_tried", "first",   "trials"};
+constexpr std::array<std::string_view, 13> kKeys = {
+    "name",   "space",      "constraints", "objectives", "metric",     "sampler", "seed",
+    "pruner", "skip_tried", "first",       "trials",     "warm_start", "storage"};
 
 Objective read_metric(const Node& map, NodeValues& values) {
   Objective objective;
@@ -42,6 +45,40 @@ std::vector<Objective> read_objectives(const Node& root, NodeValues& values) {
   for (const Member& member : map->members)
     objectives.push_back({member.key, values.choice<Goal>(member.value)});
   return objectives;
+}
+
+Json json_of_node(const Node& node, NodeValues& values) {
+  if (node.kind == Node::Kind::null) return {};
+  if (node.kind == Node::Kind::scalar) return json_of(values.value(node));
+  Json json = node.kind == Node::Kind::list ? Json::array() : Json::object();
+  for (const Node& item : node.items) json.push_back(json_of_node(item, values));
+  for (const Member& member : node.members) json[member.key] = json_of_node(member.value, values);
+  return json;
+}
+
+// "tpe", "optuna.CmaEsSampler", {optuna: CmaEsSampler, sigma0: 0.1}.
+void read_sampler(const Node& node, NodeValues& values, Definition& definition) {
+  constexpr std::string_view kPrefix = "optuna.";
+  if (node.kind == Node::Kind::map) {
+    definition.sampler = SamplerKind::optuna;
+    Json options = Json::object();
+    for (const Member& member : node.members) {
+      if (member.key == "seed") values.fail(member, "is the study's seed (seed: 1 beside sampler)");
+      if (member.key == "optuna") {
+        definition.optuna.name = values.text(member.value);
+      } else {
+        options[member.key] = json_of_node(member.value, values);
+      }
+    }
+    definition.optuna.options = json_text(options);
+  } else if (node.text.starts_with(kPrefix)) {
+    definition.sampler = SamplerKind::optuna;
+    definition.optuna.name = node.text.substr(kPrefix.size());
+  } else {
+    definition.sampler = values.choice<SamplerKind>(node);
+  }
+  if (definition.sampler == SamplerKind::optuna && definition.optuna.name.empty())
+    values.fail(node, "names no sampler of Optuna (sampler: optuna.TPESampler)");
 }
 
 PrunerOptions read_pruner(const Node& node, NodeValues& values) {
@@ -164,12 +201,14 @@ void read_own(const Node& root, NodeValues& values, SweepFile& file, std::vector
   } else {
     values.fail(root, "no space (space: {params.lr: {min: 0.001, max: 1, log: true}})");
   }
-  if (const Node* const sampler = root.find("sampler"))
-    definition.sampler = values.choice<SamplerKind>(*sampler);
+  if (const Node* const sampler = root.find("sampler")) read_sampler(*sampler, values, definition);
   if (const Node* const seed = root.find("seed"))
     definition.seed = static_cast<std::uint64_t>(values.whole(*seed));
   if (const Node* const pruner = root.find("pruner")) definition.pruner = read_pruner(*pruner, values);
   if (const Node* const skip = root.find("skip_tried")) definition.skip_tried = values.boolean(*skip);
+  if (const Node* const sources = root.find("warm_start")) {
+    for (const Value& source : values.values(*sources)) definition.warm_start.push_back(to_text(source));
+  }
   if (const Node* const trials = root.find("trials"))
     definition.most_trials = static_cast<std::uint64_t>(values.whole(*trials, 1));
 }
@@ -193,6 +232,7 @@ Result<SweepFile> parse_sweep(std::string_view name, std::string_view text) {
   SweepFile file;
   Definition& definition = file.definition;
   std::vector<Parameter> parameters;
+  if (const Node* const storage = root->find("storage")) file.storage = values.text(*storage);
   const Node* const given_name = root->find("name");
   definition.name = given_name == nullptr ? stem(name) : values.text(*given_name);
   if (root->find("parameters") != nullptr) {

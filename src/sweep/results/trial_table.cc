@@ -6,6 +6,7 @@
 #include "base/json/json.h"
 #include "base/table.h"
 #include "stoker/text.h"
+#include "sweep/space/space_json.h"
 
 namespace stoker::sweep {
 
@@ -40,13 +41,6 @@ void append_row(std::string& text, const std::vector<std::string>& cells, std::s
 
 Json json_number(double number) { return std::isfinite(number) ? Json(number) : Json(); }
 
-Json json_of_values(const Assignment& values) {
-  Json json = Json::object();
-  for (const auto& [name, value] : values)
-    json[name] = std::visit([](const auto& alternative) { return Json(alternative); }, value);
-  return json;
-}
-
 Json json_of_trial(const Definition& definition, const StudyTrial& trial) {
   Json values = Json::object();
   for (std::size_t i = 0; i < trial.values.size(); ++i)
@@ -57,7 +51,7 @@ Json json_of_trial(const Definition& definition, const StudyTrial& trial) {
               {"attempt", trial.attempt},
               {"state", stoker::to_text(trial.state)},
               {"values", values},
-              {"params", json_of_values(definition.space.decode(trial.point))},
+              {"params", json_of(definition.space.decode(trial.point))},
               {"reports", reports},
               {"origin", trial.origin},
               {"started", trial.started},
@@ -125,6 +119,6 @@ std::string json_list(const Definition& definition, std::span<const StudyTrial* 
   return json_text(list);
 }
 
-std::string json_values(const Assignment& values) { return json_text(json_of_values(values)); }
+std::string json_values(const Assignment& values) { return json_text(json_of(values)); }
 
 }  // namespace stoker::sweep

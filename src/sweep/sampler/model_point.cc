@@ -105,15 +105,18 @@ Observations observations_of(const History& history) {
   Observations observations;
   std::vector<std::vector<double>> losses;
   std::vector<const StudyTrial*> pruned;
+  const auto add_complete = [&](const StudyTrial& trial, TrialNumber number) {
+    std::vector<double> own = losses_of(trial, history.goals);
+    if (!std::all_of(own.begin(), own.end(), [](double loss) { return std::isfinite(loss); })) return;
+    observations.ended.push_back({to_model(history.space, trial.point), number, own[0]});
+    losses.push_back(std::move(own));
+  };
+  for (std::size_t i = 0; i < history.prior.size(); ++i) add_complete(history.prior[i], i);
   for (const StudyTrial& trial : history.trials) {
     if (trial.state == TrialState::running)
       observations.running.push_back(to_model(history.space, trial.point));
     if (trial.state == TrialState::pruned) pruned.push_back(&trial);
-    if (trial.state != TrialState::complete) continue;
-    std::vector<double> own = losses_of(trial, history.goals);
-    if (!std::all_of(own.begin(), own.end(), [](double loss) { return std::isfinite(loss); })) continue;
-    observations.ended.push_back({to_model(history.space, trial.point), trial.number, own[0]});
-    losses.push_back(std::move(own));
+    if (trial.state == TrialState::complete) add_complete(trial, history.prior.size() + trial.number);
   }
   if (history.goals.size() > 1 && !losses.empty()) {
     const std::vector<double> ranks = pareto_ranks(losses);
@@ -124,8 +127,8 @@ Observations observations_of(const History& history) {
     for (const StudyTrial* trial : pruned) {
       const auto report = last_report(*trial, history.goals[0]);
       if (!report) continue;
-      observations.ended.push_back(
-          {to_model(history.space, trial->point), trial->number, std::max(report->second, least)});
+      observations.ended.push_back({to_model(history.space, trial->point),
+                                    history.prior.size() + trial->number, std::max(report->second, least)});
     }
   }
   std::sort(observations.ended.begin(), observations.ended.end(),

@@ -18,8 +18,8 @@ Coordinates from_model(const Space& space, const ModelPoint& point);
 /// A trial that a model learns from.
 struct Observation {
   ModelPoint point;
-  TrialNumber number = 0;
-  double loss = 0;  ///< smaller is better
+  TrialNumber number = 0;  ///< of all observations from the oldest
+  double loss = 0;         ///< smaller is better
 };
 
 /// What a study knows, sorted by number.

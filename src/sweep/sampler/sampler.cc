@@ -109,9 +109,10 @@ class ModelSampler final : public Sampler {
 
  private:
   static std::size_t ended(const History& history) {
-    return static_cast<std::size_t>(
+    const auto ended =
         std::count_if(history.trials.begin(), history.trials.end(),
-                      [](const StudyTrial& trial) { return trial.state != TrialState::running; }));
+                      [](const StudyTrial& trial) { return trial.state != TrialState::running; });
+    return static_cast<std::size_t>(ended) + history.prior.size();
   }
 
   SamplerKind kind_;
@@ -163,6 +164,7 @@ Result<std::unique_ptr<Sampler>> make_sampler(SamplerKind kind, const Space& spa
       return std::make_unique<GridSampler>();
     case SamplerKind::sobol:
     case SamplerKind::halton:
+    case SamplerKind::optuna:
       break;
   }
   if (space.parameters().size() > kMostDimensions)

@@ -24,16 +24,18 @@ enum class SamplerKind {
   grid,       ///< every point once, in order
   sobol,      ///< scrambled Sobol sequence
   halton,     ///< scrambled Halton sequence
+  optuna,     ///< one of Optuna's, see sweep/optuna/proposer.h
 };
-constexpr std::array<std::string_view, 7> names_of(SamplerKind) {
-  return {"auto", "gp", "tpe", "random", "grid", "sobol", "halton"};
+constexpr std::array<std::string_view, 8> names_of(SamplerKind) {
+  return {"auto", "gp", "tpe", "random", "grid", "sobol", "halton", "optuna"};
 }
 
 /// What a sampler knows.
 struct History {
   const Space& space;
-  std::span<const Goal> goals;         ///< of each objective, at least one
-  std::span<const StudyTrial> trials;  ///< in order of their numbers; running ones too
+  std::span<const Goal> goals;             ///< of each objective, at least one
+  std::span<const StudyTrial> trials;      ///< in order of their numbers; running ones too
+  std::span<const StudyTrial> prior = {};  ///< complete trials of other studies
 };
 
 /// Proposes points.
@@ -46,7 +48,7 @@ class Sampler {
 };
 
 /// Fails with Invalid when the kind cannot serve the space: a grid of infinitely many or over 10^9 points, a
-/// Sobol or Halton sequence of over 64 parameters.
+/// Sobol or Halton sequence of over 64 parameters. REQUIRES: not SamplerKind::optuna.
 Result<std::unique_ptr<Sampler>> make_sampler(SamplerKind kind, const Space& space, std::uint64_t seed);
 
 }  // namespace stoker::sweep

@@ -171,6 +171,11 @@ double number_at(const NumberRange& range, double position) {
   return std::clamp(number, range.low, range.high);
 }
 
+bool is_same_point(const Coordinates& a, const Coordinates& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
 std::optional<std::uint64_t> value_count(const Parameter& parameter) {
   if (const auto* const choices = std::get_if<Choices>(&parameter.domain)) return choices->values.size();
   const NumberRange& range = std::get<NumberRange>(parameter.domain);

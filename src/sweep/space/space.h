@@ -95,6 +95,9 @@ class Space {
   std::vector<std::size_t> order_;
 };
 
+/// Equal in each coordinate; kInactive equals itself.
+bool is_same_point(const Coordinates& a, const Coordinates& b);
+
 /// The number of values, or nullopt if infinitely many.
 std::optional<std::uint64_t> value_count(const Parameter& parameter);
 

@@ -7,6 +7,7 @@
 
 #include "base/enum_names.h"
 #include "base/json/json.h"
+#include "sweep/space/space_json.h"
 
 namespace stoker::sweep {
 
@@ -75,12 +76,9 @@ class Reader {
     return kEmpty;
   }
   Value value(const Json& json) {
-    if (json.is_boolean()) return json.get<bool>();
-    if (json.is_number_integer()) return json.get<std::int64_t>();
-    if (json.is_number()) return json.get<double>();
-    if (json.is_string()) return json.get<std::string>();
-    fail("values");
-    return false;
+    auto value = value_from_json(json);
+    if (!value) fail("values");
+    return std::move(value).value_or(false);
   }
   void fail(const char* name) {
     if (fault_.empty()) fault_ = name;
@@ -92,37 +90,10 @@ class Reader {
   std::string fault_;
 };
 
-Json json_of(const Value& value) {
-  return std::visit([](const auto& alternative) { return Json(alternative); }, value);
-}
-
-Json json_of(const std::vector<Value>& values) {
-  Json list = Json::array();
-  for (const Value& value : values) list.push_back(json_of(value));
-  return list;
-}
-
 std::vector<Value> values_from(Reader& reader, const Json& list) {
   std::vector<Value> values;
   for (const Json& item : list) values.push_back(reader.value(item));
   return values;
-}
-
-Json json_of(const Parameter& parameter) {
-  Json json = {{"name", parameter.name}};
-  if (const auto* const choices = std::get_if<Choices>(&parameter.domain)) {
-    json["values"] = json_of(choices->values);
-  } else {
-    const NumberRange& range = std::get<NumberRange>(parameter.domain);
-    json["min"] = range.low;
-    json["max"] = range.high;
-    json["integer"] = range.is_integer;
-    json["log"] = range.is_log;
-    json["step"] = range.step;
-  }
-  if (parameter.when)
-    json["when"] = {{"name", parameter.when->parameter}, {"values", json_of(parameter.when->values)}};
-  return json;
 }
 
 Parameter parameter_from(Reader& reader, const Json& json) {
@@ -185,6 +156,11 @@ Coordinates point_from(Reader& reader, const Json& list, const Space& space) {
   return Coordinates(space.parameters().size(), kInactive);
 }
 
+// Each reader of version 1 reads a study that needs nothing newer.
+int version_of(const Definition& definition) {
+  return definition.warm_start.empty() && definition.sampler != SamplerKind::optuna ? 1 : kStudyFormat;
+}
+
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -198,6 +174,11 @@ std::vector<Goal> Definition::goals() const {
   std::vector<Goal> goals;
   for (const Objective& objective : objectives) goals.push_back(objective.goal);
   return goals;
+}
+
+std::string sampler_name(const Definition& definition) {
+  if (definition.sampler == SamplerKind::optuna) return "optuna." + definition.optuna.name;
+  return std::string(stoker::to_text(definition.sampler));
 }
 
 Status check(const Definition& definition) {
@@ -215,6 +196,7 @@ Status check(const Definition& definition) {
                    stoker::to_text(definition.pruner.kind), definition.objectives.size())
         .cure("pruner: none");
   STOKER_RETURN_IF_ERROR(check(definition.pruner));
+  if (definition.sampler == SamplerKind::optuna) return check(definition.optuna);
   return make_sampler(definition.sampler, definition.space, definition.seed).status();
 }
 
@@ -229,20 +211,24 @@ std::string to_json(const Definition& definition) {
     constraints.push_back(constraint.text());
   Json first = Json::array();
   for (const Coordinates& point : definition.first) first.push_back(json_of(point));
-  return json_text(Json{{"version", kStudyFormat},
-                        {"name", definition.name},
-                        {"id", definition.id},
-                        {"objectives", objectives},
-                        {"sampler", stoker::to_text(definition.sampler)},
-                        {"seed", definition.seed},
-                        {"pruner", json_of(definition.pruner)},
-                        {"skip_tried", definition.skip_tried},
-                        {"most_trials", definition.most_trials},
-                        {"space", parameters},
-                        {"constraints", constraints},
-                        {"first", first}},
-                   2) +
-         "\n";
+  Json json = {{"version", version_of(definition)},
+               {"name", definition.name},
+               {"id", definition.id},
+               {"objectives", objectives},
+               {"sampler", stoker::to_text(definition.sampler)},
+               {"seed", definition.seed},
+               {"pruner", json_of(definition.pruner)},
+               {"skip_tried", definition.skip_tried},
+               {"most_trials", definition.most_trials},
+               {"space", parameters},
+               {"constraints", constraints},
+               {"first", first}};
+  if (!definition.warm_start.empty())
+    json["warm_start"] = {{"from", definition.warm_start}, {"trials", definition.prior_trials}};
+  if (definition.sampler == SamplerKind::optuna)
+    json["optuna"] = {{"sampler", definition.optuna.name},
+                      {"options", parse_json<Json>(definition.optuna.options)}};
+  return json_text(json, 2) + "\n";
 }
 
 Result<Definition> definition_from_json(std::string_view text, std::string_view subject) {
@@ -259,6 +245,14 @@ Result<Definition> definition_from_json(std::string_view text, std::string_view 
   for (const Json& row : reader.list(json, "objectives"))
     definition.objectives.push_back({reader.text(row, "metric"), reader.choice<Goal>(row, "goal")});
   definition.sampler = reader.choice<SamplerKind>(json, "sampler");
+  if (definition.sampler == SamplerKind::optuna) {
+    if (const Json* const optuna = reader.member(json, "optuna")) {
+      definition.optuna.name = reader.text(*optuna, "sampler");
+      const Json* const options = reader.member(*optuna, "options");
+      if (options != nullptr && options->is_object()) definition.optuna.options = json_text(*options);
+      if (options != nullptr && !options->is_object()) reader.fail("options");
+    }
+  }
   definition.seed = reader.unsigned_number(json, "seed");
   definition.most_trials = reader.unsigned_number(json, "most_trials");
   if (const Json* const pruner = reader.member(json, "pruner"))
@@ -282,6 +276,13 @@ Result<Definition> definition_from_json(std::string_view text, std::string_view 
   definition.space = *std::move(space);
   for (const Json& point : reader.list(json, "first"))
     definition.first.push_back(point_from(reader, point, definition.space));
+  if (const Json* const warm_start = reader.optional_member(json, "warm_start")) {
+    definition.prior_trials = reader.unsigned_number(*warm_start, "trials");
+    for (const Json& source : reader.list(*warm_start, "from")) {
+      if (!source.is_string()) reader.fail("warm_start");
+      definition.warm_start.push_back(source.is_string() ? source.get<std::string>() : "");
+    }
+  }
   STOKER_RETURN_IF_ERROR(reader.status());
   if (const Status checked = check(definition); !checked.ok())
     return corrupt("{}: {}", subject, checked.message());

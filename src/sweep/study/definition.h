@@ -7,14 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "sweep/optuna/proposer.h"
 #include "sweep/pruner/pruner.h"
 #include "sweep/sampler/sampler.h"
 #include "sweep/space/space.h"
 
 namespace stoker::sweep {
 
-/// The version of study.json and of the journals.
-inline constexpr int kStudyFormat = 1;
+/// The newest version of study.json and of the journals.
+inline constexpr int kStudyFormat = 2;
 
 /// A value that trials are judged by.
 struct Objective {
@@ -31,14 +32,20 @@ struct Definition {
   Space space;
   std::vector<Objective> objectives;  ///< at least one
   SamplerKind sampler = SamplerKind::automatic;
+  OptunaSampler optuna;  ///< with SamplerKind::optuna
   std::uint64_t seed = 0;
   PrunerOptions pruner;
-  bool skip_tried = true;          ///< a point that was complete before is not proposed again
-  std::uint64_t most_trials = 0;   ///< trials that may start, failed ones not counted; 0: any number
-  std::vector<Coordinates> first;  ///< points that are tried before the sampler proposes
+  bool skip_tried = true;               ///< a point that was complete before is not proposed again
+  std::uint64_t most_trials = 0;        ///< trials that may start, failed ones not counted; 0: any number
+  std::vector<Coordinates> first;       ///< points that are tried before the sampler proposes
+  std::vector<std::string> warm_start;  ///< studies and tables with trials that the sampler knows beforehand
+  std::uint64_t prior_trials = 0;       ///< the number of these trials
 
   std::vector<Goal> goals() const;
 };
+
+/// "tpe", "optuna.CmaEsSampler".
+std::string sampler_name(const Definition& definition);
 
 /// Invalid when the name, the objectives or the pruner are not valid, or the sampler cannot serve the space.
 Status check(const Definition& definition);

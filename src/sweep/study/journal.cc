@@ -79,7 +79,7 @@ class Words {
   }
   std::vector<double> numbers() {
     std::vector<double> values;
-    while (!rest_.empty() && is_valid_) values.push_back(number<double>());
+    while (!rest_.empty() && rest_.front() != ':' && is_valid_) values.push_back(number<double>());
     return values;
   }
   std::string text() {
@@ -87,6 +87,8 @@ class Words {
     if (!word) is_valid_ = false;
     return std::move(word).value_or("");
   }
+  // A word that begins with ':', or "" at the end.
+  std::string optional_text() { return rest_.empty() ? "" : text().substr(1); }
   bool is_valid() const { return is_valid_; }
 
  private:
@@ -105,6 +107,7 @@ std::string words_of(const TrialStart& record) {
   put(line, record.time);
   line += ' ' + escaped(record.origin);
   put_numbers(line, record.point);
+  if (!record.sampler_state.empty()) line += " :" + escaped(record.sampler_state);
   return line;
 }
 
@@ -140,6 +143,7 @@ std::optional<Record> parse_words(std::string_view line) {
     start.time = words.number<double>();
     start.origin = words.text();
     start.point = words.numbers();
+    start.sampler_state = words.optional_text();
     record = std::move(start);
   } else if (kind == "report") {
     TrialReport report;

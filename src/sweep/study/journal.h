@@ -26,6 +26,7 @@ struct TrialStart {
   double time = 0;            ///< Unix time in seconds
   std::string origin;         ///< the sampler's name, "first", "grid 12", "retry"
   Coordinates point;
+  std::string sampler_state = {};  ///< see StudyTrial
   std::string worker = {};  ///< the name of the journal, which is not in the line
 };
 /// A trial reported its metric.

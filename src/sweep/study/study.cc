@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "base/user.h"
 #include "stoker/text.h"
+#include "sweep/study/prior.h"
 
 namespace stoker::sweep {
 
@@ -58,9 +59,14 @@ std::optional<std::uint64_t> index_in(std::string_view origin, std::string_view 
   return parse_number(origin.substr(kind.size() + 1), &index) ? std::optional(index) : std::nullopt;
 }
 
-bool is_same_point(const Coordinates& a, const Coordinates& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+bool has_point(std::span<const StudyTrial> trials, const Coordinates& point) {
+  return std::any_of(trials.begin(), trials.end(), [&](const StudyTrial& trial) {
+    return trial.state != TrialState::failed && is_same_point(trial.point, point);
+  });
+}
+
+Path prior_file(const Path& folder, const Definition& definition) {
+  return folder / format("prior-{}.log", definition.id);
 }
 
 // The trial with this number, or null. `trials` are in order of their numbers.
@@ -77,20 +83,27 @@ auto find_trial(Trials& trials, TrialNumber number) -> decltype(trials.data()) {
 Study::Study(Path folder, Definition definition)
     : folder_(std::move(folder)), definition_(std::move(definition)), goals_(definition_.goals()) {}
 
-Result<Study> Study::create(const Path& folder, Definition definition) {
+bool Study::is_in(const Path& folder) { return path_exists(folder / kDefinitionFile); }
+
+Result<Study> Study::create(const Path& folder, Definition definition, std::span<const StudyTrial> prior) {
   definition.id = random_name(12);
+  definition.prior_trials = prior.size();
   STOKER_RETURN_IF_ERROR(check(definition));
   const Status taken =
       exists("{}: there is a study", folder).cure("stoker sweep show {}", shell_quote(folder.string()));
   const Path target = folder / kDefinitionFile;
-  if (path_exists(target)) return taken;
+  if (is_in(folder)) return taken;
   STOKER_RETURN_IF_ERROR(make_directories(folder / "journal"));
   STOKER_RETURN_IF_ERROR(make_directories(folder / "claims"));
   // A link, unlike a rename, does not replace the study that another process creates at the same time.
   const Path own = folder / format("{}.{}.tmp", kDefinitionFile, definition.id);
+  if (!definition.warm_start.empty())
+    STOKER_RETURN_IF_ERROR(write_file(prior_file(folder, definition), prior_text(prior), Durability::synced));
   STOKER_RETURN_IF_ERROR(write_file(own, to_json(definition), Durability::synced));
   const int problem = ::link(own.c_str(), target.c_str()) == 0 ? 0 : errno;
   STOKER_RETURN_IF_ERROR(remove_file(own));
+  if (problem == EEXIST && !definition.warm_start.empty())
+    STOKER_RETURN_IF_ERROR(remove_file(prior_file(folder, definition)));
   if (problem == EEXIST) return taken;
   if (problem != 0) return posix_error(target.string(), problem);
   STOKER_RETURN_IF_ERROR(sync_directory(folder));
@@ -104,11 +117,30 @@ Result<Study> Study::open(const Path& folder) {
   if (!text) return std::move(text).error();
   STOKER_ASSIGN_OR_RETURN(definition, definition_from_json(*text, (folder / kDefinitionFile).string()));
   Study study(folder, std::move(definition));
-  STOKER_ASSIGN_OR_RETURN(
-      sampler, make_sampler(study.definition_.sampler, study.definition_.space, study.definition_.seed));
-  study.sampler_ = std::move(sampler);
+  STOKER_RETURN_IF_ERROR(study.make_samplers());
+  STOKER_RETURN_IF_ERROR(study.read_prior());
   STOKER_RETURN_IF_ERROR(study.refresh());
   return study;
+}
+
+// Was complete before study.json existed: a missing or damaged trial would be history that the sampler lost.
+Status Study::read_prior() {
+  if (definition_.warm_start.empty()) return {};
+  const Path file = prior_file(folder_, definition_);
+  STOKER_ASSIGN_OR_RETURN(text, read_file(file));
+  STOKER_ASSIGN_OR_RETURN(prior, prior_from_text(definition_, text, file.string()));
+  prior_ = std::move(prior);
+  return {};
+}
+
+Status Study::make_samplers() {
+  if (definition_.sampler == SamplerKind::optuna) {
+    optuna_ = std::make_unique<OptunaProposer>(definition_.optuna, definition_.seed);
+    return {};
+  }
+  STOKER_ASSIGN_OR_RETURN(sampler, make_sampler(definition_.sampler, definition_.space, definition_.seed));
+  sampler_ = std::move(sampler);
+  return {};
 }
 
 double Study::now() const { return unix_seconds(clock_.wall()); }
@@ -124,6 +156,7 @@ Result<StudyTrial*> Study::find_running(TrialNumber number) {
 }
 
 Status Study::refresh() {
+  if (storage_) return refresh_from_storage();
   STOKER_ASSIGN_OR_RETURN(names, list_directory(folder_ / "journal"));
   std::vector<Record> records = std::move(waiting_);
   waiting_.clear();
@@ -167,6 +200,7 @@ void Study::apply(const TrialStart& record) {
   trial.point = definition_.space.normalized(record.point);
   trial.worker = record.worker;
   trial.started = record.time;
+  trial.sampler_state = known == nullptr ? record.sampler_state : known->sampler_state;
   if (known != nullptr) {
     *known = std::move(trial);
     return;
@@ -302,8 +336,9 @@ Result<std::optional<Coordinates>> Study::propose_cell(std::string& origin) {
   }
   for (std::uint64_t cell = 0;; ++cell) {
     if (cell < is_started.size() && is_started[cell]) continue;
-    STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(cell, {definition_.space, goals_, trials_}));
+    STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(cell, history()));
     if (!point) return std::optional<Coordinates>();
+    if (definition_.skip_tried && has_point(prior_, *point)) continue;
     STOKER_ASSIGN_OR_RETURN(is_claimed, claim_or_take_over(format("grid-{}", cell)));
     if (!is_claimed) continue;
     origin = format("grid {}", cell);
@@ -312,23 +347,36 @@ Result<std::optional<Coordinates>> Study::propose_cell(std::string& origin) {
 }
 
 bool Study::was_tried(const Coordinates& point) const {
-  return std::any_of(trials_.begin(), trials_.end(), [&](const StudyTrial& trial) {
-    return trial.state != TrialState::failed && is_same_point(trial.point, point);
-  });
+  return has_point(trials_, point) || has_point(prior_, point);
 }
 
 // A model may like a point that was tried: other random numbers may lead elsewhere, and at last the list of
 // all points.
 Result<std::optional<Coordinates>> Study::propose_by_sampler(TrialNumber number) {
-  const History history{definition_.space, goals_, trials_};
+  const History history = this->history();
   for (std::uint64_t tries = 0; tries < kSkipTries; ++tries) {
     STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(number + (tries << 40), history));
     if (!point || !definition_.skip_tried || !was_tried(*point)) return point;
   }
-  auto grid = make_sampler(SamplerKind::grid, definition_.space, 0);
-  if (!grid) return sampler_->propose(number, history);
+  if (!definition_.space.count()) return sampler_->propose(number, history);
+  return propose_untried();
+}
+
+Result<std::optional<Coordinates>> Study::propose_by_optuna(TrialNumber number, std::string& state) {
+  const auto is_wanted = [&](const Coordinates& point) {
+    return !definition_.skip_tried || !was_tried(point);
+  };
+  STOKER_ASSIGN_OR_RETURN(proposed, optuna_->propose(number, history(), is_wanted));
+  if (!is_wanted(proposed.point) && definition_.space.count()) return propose_untried();
+  state = std::move(proposed.state);
+  return std::optional(std::move(proposed.point));
+}
+
+// The first point of the grid that no trial has. REQUIRES: the space is finite.
+Result<std::optional<Coordinates>> Study::propose_untried() const {
+  STOKER_ASSIGN_OR_RETURN(grid, make_sampler(SamplerKind::grid, definition_.space, 0));
   for (std::uint64_t cell = 0;; ++cell) {
-    STOKER_ASSIGN_OR_RETURN(point, (*grid)->propose(cell, history));
+    STOKER_ASSIGN_OR_RETURN(point, grid->propose(cell, history()));
     if (!point || !was_tried(*point)) return point;
   }
 }
@@ -359,8 +407,11 @@ Result<Proposal> Study::start(TrialStart record) {
 }
 
 Result<std::optional<Proposal>> Study::ask() {
+  // Before anything is claimed: Optuna may not be there.
+  if (optuna_) STOKER_RETURN_IF_ERROR(optuna_->prepare());
   STOKER_RETURN_IF_ERROR(refresh());
   has_young_claim_ = false;
+  if (storage_) return ask_storage();
   STOKER_ASSIGN_OR_RETURN(may_start, claim_start());
   is_full_ = !may_start;
   if (is_full_) return std::optional<Proposal>();
@@ -374,10 +425,11 @@ Result<std::optional<Proposal>> Study::ask() {
   }
   STOKER_ASSIGN_OR_RETURN(number, claim_number());
   if (!point) {
-    STOKER_ASSIGN_OR_RETURN(proposed, propose_by_sampler(number));
+    STOKER_ASSIGN_OR_RETURN(
+        proposed, optuna_ ? propose_by_optuna(number, record.sampler_state) : propose_by_sampler(number));
     if (!proposed) return std::optional<Proposal>();
     point = proposed;
-    record.origin = stoker::to_text(definition_.sampler);
+    record.origin = sampler_name(definition_);
   }
   record.number = number;
   record.point = *std::move(point);
@@ -391,6 +443,7 @@ Result<Proposal> Study::retry(TrialNumber number) {
   if (trial == nullptr) return not_found("{}: no trial {}", definition_.name, number);
   if (trial->state != TrialState::failed)
     return invalid("{}: trial {} did not fail ({})", definition_.name, number, stoker::to_text(trial->state));
+  if (storage_) return retry_in_storage(*trial);
   TrialStart record{number, trial->attempt + 1, 0, "retry", trial->point};
   STOKER_ASSIGN_OR_RETURN(is_claimed, claim_or_take_over(format("{}.{}", number, record.attempt)));
   if (!is_claimed)
@@ -406,7 +459,8 @@ Result<bool> Study::report(TrialNumber number, std::int64_t step, double value) 
   const PrunerDecision decision = decide(definition_.pruner, goals_[0], definition_.name, *trial, trials_);
   trial->rungs.insert(trial->rungs.end(), decision.reached.begin(), decision.reached.end());
   record.rungs = trial->rungs;
-  STOKER_RETURN_IF_ERROR(append(record));
+  STOKER_RETURN_IF_ERROR(storage_ ? storage_->report(number, step, record.value, record.rungs)
+                                  : append(record));
   return decision.stop;
 }
 
@@ -428,12 +482,18 @@ Status Study::tell(TrialNumber number, TrialEnding ending) {
   }
   const TrialEnd record{number,       trial->attempt, now(),
                         ending.state, ending.values,  clipped(ending.message, kMostMessage)};
-  STOKER_RETURN_IF_ERROR(append(record));
+  STOKER_RETURN_IF_ERROR(storage_ ? storage_->end(number, record.state, record.values, record.message)
+                                  : append(record));
   apply(record);
+  if (storage_) return {};
   if (record.time - last_sync_ < kSyncInterval && record.time >= last_sync_) return {};
   last_sync_ = record.time;
   return writer_.sync();
 }
+
+std::string Study::location() const { return storage_ ? storage_->location() : folder_.string(); }
+
+std::uint64_t Study::outside() const { return storage_ ? storage_->outside() : 0; }
 
 std::uint64_t Study::damaged() const {
   std::uint64_t count = 0;

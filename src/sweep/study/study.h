@@ -1,5 +1,5 @@
-// A study on disk, shared by any number of processes on any number of nodes: they ask for points and tell
-// values. A Study belongs to one thread. After fork() the child may use it, too.
+// A study on disk or in a storage, shared by any number of processes on any number of nodes: they ask for
+// points and tell values. A Study belongs to one thread. After fork() the child may use it, too.
 //
 // A folder holds study.json (Definition), journal/<worker>.log (journal.h) and claims/, whose empty files
 // divide numbers and points among workers: creating a file exclusively is the one step that a shared
@@ -21,6 +21,7 @@
 #include "stoker/time.h"
 #include "sweep/study/definition.h"
 #include "sweep/study/journal.h"
+#include "sweep/study/study_storage.h"
 
 namespace stoker::sweep {
 
@@ -32,6 +33,9 @@ struct Proposal {
   Assignment values;
 };
 
+/// Whether a sweep file without a study gets one.
+enum class MissingStudy { create, refuse };
+
 /// How a trial ended.
 struct TrialEnding {
   TrialState state = TrialState::complete;
@@ -42,13 +46,23 @@ struct TrialEnding {
 class Study {
  public:
   /// Creates the folder with study.json. Exists if there is a study, Invalid by check(Definition). The
-  /// definition's id is chosen here.
-  static Result<Study> create(const Path& folder, Definition definition);
+  /// definition's id is chosen here. `prior`: complete trials of other studies that the sampler knows
+  /// beforehand, as points and values of this study.
+  static Result<Study> create(const Path& folder, Definition definition,
+                              std::span<const StudyTrial> prior = {});
   /// NotFound without a study, Corrupt for a damaged study.json.
   static Result<Study> open(const Path& folder);
+  /// A study whose trials are in a storage. `folder`: for the output of trials that run here; `prior`: as for
+  /// create().
+  static Result<Study> open(std::unique_ptr<StudyStorage> storage, const Path& folder, Definition definition,
+                            std::vector<StudyTrial> prior);
+  /// Whether the folder has a study.
+  static bool is_in(const Path& folder);
 
   const Definition& definition() const { return definition_; }
   const Path& folder() const { return folder_; }
+  /// What open_study() opens again: the folder, or the address in a storage.
+  std::string location() const;
   /// Opens a journal of this name for this process, in place of one by host and job: StudyTrial::worker of
   /// its trials. Exists while another process of this host uses the name. REQUIRES: no two hosts use the name
   /// at the same time, and nothing was written through this object.
@@ -60,6 +74,8 @@ class Study {
   std::span<const StudyTrial> trials() const { return trials_; }
   /// The trial with this number, or null.
   const StudyTrial* find(TrialNumber number) const;
+  /// Complete trials of other studies, which the sampler knows beforehand.
+  std::span<const StudyTrial> prior() const { return prior_; }
 
   /// Starts a trial, or nullopt when every point of the space was tried, or Definition::most_trials are
   /// running or have ended without a failure.
@@ -69,8 +85,9 @@ class Study {
   /// Whether a later ask() may return a trial although the last one returned nullopt: a process has just
   /// claimed a trial, and may have been killed before it started it.
   bool is_undecided() const { return has_young_claim_; }
-  /// Starts another attempt of a trial that ended without a value. NotFound; Invalid if it is running,
-  /// complete or pruned; Exists if another worker started that attempt, or has tried to within a minute.
+  /// Starts another attempt of a trial that ended without a value, in a storage as a trial with a new number.
+  /// NotFound; Invalid if it is running, complete or pruned; Exists if another worker started that attempt, or
+  /// has tried to within a minute.
   Result<Proposal> retry(TrialNumber number);
   /// Records the metric of a running trial, and returns whether the pruner stops it. Its process then ends it
   /// as pruned. NotFound; Invalid if it is not running.
@@ -81,9 +98,14 @@ class Study {
   /// Lines of journals that cannot be read, with the first such journal. They are left out.
   std::uint64_t damaged() const;
   std::string first_damaged() const;
+  /// Trials of a storage that are not points of the space. They are left out.
+  std::uint64_t outside() const;
 
  private:
   Study(Path folder, Definition definition);
+  Status read_prior();
+  Status make_samplers();
+  History history() const { return {definition_.space, goals_, trials_, prior_}; }
   // Opens this process's journal at the first append.
   Status append(const Record& record);
   Status ensure_journal();
@@ -101,16 +123,28 @@ class Study {
   Result<std::optional<Coordinates>> propose_first(std::string& origin);
   Result<std::optional<Coordinates>> propose_cell(std::string& origin);
   Result<std::optional<Coordinates>> propose_by_sampler(TrialNumber number);
+  Result<std::optional<Coordinates>> propose_by_optuna(TrialNumber number, std::string& state);
+  Result<std::optional<Coordinates>> propose_untried() const;
   Result<bool> claim_start();
   bool was_tried(const Coordinates& point) const;
   Result<Proposal> start(TrialStart record);
   double now() const;
 
+  Status refresh_from_storage();
+  void put(StudyTrial trial);
+  bool is_over_limit(TrialNumber number) const;
+  Result<std::optional<Proposal>> ask_storage();
+  Result<std::optional<Coordinates>> point_of(const BegunTrial& begun, StudyTrial& trial);
+  Result<Proposal> retry_in_storage(const StudyTrial& earlier);
+
   Path folder_;
   Definition definition_;
   std::vector<Goal> goals_;
-  std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<Sampler> sampler_;  // unless optuna_ proposes
+  std::unique_ptr<OptunaProposer> optuna_;
+  std::unique_ptr<StudyStorage> storage_;  // null: the folder
   std::vector<StudyTrial> trials_;
+  std::vector<StudyTrial> prior_;
   std::map<std::string, JournalReader, std::less<>> readers_;
   std::vector<Record> waiting_;  // whose start was not read yet
   JournalWriter writer_;

@@ -17,6 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 Definition definition_of(SamplerKind sampler) {
   Definition definition;
@@ -163,10 +164,75 @@ TEST(Study, damaged_definitions_are_refused) {
     EXPECT_EQ(Study::open(folder / "study").status().code(), Code::corrupt) << to;
   }
   std::string newer = text;
-  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 2");
+  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 3");
   ASSERT_TRUE(write_file(file, newer).ok());
   EXPECT_THAT(Study::open(folder / "study").status().to_string(),
-              HasSubstr("version 2 of a study (this Stoker reads up to 1)"));
+              HasSubstr("version 3 of a study (this Stoker reads up to 2)"));
+}
+
+std::vector<StudyTrial> prior_trials() {
+  std::vector<StudyTrial> trials;
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    StudyTrial trial{.number = i, .state = TrialState::complete, .origin = "other study"};
+    const double lr = std::pow(10.0, -4 + static_cast<double>(i) * 4 / 29);
+    trial.point = {lr, static_cast<double>(i % 3)};
+    trial.values = {-std::abs(std::log10(lr) + 2)};
+    trials.push_back(std::move(trial));
+  }
+  return trials;
+}
+
+TEST(Study, trials_of_other_studies_guide_the_sampler_of_each_process) {
+  TempDirectory folder;
+  Definition definition = definition_of(SamplerKind::tpe);
+  definition.warm_start = {"other.study"};
+  auto study = Study::create(folder / "study", definition, prior_trials());
+  ASSERT_TRUE(study.ok()) << study.status().to_string();
+  EXPECT_THAT(study->trials(), IsEmpty());
+  Study again = *Study::open(folder / "study");
+  ASSERT_EQ(again.prior().size(), 30);
+  EXPECT_EQ(again.prior()[29].values, prior_trials()[29].values);
+  int near_optimum = 0;
+  for (int i = 0; i < 10; ++i) {
+    const auto proposal = *again.ask();
+    near_optimum += std::abs(std::log10(proposal->point[0]) + 2) < 0.5 ? 1 : 0;
+    ASSERT_TRUE(again.tell(proposal->number, {TrialState::complete, {0.5}, ""}).ok());
+  }
+  EXPECT_GE(near_optimum, 7);  // a random sampler: 2.5
+  ASSERT_TRUE(study->refresh().ok());
+  EXPECT_EQ(study->trials().size(), 10);
+}
+
+TEST(Study, points_of_other_studies_are_skipped) {
+  for (const bool skip_tried : {true, false}) {
+    TempDirectory folder;
+    Definition definition = definition_of(SamplerKind::grid);
+    definition.space = *Space::create({{"width", Choices{{std::int64_t{16}, std::int64_t{32}}}, {}}});
+    definition.warm_start = {"other.study"};
+    definition.skip_tried = skip_tried;
+    StudyTrial known{.state = TrialState::complete, .origin = "old.csv", .point = {0}, .values = {0.5}};
+    auto created = Study::create(folder / "study", definition, {&known, 1});
+    ASSERT_TRUE(created.ok()) << created.status().to_string();
+    Study study = *std::move(created);
+    EXPECT_EQ((*study.ask())->point, Coordinates{skip_tried ? 1.0 : 0.0});
+    EXPECT_EQ((*study.ask()).has_value(), !skip_tried);
+  }
+}
+
+TEST(Study, damaged_trials_of_other_studies_are_an_error) {
+  TempDirectory folder;
+  Definition definition = definition_of(SamplerKind::tpe);
+  definition.warm_start = {"other.study"};
+  const Study study = *Study::create(folder / "study", definition, prior_trials());
+  const Path file = folder / format("study/prior-{}.log", study.definition().id);
+  const std::string text = *read_file(file);
+  for (const std::string& damaged :
+       {text.substr(0, text.size() - 1), text.substr(text.find('\n') + 1), text + text, std::string()}) {
+    ASSERT_TRUE(write_file(file, damaged).ok());
+    EXPECT_EQ(Study::open(folder / "study").status().code(), Code::corrupt);
+  }
+  ASSERT_TRUE(remove_file(file).ok());
+  EXPECT_EQ(Study::open(folder / "study").status().code(), Code::not_found);
 }
 
 TEST(Study, trials_are_asked_and_ended) {
