@@ -218,6 +218,8 @@ def wheel_files(build: Build, python: Python, files: Files) -> Iterator[tuple[st
     for path in sorted((REPOSITORY / "python/stoker").iterdir()):
         if path.suffix in (".py", ".pyi") or path.name == "py.typed":
             yield f"stoker/{path.name}", path.read_bytes(), 0o644
+    for path in sorted((REPOSITORY / "python/hydra_plugins").glob("*.py")):
+        yield f"hydra_plugins/{path.name}", path.read_bytes(), 0o644
     suffix = "abi3" if python.version >= (3, 12) else f"cpython-{python.digits}-{build.arch}-linux-gnu"
     yield f"stoker/_core.{suffix}.so", (build.folder / f"modules/_core.{suffix}.so").read_bytes(), 0o755
     data = f"stoker-{build.version}.data"

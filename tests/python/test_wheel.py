@@ -48,7 +48,7 @@ def test_the_wheel_has_type_hints_and_license_and_does_not_link_torch(wheel, tmp
         names = content.namelist()
         library = next(name for name in names if name.startswith("stoker/_core.") and name.endswith(".so"))
         content.extract(library, tmp_path)
-    assert {"stoker/py.typed", "stoker/_core.pyi"} <= set(names)
+    assert {"stoker/py.typed", "stoker/_core.pyi", "hydra_plugins/stoker_launcher.py"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.endswith(("_test.py", ".cc")) for name in names)
     needed = subprocess.run(["ldd", tmp_path / library], capture_output=True, text=True, check=True).stdout
