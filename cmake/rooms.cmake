@@ -216,6 +216,7 @@ function(stoker_add_rooms)
   stoker_room(sweep ROOMS config record observe LIBRARIES stoker::json)
   stoker_embed_text(sweep src/sweep/optuna/bridge.py stoker::sweep optuna_bridge_script sweep/optuna/bridge.h)
   stoker_room(trials COLD ROOMS slurm record job launch sweep LIBRARIES stoker::json)
+  stoker_room(farm ROOMS config codec slurm record observe rank LIBRARIES stoker::json stoker::xxhash)
   stoker_room(netcheck COLD ROOMS net job observe rank LIBRARIES stoker::json)
   stoker_room(lab COLD ROOMS net slurm LIBRARIES stoker::json)
 
@@ -248,7 +249,7 @@ function(stoker_add_rooms)
   endif()
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank trainers launch
-              netcheck lab track sweep trials script_lint draft preflight diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
+              netcheck lab track sweep farm trials script_lint draft preflight diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 
 # Links all rooms except libtorch and terminal output. Used by fuzz harnesses and benches.

@@ -117,8 +117,8 @@ def test_ctrl_c_stops_the_trials_and_the_next_call_resumes_them(sweep):
     assert "stopping 2 trials, to be resumed by the next stoker sweep\n" in err
     assert [trial["state"] for trial in sweep.trials()] == ["running"] * 2
     again = sweep(code=0)
-    assert again.err.count("resumed\n") == 2
-    assert [trial["state"] for trial in sweep.trials()] == ["complete"] * 2
+    assert again.err.count("resumed\n") == 2, again.err
+    assert [trial["state"] for trial in sweep.trials()] == ["complete"] * 2, again.err
     for run in sweep.runs():
         assert sorted(folder.name for folder in (run / "attempts").iterdir() if folder.is_dir()) == ["1", "2"]
         assert "started at 0" not in (run / "attempts/2/rank-0000.log").read_text()

@@ -68,6 +68,7 @@ int sweep_report(std::span<const std::string> words, Output& out);
 int sweep_show(std::span<const std::string> words, Output& out);
 int sweep_best(std::span<const std::string> words, Output& out);
 int sweep_export(std::span<const std::string> words, Output& out);
+int farm_tasks(std::span<const std::string> words, Output& out);
 int build_trainer(std::span<const std::string> words, Output& out);
 int completion(std::span<const std::string> words, Output& out);
 int manual_page(std::span<const std::string> words, Output& out);
@@ -112,6 +113,7 @@ std::span<const CommandEntry> commands() {
       {"sweep show", "Show the trials of a sweep", sweep_show},
       {"sweep best", "Show the best trials of a sweep", sweep_best},
       {"sweep export", "Write the trials of a sweep as a table", sweep_export},
+      {"farm", "Run many small tasks, here or in few allocations", farm_tasks},
       {"compare", "Compare runs: what differs, and whether the result does", compare},
       {"checkpoint list", "List the checkpoints of a run and their state", checkpoint_list},
       {"checkpoint latest", "Find the newest intact checkpoint of a folder", checkpoint_latest},

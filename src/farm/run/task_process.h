@@ -1,0 +1,60 @@
+// Starts the process of a task, and measures and ends it with all processes of its group. Used by worker.cc.
+// Thread-compatible.
+#pragma once
+
+#include <string>
+#include <sys/types.h>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file.h"
+#include "base/process.h"
+#include "stoker/status.h"
+
+namespace stoker::farm {
+
+/// One task to start.
+struct TaskCall {
+  std::string command;                 ///< a line for the shell
+  std::vector<std::string> variables;  ///< "NAME=value", added to the environment
+  int output_fd = -1;                  ///< receives standard output and standard error
+  std::vector<int> cores;              ///< to bind it to; empty: all
+};
+
+/// Starts tasks without copying this process, which may be large. A task is the leader of a process
+/// group, has /dev/null as input, and is killed when this process dies. Lines without shell syntax are
+/// started without a shell, portable ones by sh, all others by bash, or by sh where bash is missing.
+class TaskStarter {
+ public:
+  /// `replaced`: names of variables that calls set.
+  static Result<TaskStarter> create(const Environment& environment, const std::vector<std::string>& replaced);
+
+  /// The process. A program that cannot be executed is reported by the shell in the output, with exit code
+  /// 126 or 127.
+  Result<pid_t> start(const TaskCall& call);
+
+ private:
+  const std::string* find_program(const std::string& name);
+  Result<pid_t> spawn(const char* program, const std::vector<std::string>& words, const TaskCall& call,
+                      int* exec_errno);
+
+  std::vector<std::string> environment_;
+  std::string path_;
+  std::string shell_;
+  Fd null_;
+  std::unordered_map<std::string, std::string> programs_;  // as found in PATH
+  std::vector<char> stack_;
+};
+
+/// Memory of a process and its descendants, without counting shared pages twice once it exceeds `limit`.
+ByteCount memory_of(pid_t task, ByteCount limit);
+/// A signal to all processes of the task's group. Stopped ones continue.
+void signal_group(pid_t task, int signal);
+/// Kills what dead workers left running: processes of this user with STOKER_FARM_WORKER=<id> in their
+/// environment. Waits until they have ended.
+void end_orphans(const std::vector<std::string>& worker_ids);
+
+/// The variable with the id of the worker.
+inline constexpr std::string_view kWorkerVariable = "STOKER_FARM_WORKER";
+
+}  // namespace stoker::farm
