@@ -32,7 +32,8 @@ void check_ledger(std::string_view text) {
 
 void check_words(std::string_view text) {
   const auto words = farm::plain_words(text);
-  if (!words) return;
+  // Without its quotes the first word would be an assignment.
+  if (!words || words->front().find('=') != std::string::npos) return;
   std::string line;
   for (const std::string& word : *words) line += (line.empty() ? "" : " ") + shell_quote(word);
   const auto again = farm::plain_words(line);

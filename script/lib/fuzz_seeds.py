@@ -177,6 +177,13 @@ def seeds() -> dict[str, list[bytes]]:
         "chunk_map_fuzz": chunk_maps(),
         "dvc_fuzz": dvc(),
         "torch_flight_fuzz": torch_flights(),
+        "farm_fuzz": [
+            b"x,y\n1,'a b'\n\"2\",3\n",
+            b"7 ./sim 'a b' > out 2>&1\n8 sim \"x\" | sort\n",
+            b"- {name: a, command: b {x}, cores: 2, memory: 1GB, time: 5m, makes: [m]}\n- {command: c, after: a, needs: m}\n",
+            b"end 0 d252b867b3be23ad 1 done 0 0 1795832905.763 0.0032 0 0 4 free #01779e32\n",
+            b"worker eaklomoiz6hh vm b%20pid:[4] 31537 4343328 - 746c415d37d24fc5 1795832905.801 #00000000\nclaim a 0-9,12 #0\n",
+        ],
         "study_fuzz": [
             b"space: {a: {min: 1, max: 9, log: true}, b: [x, 2], c: {min: 0, max: 1, step: 0.5, when: {b: x}}}\n"
             b"constraints: [a * c <= 3 or b == 'x']\nobjectives: {loss: minimize}\nsampler: grid\n"

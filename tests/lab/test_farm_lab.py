@@ -1,7 +1,9 @@
 """`stoker farm` on a real cluster: all nodes of an allocation, submitted allocations, the end of their time, a dead node."""
 
 import json
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -72,13 +74,30 @@ def test_tasks_get_a_signal_before_the_end_and_continue_in_the_next_allocation(r
     assert status(runs)["done"] == 2
 
 
+def workers(runs: Runs) -> list[int]:
+    """The process of each worker that started."""
+    ledgers = (runs.folder / "tasks.farm/ledger").glob("*.log")
+    return [int(ledger.read_text().split()[4]) for ledger in ledgers]
+
+
 @pytest.mark.soak
-@pytest.mark.needs("namespaces")
-def test_tasks_of_a_dead_node_run_on_the_remaining_nodes(runs: Runs):
-    write_tasks(runs, *(f"sleep 1; echo {n} $SLURMD_NODENAME" for n in range(30)))
-    runs.stoker("farm", "tasks.txt", "--time", "10m", "--nodes", "3", "--cpus-per-node", "1")
-    wait_until(lambda: status(runs)["done"] > 3, "tasks end")
-    nodes = runs.lab.run("squeue", "--noheader", "--format=%B").out.split()
-    victim = next(node for node in runs.lab.nodes if node not in nodes and node != "n4")
-    runs.lab.stoker("lab", "fault", "kill", victim, code=None)
-    wait_until(lambda: status(runs)["done"] == 30, "all tasks are done")
+def test_tasks_of_a_killed_worker_run_on_all_nodes_again(runs: Runs):
+    write_tasks(runs, *(f"sleep 0.5; echo {n} >> log" for n in range(40)))
+    runs.stoker("farm", "tasks.txt", "--time", "10m", "--nodes", "2", "--cpus-per-node", "1")
+    wait_until(lambda: status(runs)["done"] > 5 and len(workers(runs)) == 2, "both nodes work")
+    os.kill(workers(runs)[1], signal.SIGKILL)
+    wait_for_empty_queue(runs)
+    assert status(runs)["done"] == 40
+    assert set(numbers(runs.folder / "log")) == set(range(40))
+    # Only its one running task may have run twice.
+    assert len(numbers(runs.folder / "log")) <= 41
+    log = next((runs.folder / "tasks.farm/jobs").glob("*.log")).read_text()
+    assert "tasks.farm: 40 done" in log, log
+
+
+def test_tasks_of_a_step_are_workers(runs: Runs):
+    write_tasks(runs, *(f"sleep 0.1; echo {n} >> log" for n in range(20)))
+    runs.lab.run("srun", "--ntasks=2", "--nodes=2", f"{BIN}/stoker", "farm", "tasks.txt", code=None, cwd=runs.folder)
+    assert status(runs)["done"] == 20
+    assert numbers(runs.folder / "log") == list(range(20))
+    assert len(workers(runs)) == 2

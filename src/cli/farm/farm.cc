@@ -26,8 +26,6 @@ constexpr int kMostRounds = 10;
 constexpr std::uint64_t kMostFailuresShown = 10;
 constexpr Duration kLostPoll = std::chrono::seconds(5);
 constexpr Duration kLostWait = std::chrono::seconds(60);
-// Set for the worker of a node, which prints no result.
-constexpr const char* kStepVariable = "STOKER_FARM_STEP";
 constexpr std::array<std::string_view, 10> kAllocationOptions = {
     "--time",    "--nodes",     "--cpus-per-node", "--gpus-per-node", "--memory-per-node",
     "--account", "--partition", "--qos",           "--allocations",   "--sbatch"};
@@ -109,7 +107,6 @@ Result<FarmResult> run_step(FarmState& state, const FarmRequest& request, Output
 Result<FarmResult> run_steps(FarmState& state, std::span<const std::string> words,
                              const slurm::Allocation& allocation, std::optional<double> end,
                              const FarmRequest& request) {
-  ::setenv(kStepVariable, "1", 1);
   FarmResult result;
   for (int round = 0; round < kMostRounds; ++round) {
     STOKER_ASSIGN_OR_RETURN(signal, farm::run_on_all_nodes(allocation, job_command(words), end));
@@ -186,7 +183,7 @@ int run_farm(FarmState& state, const FarmRequest& request, std::span<const std::
   const auto result = uses_srun ? run_steps(state, words, **allocation, end, request)
                                 : run_step(state, request, out, *allocation, end);
   if (!result.ok()) return out.fail(result.error());
-  if (environment_value(kStepVariable) && !uses_srun) return exit_code::kOk;
+  if (environment_value(std::string(farm::kStepVariable)) && !uses_srun) return exit_code::kOk;
   return finish_farm(state, skipped, *result, RealClock().mono() - began, out);
 }
 

@@ -1,20 +1,22 @@
 #include "farm/list/command_line.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 namespace stoker::farm {
 
 namespace {
 
 // What a shell does itself, and its reserved words. echo and printf are left out: the programs do the same.
-constexpr std::array<std::string_view, 57> kShellWords = {
-    ".",       ":",       "[",      "[[",      "alias",  "bg",    "break",  "builtin", "case", "cd",
-    "command", "compgen", "coproc", "declare", "disown", "do",    "done",   "elif",    "else", "enable",
-    "esac",    "eval",    "exec",   "exit",    "export", "fc",    "fg",     "fi",      "for",  "function",
-    "getopts", "hash",    "if",     "jobs",    "let",    "local", "logout", "mapfile", "popd", "pushd",
-    "read",    "return",  "select", "set",     "shift",  "shopt", "source", "test",    "then", "time",
-    "times",   "trap",    "type",   "ulimit",  "umask",  "unset", "wait"};
+constexpr std::string_view kShellWords[] = {
+    ".",      ":",       "[",         "[[",       "alias",   "bg",       "bind",     "break",    "builtin",
+    "caller", "case",    "cd",        "command",  "compgen", "complete", "continue", "coproc",   "declare",
+    "dirs",   "disown",  "do",        "done",     "elif",    "else",     "enable",   "esac",     "eval",
+    "exec",   "exit",    "export",    "fc",       "fg",      "fi",       "for",      "function", "getopts",
+    "hash",   "history", "if",        "jobs",     "let",     "local",    "logout",   "mapfile",  "popd",
+    "pushd",  "read",    "readarray", "readonly", "return",  "select",   "set",      "shift",    "shopt",
+    "source", "suspend", "test",      "then",     "time",    "times",    "trap",     "type",     "typeset",
+    "ulimit", "umask",   "unalias",   "unset",    "until",   "wait",     "while"};
 
 bool is_plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -23,7 +25,7 @@ bool is_plain(char c) {
 }
 
 bool is_shell_word(std::string_view word) {
-  return std::find(kShellWords.begin(), kShellWords.end(), word) != kShellWords.end();
+  return std::find(std::begin(kShellWords), std::end(kShellWords), word) != std::end(kShellWords);
 }
 
 // Appends the quoted text that starts at `at` and moves `at` behind it. False if it is not plain.

@@ -93,9 +93,10 @@ Status check_needs(const TaskNeeds& needs, const MachineResources& machine) {
   return {};
 }
 
-NodeResources::NodeResources(MachineResources machine, std::size_t at_once, std::uint32_t cores_each)
-    : machine_(std::move(machine)), cores_each_(std::max<std::uint32_t>(cores_each, 1)) {
-  core_in_use_.resize(std::max(machine_.cores.size(), at_once * cores_each_));
+NodeResources::NodeResources(MachineResources machine, std::size_t at_once, const TaskNeeds& usual)
+    : machine_(std::move(machine)), usual_(usual) {
+  usual_.cores = std::max<std::uint32_t>(usual_.cores, 1);
+  core_in_use_.resize(std::max(machine_.cores.size(), at_once * usual_.cores));
   gpu_in_use_.resize(machine_.gpus.size());
   cores_free_ = core_in_use_.size();
   gpus_free_ = gpu_in_use_.size();
@@ -104,7 +105,11 @@ NodeResources::NodeResources(MachineResources machine, std::size_t at_once, std:
 }
 
 std::size_t NodeResources::slots() const {
-  return std::max<std::size_t>(std::min(at_once_, core_in_use_.size() / cores_each_), 1);
+  std::size_t slots = std::min(at_once_, core_in_use_.size() / usual_.cores);
+  if (usual_.gpus > 0) slots = std::min(slots, machine_.gpus.size() / usual_.gpus);
+  if (usual_.memory && usual_.memory->value > 0)
+    slots = std::min<std::size_t>(slots, machine_.memory.value / usual_.memory->value);
+  return std::max<std::size_t>(slots, 1);
 }
 
 std::optional<Grant> NodeResources::take(const TaskNeeds& needs) {

@@ -35,14 +35,14 @@ struct Grant {
 
 class NodeResources {
  public:
-  /// Up to `at_once` tasks at the same time; 0: as many as there are cores. `cores_each` is the default of
-  /// a task: with more tasks than fit, cores are shared.
-  NodeResources(MachineResources machine, std::size_t at_once, std::uint32_t cores_each);
+  /// Up to `at_once` tasks at the same time; 0: as many as there are cores. With more tasks of `usual` needs
+  /// than fit, cores are shared.
+  NodeResources(MachineResources machine, std::size_t at_once, const TaskNeeds& usual);
 
   /// nullopt if something is in use.
   std::optional<Grant> take(const TaskNeeds& needs);
   void give_back(const Grant& grant);
-  /// Tasks of `cores_each` cores that run at the same time.
+  /// Tasks of usual needs that run at the same time.
   std::size_t slots() const;
   const MachineResources& machine() const { return machine_; }
 
@@ -55,7 +55,7 @@ class NodeResources {
   std::uint64_t memory_free_;
   std::size_t tasks_ = 0;
   std::size_t at_once_;
-  std::uint32_t cores_each_;
+  TaskNeeds usual_;
 };
 
 }  // namespace stoker::farm

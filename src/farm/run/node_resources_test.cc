@@ -11,7 +11,7 @@ using testing::ElementsAre;
 const MachineResources kMachine{.cores = {4, 5, 6, 7}, .gpus = {"3", "GPU-x"}, .memory = 8_GiB};
 
 TEST(NodeResources, running_tasks_share_no_core_gpu_or_memory) {
-  NodeResources node(kMachine, 0, 1);
+  NodeResources node(kMachine, 0, {});
   EXPECT_EQ(node.slots(), 4U);
   const auto first = node.take({.cores = 3, .gpus = 1, .memory = 6_GiB});
   ASSERT_TRUE(first);
@@ -28,10 +28,14 @@ TEST(NodeResources, running_tasks_share_no_core_gpu_or_memory) {
 }
 
 TEST(NodeResources, at_once_limits_and_shares_cores) {
-  NodeResources few(kMachine, 1, 1);
+  NodeResources few(kMachine, 1, {});
   EXPECT_TRUE(few.take({}));
   EXPECT_FALSE(few.take({}));
-  NodeResources many(kMachine, 6, 1);
+  NodeResources many(kMachine, 6, {});
+  EXPECT_EQ(many.slots(), 6U);
+  EXPECT_EQ(NodeResources(kMachine, 0, {.cores = 2}).slots(), 2U);
+  EXPECT_EQ(NodeResources(kMachine, 0, {.gpus = 2}).slots(), 1U);
+  EXPECT_EQ(NodeResources(kMachine, 0, {.memory = 3_GiB}).slots(), 2U);
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(many.take({}));
   EXPECT_FALSE(many.take({}));
 }

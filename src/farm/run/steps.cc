@@ -43,6 +43,7 @@ Result<std::optional<int>> run_on_all_nodes(const slurm::Allocation& allocation,
   std::erase_if(environment, [&](const auto& variable) {
     return std::find(dropped.begin(), dropped.end(), variable.first) != dropped.end();
   });
+  environment.emplace_back(kStepVariable, "1");
   if (end_time) environment.emplace_back(kEndVariable, format("{:.0f}", *end_time));
   step.environment = std::move(environment);
   STOKER_ASSIGN_OR_RETURN(child, Child::spawn(step));

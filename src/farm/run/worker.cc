@@ -13,6 +13,7 @@
 #include "base/language/counted.h"
 #include "farm/ledger/membership.h"
 #include "farm/run/output_file.h"
+#include "farm/run/steps.h"
 #include "farm/run/task_choice.h"
 #include "farm/run/task_process.h"
 #include "rank/process/process_tree.h"
@@ -83,7 +84,7 @@ class Worker {
   Worker(FarmState& state, const WorkerOptions& options)
       : state_(state),
         options_(options),
-        resources_(options.machine, options.at_once, state.list().needs(0).cores) {}
+        resources_(options.machine, options.at_once, state.list().needs(0)) {}
 
   Result<WorkerResult> run();
 
@@ -156,7 +157,7 @@ Status Worker::begin() {
   STOKER_ASSIGN_OR_RETURN(
       starter,
       TaskStarter::create(current_environment(), {"STOKER_TASK", "STOKER_DEADLINE", "CUDA_VISIBLE_DEVICES",
-                                                  std::string(kWorkerVariable)}));
+                                                  std::string(kWorkerVariable), std::string(kStepVariable)}));
   starter_ = std::move(starter);
   STOKER_ASSIGN_OR_RETURN(member, Membership::join(state_, options_.job));
   member_ = std::move(member);
@@ -333,7 +334,7 @@ Status Worker::start_ready() {
       ++passed;
     }
     left.push_back(task);
-    const bool is_full = running_.size() >= resources_.slots();
+    const bool is_full = state_.list().extras(0) == nullptr && running_.size() >= resources_.slots();
     if (passed > 0 && (is_full || now() - *head_waits_since_ > kLongestBypass)) {
       ++i;
       break;
