@@ -32,7 +32,8 @@ place = pathlib.Path(os.environ["STOKER_ATTEMPT_DIR"]).parent / "progress"
 done = int(place.read_text()) if place.exists() else 0
 for step in range(done, 12):
     time.sleep(0.1)
-    place.write_text(str(step + 1))
+    place.with_suffix(".new").write_text(str(step + 1))
+    place.with_suffix(".new").rename(place)
 print("started at", done)
 print(f"loss: {float(sys.argv[1])}")
 """
