@@ -2,7 +2,7 @@
 
 A page's ```console blocks are run from top to bottom in one folder: lines that begin with "$ " are commands, the lines
 below are standard output and standard error together. "…" means any text within a line, and alone on a
-line for any lines. A ```yaml block that begins with "# <name>.yaml" is that file. `<!-- setup: a, b -->` anywhere on the
+line for any lines. A ```yaml or ```python block that begins with "# <name>.yaml" or "# <name>.py" is that file. `<!-- setup: a, b -->` anywhere on the
 page names what is in the folder before (tests/test_docs.py). Examples that are not run are ```text or ```sh.
 
 A ```sh block that begins with "#!/bin/bash" and "# <name>.sh" is that file, too. On a page with `<!-- session: lab -->` all
@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BLOCK = re.compile(r"^```(console|yaml|sh)\n(.*?)^```$|^<!-- (until): ([^\n]*) -->$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"(?:#!/bin/bash\n)?# ([\w.-]+\.(?:yaml|sh))\n")
+_BLOCK = re.compile(r"^```(console|yaml|sh|python)\n(.*?)^```$|^<!-- (until): ([^\n]*) -->$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"(?:#!/bin/bash\n)?# ([\w.-]+\.(?:yaml|sh|py))\n")
 _SETUP = re.compile(r"<!-- setup: ([\w, -]+) -->")
 
 
@@ -52,7 +52,7 @@ def examples(page: str) -> Iterator[File | Command | Until]:
         if block[3]:
             yield Until(block[4])
             continue
-        if block[1] in ("yaml", "sh"):
+        if block[1] in ("yaml", "sh", "python"):
             if match := _FILE.match(block[2]):
                 yield File(match[1], block[2])
             continue

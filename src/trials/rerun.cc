@@ -80,6 +80,8 @@ Result<TrialRerun> rerun_trial(const sweep::Study& study, const sweep::StudyTria
   TrialRerun rerun{.before = *run};
   STOKER_ASSIGN_OR_RETURN(request, launch::rerun_request(*run, {}));
   rerun.drift = launch::find_drift(*run, request.job);
+  // The settings of a trial differ from its job file on purpose, and the rerun keeps them.
+  std::erase_if(rerun.drift, [](const launch::Drift& drift) { return drift.what == "job file"; });
   const Path folder = std::filesystem::absolute(study.folder()) / "reruns";
   const std::string name =
       format("rerun-of-{}", run_name(study.definition().name, {trial.number, trial.attempt}));

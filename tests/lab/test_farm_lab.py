@@ -32,7 +32,9 @@ def numbers(log: Path) -> list[int]:
 
 def test_a_batch_script_uses_all_nodes_of_its_allocation(runs: Runs):
     write_tasks(runs, *(f"sleep 0.2; echo {n} $SLURMD_NODENAME" for n in range(40)))
-    script = f"#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --cpus-per-task=1\n#SBATCH --time=10\n{BIN}/stoker farm tasks.txt\n"
+    script = (
+        f"#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --cpus-per-task=1\n#SBATCH --time=10\n{BIN}/stoker farm tasks.txt\n"
+    )
     (runs.folder / "farm.sbatch").write_text(script)
     runs.lab.run("sbatch", "--output=farm.log", "farm.sbatch", cwd=runs.folder)
     wait_for_empty_queue(runs)
