@@ -131,6 +131,7 @@ NEEDS = {
     "root": Need("the tests run as root", lambda: os.geteuid() == 0),
     "mount": Need("a tmpfs can be mounted (root, outside a locked-down container)", _can_mount),
     "fuse": Need("a FUSE filesystem can be mounted (root, /dev/fuse)", _can_mount_fuse),
+    "bindfs": Need("bindfs (Debian: bindfs)", lambda: _has("bindfs")),
     "cores4": Need("four or more cores", lambda: len(os.sched_getaffinity(0)) >= 4),
     "perf": Need("perf, which may record (Debian: linux-perf)", _can_record_with_perf),
     "gpu": Need("an NVIDIA GPU", lambda: shutil.which("nvidia-smi") is not None),

@@ -58,6 +58,21 @@ Result<File> File::create_new(const Path& path) { return open_with(path, O_WRONL
 Result<File> File::open_append(const Path& path) { return open_with(path, O_WRONLY | O_CREAT | O_APPEND); }
 Result<File> File::open_read_write(const Path& path) { return open_with(path, O_RDWR | O_CREAT); }
 
+Result<std::string> File::read_available(std::uint64_t offset, std::size_t most) const {
+  std::string text(most, '\0');
+  std::size_t filled = 0;
+  while (filled < most) {
+    const ssize_t got =
+        ::pread(fd_.get(), text.data() + filled, most - filled, static_cast<off_t>(offset + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return posix_error(path_.string(), errno);
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  text.resize(filled);
+  return text;
+}
+
 Status File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   std::size_t done = 0;
   while (done < out.size()) {

@@ -50,6 +50,9 @@ class File {
 
   /// Fills all of `out`, or Corrupt "<path>: ends at byte N, expected at least M".
   Status read_at(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Up to `most` bytes from `offset`, fewer only at the end of the file. Asks the filesystem even beyond
+  /// size(), which a client of a shared filesystem may remember from before another node appended.
+  Result<std::string> read_available(std::uint64_t offset, std::size_t most) const;
   Status write(std::span<const std::byte> data);
   Status write(std::string_view text);
   Status write_at(std::uint64_t offset, std::span<const std::byte> data);

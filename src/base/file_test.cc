@@ -8,6 +8,17 @@
 namespace stoker {
 namespace {
 
+TEST(File, what_is_available_ends_at_the_end_of_the_file) {
+  TempDirectory folder;
+  ASSERT_TRUE(write_file(folder / "a", "0123456789").ok());
+  const auto file = File::open_read(folder / "a");
+  EXPECT_EQ(*file->read_available(0, 4), "0123");
+  EXPECT_EQ(*file->read_available(6, 100), "6789");
+  EXPECT_EQ(*file->read_available(10, 4), "");
+  EXPECT_EQ(*file->read_available(1000, 4), "");
+  EXPECT_FALSE(File::open_read(folder.path())->read_available(0, 4).ok());
+}
+
 TEST(File, replacing_a_file_is_atomic_and_leaves_no_temporary_file) {
   TempDirectory box;
   ASSERT_TRUE(write_file(box / "a", "one").ok());

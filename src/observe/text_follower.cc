@@ -15,10 +15,9 @@ constexpr std::size_t kLongestLine = 1u << 20;
 Status TextFollower::read_new(const Sink& sink) {
   const auto file = File::open_regular(path_);
   if (!file.ok()) return file.error().code() == Code::not_found ? Status() : file.error();
-  STOKER_ASSIGN_OR_RETURN(size, file->size());
-  while (offset_ < size) {
-    std::string piece(std::min(kPiece, size - offset_), '\0');
-    STOKER_RETURN_IF_ERROR(file->read_at(offset_, std::as_writable_bytes(std::span(piece))));
+  for (;;) {
+    STOKER_ASSIGN_OR_RETURN(piece, file->read_available(offset_, kPiece));
+    if (piece.empty()) return {};
     offset_ += piece.size();
     partial_ += piece;
     std::size_t begin = 0;
@@ -29,7 +28,6 @@ Status TextFollower::read_new(const Sink& sink) {
     partial_.erase(0, begin);
     if (partial_.size() > kLongestLine) finish(sink);
   }
-  return {};
 }
 
 void TextFollower::finish(const Sink& sink) {

@@ -14,7 +14,7 @@ namespace stoker::sweep {
 
 /// A file that was read.
 struct SweepFile {
-  Definition definition;           ///< without an id
+  Definition definition;  ///< without an id
   TrialPlan plan;
   std::string storage;             ///< address of the storage; empty: the folder beside the file
   std::vector<std::string> notes;  ///< keys of a W&B file that have no effect here

@@ -15,6 +15,7 @@ namespace stoker::sweep {
 
 namespace {
 
+constexpr std::size_t kPieceSize = 32 * 1024;
 constexpr std::size_t kCrcLength = 10;  // " #" and 8 digits
 
 template <typename Number>
@@ -238,22 +239,27 @@ Status JournalWriter::sync() {
 // The file is opened for each read: NFS promises fresh contents only then.
 Result<std::vector<Record>> JournalReader::read() {
   STOKER_ASSIGN_OR_RETURN(file, File::open_read(path_));
-  STOKER_ASSIGN_OR_RETURN(size, file.size());
   std::vector<Record> records;
-  if (size <= offset_) return records;
-  std::string text(size - offset_, '\0');
-  // Its worker may have cut off an unfinished line since.
-  if (!file.read_at(offset_, std::as_writable_bytes(std::span(text))).ok()) return records;
-  std::size_t start = 0;
-  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
-    if (auto record = record_of(std::string_view(text).substr(start, end - start))) {
-      records.push_back(*std::move(record));
-    } else {
-      ++damaged_;
+  std::string text;
+  for (bool is_at_end = false; !is_at_end;) {
+    const auto piece = file.read_available(offset_ + text.size(), kPieceSize);
+    // The records so far count, and the next read() meets the error again.
+    if (!piece && records.empty()) return piece.error();
+    if (!piece) break;
+    is_at_end = piece->size() < kPieceSize;
+    text += *piece;
+    std::size_t start = 0;
+    for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+      if (auto record = record_of(std::string_view(text).substr(start, end - start))) {
+        records.push_back(*std::move(record));
+      } else {
+        ++damaged_;
+      }
+      start = end + 1;
     }
-    start = end + 1;
+    offset_ += start;
+    text.erase(0, start);
   }
-  offset_ += start;
   return records;
 }
 

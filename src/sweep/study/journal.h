@@ -27,7 +27,7 @@ struct TrialStart {
   std::string origin;         ///< the sampler's name, "first", "grid 12", "retry"
   Coordinates point;
   std::string sampler_state = {};  ///< see StudyTrial
-  std::string worker = {};  ///< the name of the journal, which is not in the line
+  std::string worker = {};         ///< the name of the journal, which is not in the line
 };
 /// A trial reported its metric.
 struct TrialReport {

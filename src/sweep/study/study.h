@@ -86,8 +86,8 @@ class Study {
   /// claimed a trial, and may have been killed before it started it.
   bool is_undecided() const { return has_young_claim_; }
   /// Starts another attempt of a trial that ended without a value, in a storage as a trial with a new number.
-  /// NotFound; Invalid if it is running, complete or pruned; Exists if another worker started that attempt, or
-  /// has tried to within a minute.
+  /// NotFound; Invalid if it is running, complete or pruned; Exists if another worker started that attempt,
+  /// or has tried to within a minute.
   Result<Proposal> retry(TrialNumber number);
   /// Records the metric of a running trial, and returns whether the pruner stops it. Its process then ends it
   /// as pruned. NotFound; Invalid if it is not running.
