@@ -51,6 +51,7 @@ struct StudyTrial {
   double ended = 0;                        ///< Unix time in seconds, 0 while it runs
   std::string message;                     ///< why it failed
   std::string sampler_state;               ///< what a sampler of Optuna remembers of it; empty without one
+  std::uint64_t skipped = 0;  ///< points that the sampler proposed before, and that had been tried
 };
 
 /// loss_of() each value. REQUIRES: the trial is complete.

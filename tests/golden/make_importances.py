@@ -34,7 +34,11 @@ PROBLEMS["conditional"] = (
 
 
 def is_whole(domain):
-    return all(isinstance(domain[key], int) for key in ("min", "max")) and domain.get("type") != "float" and "step" not in domain
+    return (
+        all(isinstance(domain[key], int) for key in ("min", "max"))
+        and domain.get("type") != "float"
+        and "step" not in domain
+    )
 
 
 def distribution(domain):

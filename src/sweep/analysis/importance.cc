@@ -4,6 +4,9 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <optional>
+
+#include "base/json/json.h"
 
 namespace stoker::sweep {
 
@@ -48,8 +51,10 @@ class CellGrid {
   std::size_t natural_count() const {
     const double extent = range_->high - range_->low;
     double count = static_cast<double>(kMostCells);
-    if (extent <= 0) count = 1;
-    else if (range_->is_integer && range_->is_log) count = std::ceil(std::log2(extent + 1)) + 1;
+    if (extent <= 0)
+      count = 1;
+    else if (range_->is_integer && range_->is_log)
+      count = std::ceil(std::log2(extent + 1)) + 1;
     else if (range_->is_integer || range_->step > 0)
       count = std::round(extent / (range_->step > 0 ? range_->step : 1)) + 1;
     return static_cast<std::size_t>(std::min(count, static_cast<double>(kMostCells)));
@@ -67,7 +72,7 @@ Cells counts_of(const CellGrid& grid, std::size_t parameter, const Trials& trial
   return counts;
 }
 
-// Each choice that occurs has a kernel of its own, which spreads a little over the other ones.
+// Each choice that occurs has its own kernel, which spreads a little over the other ones.
 Cells choice_density(const Cells& counts) {
   const auto choices = static_cast<double>(counts.size());
   const auto occurring = static_cast<double>(
@@ -202,10 +207,21 @@ std::vector<ParameterImportance> importances(const Definition& definition, std::
   }
   if (sum <= 0) return {};
   for (ParameterImportance& each : result) each.share /= sum;
-  std::stable_sort(result.begin(), result.end(), [](const ParameterImportance& a, const ParameterImportance& b) {
-    return a.share > b.share;
-  });
+  std::stable_sort(
+      result.begin(), result.end(),
+      [](const ParameterImportance& a, const ParameterImportance& b) { return a.share > b.share; });
   return result;
+}
+
+std::string json_importances(const Definition& definition, std::span<const StudyTrial> trials) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < definition.objectives.size(); ++i) {
+    nlohmann::ordered_json shares = nlohmann::ordered_json::object();
+    for (const ParameterImportance& each : importances(definition, trials, i))
+      shares[definition.space.parameters()[each.parameter].name] = each.share;
+    json[definition.objectives[i].metric] = shares;
+  }
+  return json_text(json);
 }
 
 }  // namespace stoker::sweep

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sweep/study/definition.h"
@@ -11,7 +12,7 @@
 
 namespace stoker::sweep {
 
-/// Fewer complete trials say nothing about importances.
+/// From fewer complete trials, importances are not known.
 inline constexpr std::size_t kLeastForImportance = 20;
 
 /// A parameter and its share of all importances, which add up to 1.
@@ -25,5 +26,8 @@ struct ParameterImportance {
 /// kLeastForImportance complete trials of finite values, and when nothing differs between them.
 std::vector<ParameterImportance> importances(const Definition& definition, std::span<const StudyTrial> trials,
                                              std::size_t objective);
+
+/// {metric: {parameter: share}}.
+std::string json_importances(const Definition& definition, std::span<const StudyTrial> trials);
 
 }  // namespace stoker::sweep

@@ -119,6 +119,13 @@ std::string json_list(const Definition& definition, std::span<const StudyTrial* 
   return json_text(list);
 }
 
+std::string exported(const Definition& definition, std::span<const StudyTrial* const> trials,
+                     std::string_view file_format) {
+  if (file_format == "json") return json_list(definition, trials) + "\n";
+  const TrialTable table = trial_table(definition, trials, Digits::exact);
+  return file_format == "csv" ? csv_text(table) : markdown_text(table);
+}
+
 std::string json_values(const Assignment& values) { return json_text(json_of(values)); }
 
 }  // namespace stoker::sweep

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sweep/study/definition.h"
@@ -31,6 +32,9 @@ std::string markdown_text(const TrialTable& table);
 std::string json_object(const Definition& definition, const StudyTrial& trial);
 /// A list of json_object().
 std::string json_list(const Definition& definition, std::span<const StudyTrial* const> trials);
+/// The trials with exact numbers: "csv", "json" or else Markdown.
+std::string exported(const Definition& definition, std::span<const StudyTrial* const> trials,
+                     std::string_view file_format);
 /// The values of a point: {"lr": 0.1}.
 std::string json_values(const Assignment& values);
 

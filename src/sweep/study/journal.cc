@@ -112,6 +112,13 @@ std::string words_of(const TrialStart& record) {
   return line;
 }
 
+std::string words_of(const SkippedPoints& record) {
+  std::string line = "skip";
+  put(line, record.number);
+  put(line, record.count);
+  return line;
+}
+
 std::string words_of(const TrialReport& record) {
   std::string line = "report";
   put(line, record.number);
@@ -146,6 +153,11 @@ std::optional<Record> parse_words(std::string_view line) {
     start.point = words.numbers();
     start.sampler_state = words.optional_text();
     record = std::move(start);
+  } else if (kind == "skip") {
+    SkippedPoints skipped;
+    skipped.number = words.number<TrialNumber>();
+    skipped.count = words.number<std::uint64_t>();
+    record = skipped;
   } else if (kind == "report") {
     TrialReport report;
     report.number = words.number<TrialNumber>();

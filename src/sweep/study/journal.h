@@ -37,6 +37,11 @@ struct TrialReport {
   double value = 0;
   std::vector<double> rungs;  ///< the trial's StudyTrial::rungs with this report
 };
+/// Before the sampler proposed the trial, it proposed points that had been tried.
+struct SkippedPoints {
+  TrialNumber number = 0;
+  std::uint64_t count = 0;
+};
 /// An attempt ended.
 struct TrialEnd {
   TrialNumber number = 0;
@@ -46,7 +51,7 @@ struct TrialEnd {
   std::vector<double> values;
   std::string message;
 };
-using Record = std::variant<TrialStart, TrialReport, TrialEnd>;
+using Record = std::variant<TrialStart, SkippedPoints, TrialReport, TrialEnd>;
 
 /// The line of a record, with its CRC and line end.
 std::string line_of(const Record& record);

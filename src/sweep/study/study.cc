@@ -201,6 +201,7 @@ void Study::apply(const TrialStart& record) {
   trial.worker = record.worker;
   trial.started = record.time;
   trial.sampler_state = known == nullptr ? record.sampler_state : known->sampler_state;
+  trial.skipped = known == nullptr ? 0 : known->skipped;
   if (known != nullptr) {
     *known = std::move(trial);
     return;
@@ -209,6 +210,12 @@ void Study::apply(const TrialStart& record) {
   auto place = trials_.end();
   while (place != trials_.begin() && std::prev(place)->number > trial.number) --place;
   trials_.insert(place, std::move(trial));
+}
+
+bool Study::apply(const SkippedPoints& record) {
+  StudyTrial* const trial = find_trial(trials_, record.number);
+  if (trial != nullptr) trial->skipped = record.count;
+  return trial != nullptr;
 }
 
 // True also for a record of an attempt that a later one replaced.
@@ -325,8 +332,9 @@ Result<std::optional<Coordinates>> Study::propose_first(std::string& origin) {
   return std::optional<Coordinates>();
 }
 
-// The first cell of the grid that no trial has.
-Result<std::optional<Coordinates>> Study::propose_cell(std::string& origin) {
+// The first cell of the grid that no trial has. A cell whose point was tried is counted when the grid first
+// comes to it.
+Result<std::optional<Coordinates>> Study::propose_cell(std::string& origin, std::uint64_t& skipped) {
   std::vector<bool> is_started;
   for (const StudyTrial& trial : trials_) {
     const auto index = index_in(trial.origin, "grid");
@@ -338,7 +346,10 @@ Result<std::optional<Coordinates>> Study::propose_cell(std::string& origin) {
     if (cell < is_started.size() && is_started[cell]) continue;
     STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(cell, history()));
     if (!point) return std::optional<Coordinates>();
-    if (definition_.skip_tried && has_point(prior_, *point)) continue;
+    if (definition_.skip_tried && was_tried(*point)) {
+      skipped += cell >= is_started.size() ? 1 : 0;
+      continue;
+    }
     STOKER_ASSIGN_OR_RETURN(is_claimed, claim_or_take_over(format("grid-{}", cell)));
     if (!is_claimed) continue;
     origin = format("grid {}", cell);
@@ -352,22 +363,27 @@ bool Study::was_tried(const Coordinates& point) const {
 
 // A model may like a point that was tried: other random numbers may lead elsewhere, and at last the list of
 // all points.
-Result<std::optional<Coordinates>> Study::propose_by_sampler(TrialNumber number) {
+Result<std::optional<Coordinates>> Study::propose_by_sampler(TrialNumber number, std::uint64_t& skipped) {
   const History history = this->history();
   for (std::uint64_t tries = 0; tries < kSkipTries; ++tries) {
     STOKER_ASSIGN_OR_RETURN(point, sampler_->propose(number + (tries << 40), history));
     if (!point || !definition_.skip_tried || !was_tried(*point)) return point;
+    ++skipped;
   }
   if (!definition_.space.count()) return sampler_->propose(number, history);
   return propose_untried();
 }
 
-Result<std::optional<Coordinates>> Study::propose_by_optuna(TrialNumber number, std::string& state) {
+Result<std::optional<Coordinates>> Study::propose_by_optuna(TrialNumber number, std::string& state,
+                                                            std::uint64_t& skipped) {
   const auto is_wanted = [&](const Coordinates& point) {
-    return !definition_.skip_tried || !was_tried(point);
+    const bool is_new = !definition_.skip_tried || !was_tried(point);
+    skipped += is_new ? 0 : 1;
+    return is_new;
   };
   STOKER_ASSIGN_OR_RETURN(proposed, optuna_->propose(number, history(), is_wanted));
-  if (!is_wanted(proposed.point) && definition_.space.count()) return propose_untried();
+  if (definition_.skip_tried && was_tried(proposed.point) && definition_.space.count())
+    return propose_untried();
   state = std::move(proposed.state);
   return std::optional(std::move(proposed.point));
 }
@@ -416,17 +432,18 @@ Result<std::optional<Proposal>> Study::ask() {
   is_full_ = !may_start;
   if (is_full_) return std::optional<Proposal>();
   TrialStart record;
+  SkippedPoints skipped;
   STOKER_ASSIGN_OR_RETURN(first, propose_first(record.origin));
   std::optional<Coordinates> point = first;
   if (!point && definition_.sampler == SamplerKind::grid) {
-    STOKER_ASSIGN_OR_RETURN(cell, propose_cell(record.origin));
+    STOKER_ASSIGN_OR_RETURN(cell, propose_cell(record.origin, skipped.count));
     if (!cell) return std::optional<Proposal>();
     point = cell;
   }
   STOKER_ASSIGN_OR_RETURN(number, claim_number());
   if (!point) {
-    STOKER_ASSIGN_OR_RETURN(
-        proposed, optuna_ ? propose_by_optuna(number, record.sampler_state) : propose_by_sampler(number));
+    STOKER_ASSIGN_OR_RETURN(proposed, optuna_ ? propose_by_optuna(number, record.sampler_state, skipped.count)
+                                              : propose_by_sampler(number, skipped.count));
     if (!proposed) return std::optional<Proposal>();
     point = proposed;
     record.origin = sampler_name(definition_);
@@ -434,6 +451,11 @@ Result<std::optional<Proposal>> Study::ask() {
   record.number = number;
   record.point = *std::move(point);
   STOKER_ASSIGN_OR_RETURN(proposal, start(std::move(record)));
+  if (skipped.count > 0) {
+    skipped.number = number;
+    STOKER_RETURN_IF_ERROR(append(skipped));
+    apply(skipped);
+  }
   return std::optional(std::move(proposal));
 }
 

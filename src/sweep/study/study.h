@@ -112,6 +112,7 @@ class Study {
   Status open_journal();
   Status use_journal(const std::string& name, Fd slot);
   void apply(const TrialStart& record);
+  bool apply(const SkippedPoints& record);
   bool apply(const TrialReport& record);
   bool apply(const TrialEnd& record);
   Result<StudyTrial*> find_running(TrialNumber number);
@@ -121,9 +122,10 @@ class Study {
   Result<bool> claim_or_take_over(const std::string& base);
   Result<TrialNumber> claim_number();
   Result<std::optional<Coordinates>> propose_first(std::string& origin);
-  Result<std::optional<Coordinates>> propose_cell(std::string& origin);
-  Result<std::optional<Coordinates>> propose_by_sampler(TrialNumber number);
-  Result<std::optional<Coordinates>> propose_by_optuna(TrialNumber number, std::string& state);
+  Result<std::optional<Coordinates>> propose_cell(std::string& origin, std::uint64_t& skipped);
+  Result<std::optional<Coordinates>> propose_by_sampler(TrialNumber number, std::uint64_t& skipped);
+  Result<std::optional<Coordinates>> propose_by_optuna(TrialNumber number, std::string& state,
+                                                       std::uint64_t& skipped);
   Result<std::optional<Coordinates>> propose_untried() const;
   Result<bool> claim_start();
   bool was_tried(const Coordinates& point) const;

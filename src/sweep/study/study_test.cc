@@ -63,6 +63,7 @@ std::vector<Path> journals(const Study& study) {
 TEST(Journal, records_are_read_back_unchanged) {
   const std::vector<Record> records = {
       TrialStart{7, 1, 1764283749.125, "grid 12", {0.1, kInactive, -3e-300}},
+      SkippedPoints{7, 12},
       TrialReport{7, 1, -5, std::nan(""), {0.5, 1}},
       TrialEnd{7, 1, 2e9, TrialState::failed, {}, "out of memory: 50 % # of\nit \xff"},
       TrialEnd{8, 0, 0.1, TrialState::complete, {0.1, -1e308}, ""},
@@ -302,9 +303,30 @@ TEST(Study, a_tried_point_is_skipped_until_all_were_tried) {
     ASSERT_TRUE(study.tell((*proposal)->number, {TrialState::complete, {1.0}, ""}).ok());
   }
   EXPECT_EQ(points.size(), 6);
+  const auto skipped_of = [](const Study& one) {
+    std::uint64_t count = 0;
+    for (const StudyTrial& trial : one.trials()) count += trial.skipped;
+    return count;
+  };
+  EXPECT_GT(skipped_of(study), 0);
+  EXPECT_EQ(skipped_of(*Study::open(folder / "study")), skipped_of(study));
   const auto seventh = study.ask();
   ASSERT_TRUE(seventh.ok());
   EXPECT_FALSE(seventh->has_value());
+}
+
+TEST(Study, a_grid_counts_each_point_that_was_tried_once) {
+  TempDirectory folder;
+  Definition definition = definition_of(SamplerKind::grid);
+  definition.space = *Space::create({{"a", NumberRange{.low = 0, .high = 3, .is_integer = true}, {}}});
+  definition.first = {{0}, {2}};
+  Study study = create(folder, definition);
+  std::vector<std::string> points;
+  while (const auto proposal = *study.ask()) points.push_back(to_text(proposal->values));
+  EXPECT_THAT(points, ElementsAre("a=0", "a=2", "a=1", "a=3"));
+  EXPECT_EQ(study.find(2)->skipped, 1);
+  EXPECT_EQ(study.find(3)->skipped, 1);
+  EXPECT_EQ(Study::open(folder / "study")->find(3)->skipped, 1);
 }
 
 TEST(Study, the_pruner_compares_with_other_workers_trials) {
