@@ -228,7 +228,7 @@ function(stoker_add_rooms)
   # It scans logs of gigabytes. With headers precompiled at -O1 GCC 12 crashes on it.
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/diagnose/automaton.cc PROPERTIES
                               COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> SKIP_PRECOMPILE_HEADERS ON)
-  stoker_room(report COLD ROOMS record job observe LIBRARIES stoker::json)
+  stoker_room(report COLD ROOMS record job observe sweep LIBRARIES stoker::json)
   stoker_room(profile ROOMS archive record job LIBRARIES stoker::json)
   stoker_room(manual COLD ROOMS LIBRARIES)
 

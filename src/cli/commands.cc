@@ -65,6 +65,7 @@ int sweep_run(std::span<const std::string> words, Output& out);
 int sweep_ask(std::span<const std::string> words, Output& out);
 int sweep_tell(std::span<const std::string> words, Output& out);
 int sweep_report(std::span<const std::string> words, Output& out);
+int sweep_status(std::span<const std::string> words, Output& out);
 int sweep_show(std::span<const std::string> words, Output& out);
 int sweep_best(std::span<const std::string> words, Output& out);
 int sweep_export(std::span<const std::string> words, Output& out);
@@ -109,7 +110,8 @@ std::span<const CommandEntry> commands() {
       {"sweep run", "Run a command as trials of a sweep", sweep_run},
       {"sweep ask", "Start a trial of a sweep and print its parameters", sweep_ask},
       {"sweep tell", "End a trial with its result", sweep_tell},
-      {"sweep report", "Record a trial's metric; print whether to stop it", sweep_report},
+      {"sweep report", "Write a page about a sweep, or record a trial's metric", sweep_report},
+      {"sweep status", "Show how a sweep proceeds", sweep_status},
       {"sweep show", "Show the trials of a sweep", sweep_show},
       {"sweep best", "Show the best trials of a sweep", sweep_best},
       {"sweep export", "Write the trials of a sweep as a table", sweep_export},

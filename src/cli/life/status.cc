@@ -4,10 +4,12 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/json/json.h"
 #include "cli/commands.h"
 #include "cli/life/jobs.h"
 #include "cli/life/run_table.h"
 #include "cli/remote/host.h"
+#include "cli/sweep/study_choice.h"
 #include "launch/status/control.h"
 #include "observe/idle_gpus.h"
 #include "stoker/time.h"
@@ -38,6 +40,7 @@ struct View {
   std::vector<RunLine> runs;
   Target target;
   std::vector<launch::JobLife> jobs;
+  std::vector<StudyLine> studies;  // of the current folder
 
   bool is_of_job() const { return !target.job.empty(); }
 };
@@ -57,6 +60,7 @@ Result<View> load_view(const StatusOptions& o, slurm::SlurmCommands& scheduler) 
   if (o.choice.run.empty()) {
     STOKER_ASSIGN_OR_RETURN(listed, newest(o));
     view.runs = query_runs(listed, scheduler);
+    view.studies = list_studies();
     return view;
   }
   STOKER_ASSIGN_OR_RETURN(target, find_target(o.choice));
@@ -80,11 +84,19 @@ void print(const View& view, const StatusOptions& o, Output& out) {
   if (view.is_of_job()) return print_jobs(view.target, view.jobs, out);
   if (view.runs.empty()) out.line("no runs in {}/ (--runs DIR selects a different folder)", o.choice.runs);
   if (!view.runs.empty()) print_runs(view.runs, out);
+  for (const StudyLine& study : view.studies)
+    out.line("{}  {}", printable(study.folder), printable(study.text));
 }
 
 std::string view_json(const View& view, const slurm::SlurmCommands& scheduler) {
   std::string text = format("{{\"runs\":{}", json_of(view.runs));
   if (view.is_of_job()) text += format(",\"jobs\":{}", json_of(view.jobs));
+  if (!view.studies.empty()) {
+    nlohmann::ordered_json studies = nlohmann::ordered_json::array();
+    for (const StudyLine& study : view.studies)
+      studies.push_back({{"folder", study.folder}, {"summary", study.text}});
+    text += format(",\"studies\":{}", json_text(studies));
+  }
   return text + format(",\"scheduler\":{}}}", json_of(scheduler));
 }
 

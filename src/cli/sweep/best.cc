@@ -1,4 +1,7 @@
 // `stoker sweep best STUDY`: docs/commands/sweep-best.md
+#include <algorithm>
+#include <array>
+
 #include "base/encode.h"
 #include "base/enum_names.h"
 #include "base/language/counted.h"
@@ -14,6 +17,8 @@
 
 namespace stoker::cli {
 namespace {
+
+constexpr std::array<std::string_view, 4> kBestFormats = {"table", "csv", "json", "markdown"};
 
 std::string verdict_text(const trials::TrialRerun& rerun) {
   const std::string percent = format("{:.2f} %", 100 * rerun.difference);
@@ -68,19 +73,31 @@ int sweep_best(std::span<const std::string> words, Output& out) {
   std::string text;
   std::int64_t top = 1;
   bool has_rerun = false;
+  std::string table_format = "table";
   Arguments arguments("sweep best", "Show the best trials of a study, or run them again.");
   add_study(arguments, &text);
-  arguments.option("--top", &top, "N", "Number of trials; all of the Pareto front with several objectives");
+  arguments.option("-k,--top", &top, "N",
+                   "Number of trials; all of the Pareto front with several objectives");
+  arguments.option("--format", &table_format, "FORMAT", "Format: table, csv, json or markdown");
+  arguments.choices(kBestFormats);
   arguments.flag("--rerun", &has_rerun, "Run them again and compare the results");
   arguments.example("stoker sweep best lr.yaml");
+  arguments.example("stoker sweep best lr.yaml -k 5 --format csv");
   if (const auto code = arguments.parse(words, out)) return *code;
+  if (std::find(kBestFormats.begin(), kBestFormats.end(), table_format) == kBestFormats.end())
+    return out.fail(invalid("--format '{}': is unknown{}", printable(table_format),
+                            suggestion(table_format, kBestFormats)));
   const auto study = open_study(text, sweep::MissingStudy::refuse, out);
   if (!study.ok()) return out.fail(study.error());
   TrialPointers trials = best_trials(study->definition(), study->trials());
   if (trials.empty()) return out.fail(not_found("{}: no trial is complete", study->definition().name));
   if (study->definition().objectives.size() == 1) limit_trials(trials, top);
   if (has_rerun) return rerun_all(*study, trials, out);
-  print_trials(*study, trials, out);
+  if (table_format == "table") {
+    print_trials(*study, trials, out);
+  } else {
+    out.raw(sweep::exported(study->definition(), trials, table_format));
+  }
   out.json(sweep::json_list(study->definition(), trials));
   return exit_code::kOk;
 }

@@ -17,10 +17,7 @@ constexpr std::array<std::string_view, 3> kFormats = {"csv", "json", "markdown"}
 std::string exported(const sweep::Study& study, std::string_view file_format) {
   std::vector<const sweep::StudyTrial*> trials;
   for (const sweep::StudyTrial& trial : study.trials()) trials.push_back(&trial);
-  const sweep::Definition& definition = study.definition();
-  if (file_format == "json") return sweep::json_list(definition, trials) + "\n";
-  const sweep::TrialTable table = trial_table(definition, trials, sweep::Digits::exact);
-  return file_format == "csv" ? csv_text(table) : markdown_text(table);
+  return sweep::exported(study.definition(), trials, file_format);
 }
 
 }  // namespace

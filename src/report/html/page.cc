@@ -1,7 +1,7 @@
 #include "report/html/page.h"
 
-#include "base/encode.h"
 #include "base/version.h"
+#include "report/html/frame.h"
 #include "report/html/markup.h"
 #include "report/html/overview_section.h"
 #include "report/html/sections.h"
@@ -14,20 +14,8 @@ namespace stoker::report {
 
 namespace {
 
-std::string head(std::span<const RunFacts> runs) {
-  const std::string title = runs.size() == 1 ? result_sentence(runs[0]) : format("{} runs", runs.size());
-  std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
-  // The policy allows only this style and this script, by their hashes.
-  out += format(
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; script-src "
-      "'{}'\">\n",
-      html::policy_hash(html::kStyle), html::policy_hash(html::kScript));
-  out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  out += "<meta name=\"generator\" content=\"stoker " + escape_html(version()) + "\">\n";
-  out += html::element("title", "", title) + "\n<style>" + std::string(html::kStyle) +
-         "</style></head>\n<body>\n";
-  return out;
-}
+constexpr std::string_view kStyles[] = {html::kStyle};
+constexpr std::string_view kScripts[] = {html::kScript};
 
 std::string footer(const RunFacts& facts) {
   const WallTime now(std::chrono::duration_cast<Duration>(Seconds(facts.now)));
@@ -54,10 +42,11 @@ std::string overview_page(const Overview& overview) {
 }  // namespace
 
 std::string to_html(std::span<const RunFacts> runs) {
-  std::string out = head(runs);
+  const std::string title = runs.size() == 1 ? result_sentence(runs[0]) : format("{} runs", runs.size());
+  std::string out = html::page_head(title, kStyles, kScripts);
   if (runs.size() > 1) out += overview_page(overview_of_runs(runs));
   for (const RunFacts& facts : runs) out += page_of(facts);
-  return out + "<script>" + std::string(html::kScript) + "</script>\n</body></html>\n";
+  return out + html::page_end(kScripts);
 }
 
 }  // namespace stoker::report

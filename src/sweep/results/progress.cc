@@ -91,7 +91,7 @@ std::string summary_text(const Definition& definition, std::span<const StudyTria
     objectives +=
         format("{}{} {}", objectives.empty() ? "" : ", ", stoker::to_text(objective.goal), objective.metric);
   std::string text = format("{}: {}, sampler {}, {} complete", definition.name, objectives,
-                            stoker::to_text(definition.sampler), counts.complete);
+                            sampler_name(definition), counts.complete);
   if (definition.most_trials > 0) text += format(" of {}", definition.most_trials);
   if (counts.running > 0) text += format(", {} running", counts.running);
   if (counts.pruned > 0) text += format(", {} pruned", counts.pruned);
