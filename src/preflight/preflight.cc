@@ -20,6 +20,7 @@
 #include "preflight/notes.h"
 #include "preflight/python_dependencies.h"
 #include "preflight/saving.h"
+#include "preflight/shape.h"
 #include "preflight/shell.h"
 #include "preflight/storage.h"
 #include "stoker/bytes.h"
@@ -49,6 +50,7 @@ class Checker {
     check_program();
     check_command(job_, notes_);
     check_launchers(job_, notes_);
+    check_shape(job_, notes_);
     check_saving(job_, notes_);
     check_folders();
     const std::optional<record::RunFolder> last = last_run(job_);

@@ -1,6 +1,7 @@
 #include "cli/check/inspect.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -23,6 +24,14 @@ namespace {
 constexpr std::chrono::seconds kLoadTimeout{60};
 constexpr std::chrono::seconds kPartitionTimeout{5};
 constexpr std::string_view kForce = "stoker submit --force submits it anyway";
+// The job would run, but other jobs and users wait for it.
+constexpr std::array<std::string_view, 4> kHarmfulRules = {"array-flood", "uncapped-array", "flood",
+                                                           "no-array-limit"};
+
+bool is_refused(std::string_view rule, Level level) {
+  const bool is_harmful = std::find(kHarmfulRules.begin(), kHarmfulRules.end(), rule) != kHarmfulRules.end();
+  return level == Level::job || (level == Level::time && is_harmful);
+}
 
 // The PATH of the ranks: modules and conda provide programs. Other checks report a module that fails to load.
 std::string search_path_of(const Result<launch::ShellEnvironment>& loaded, std::string own) {
@@ -99,7 +108,7 @@ Status refuse_lost_job(const job::Job& job, bool is_forced, Output& out) {
     // A default has no place.
     const std::string place = finding.evidence.empty() ? "" : finding.evidence.front().where;
     const std::string where = place.find(':') == std::string::npos ? "" : place + ": ";
-    if (finding.level != Level::job) {
+    if (!is_refused(finding.rule, finding.level)) {
       // Advice about the machine and the last run belongs to `check`.
       if (finding.rule == "no-import" || finding.rule == "module-replaced")
         out.note("advice: {}{}", where, finding.what.english());
@@ -121,7 +130,7 @@ Status refuse_lost_script(const std::string& script, const std::vector<std::stri
   std::string cure;
   for (const script_lint::ScriptFinding& finding : lint.findings) {
     // Submission creates log folders.
-    if (finding.level != Level::job || !finding.folder.empty()) continue;
+    if (!is_refused(finding.rule, finding.level) || !finding.folder.empty()) continue;
     fatal.push_back(format("{}:{}: {} [{}]", printable(script), finding.line,
                            printable(finding.text.english()), finding.rule));
     if (cure.empty()) cure = format("stoker check {}", shell_quote(script));

@@ -9,14 +9,17 @@ namespace stoker::script_lint {
 namespace {
 
 constexpr std::uint64_t kManyProcesses = 100;
+constexpr std::uint64_t kTooManyAtOnce = 1000;
 
 void find_no_array_limit(const Script& script, FindingReport& report) {
   const Directive* array = script.request.find("--array");
   const std::uint64_t tasks = script.request.array_tasks();
   if (array == nullptr || tasks < kManyTasks || array->option.value.find('%') != std::string::npos) return;
-  report.replace({array->value.end, array->value.end},
-                 // several, at least kManyTasks
-                 message("{} tasks without a limit on concurrent tasks", tasks), "%20");
+  ScriptFinding& finding =
+      report.replace({array->value.end, array->value.end},
+                     // several, at least kManyTasks
+                     message("{} tasks without a limit on concurrent tasks", tasks), "%20");
+  if (tasks >= kTooManyAtOnce) finding.level = Level::time;
 }
 
 void find_submission_flood(const Script& script, FindingReport& report) {
@@ -143,8 +146,8 @@ void find_network(const Script& script, FindingReport& report) {
 constexpr Rule kLoadRules[] = {
     {"no-array-limit", Level::advice,
      "a large array without %K can use your whole limit, and your other jobs wait",
-     "#!/bin/bash\n#SBATCH --array=1-1000\n", "#!/bin/bash\n#SBATCH --array=1-1000%20\n",
-     "sbatch(1), --array", find_no_array_limit},
+     "#!/bin/bash\n#SBATCH --array=1-200\n", "#!/bin/bash\n#SBATCH --array=1-200%20\n", "sbatch(1), --array",
+     find_no_array_limit},
     {"flood", Level::time, "thousands of small jobs slow down the scheduler for all users",
      "#!/bin/bash\nfor i in {1..500}; do\n  sbatch job.sh $i\ndone\n",
      "#!/bin/bash\nsbatch --array=1-500%20 job.sh\n",
