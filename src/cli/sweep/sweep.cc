@@ -15,6 +15,7 @@
 #include "sweep/file/sweep_file.h"
 #include "sweep/results/ranking.h"
 #include "sweep/results/trial_table.h"
+#include "sweep/runner/command_template.h"
 #include "trials/driver.h"
 #include "trials/job_starter.h"
 #include "trials/local_starter.h"
