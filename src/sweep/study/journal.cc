@@ -255,7 +255,7 @@ Result<std::vector<Record>> JournalReader::read() {
   std::string text;
   for (bool is_at_end = false; !is_at_end;) {
     const auto piece = file.read_available(offset_ + text.size(), kPieceSize);
-    // The records so far count, and the next read() meets the error again.
+    // The records so far count, and the next read() returns the error.
     if (!piece && records.empty()) return piece.error();
     if (!piece) break;
     is_at_end = piece->size() < kPieceSize;

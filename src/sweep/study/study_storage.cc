@@ -109,8 +109,9 @@ Result<std::optional<Coordinates>> Study::point_of(const BegunTrial& begun, Stud
     if (definition_.space.decode(definition_.space.normalized(encoded)).size() == begun.fixed.size())
       return fixed;
   }
-  STOKER_ASSIGN_OR_RETURN(proposed, optuna_ ? propose_by_optuna(begun.number, trial.sampler_state, trial.skipped)
-                                            : propose_by_sampler(begun.number, trial.skipped));
+  STOKER_ASSIGN_OR_RETURN(proposed, optuna_
+                                        ? propose_by_optuna(begun.number, trial.sampler_state, trial.skipped)
+                                        : propose_by_sampler(begun.number, trial.skipped));
   if (trial.origin.empty()) trial.origin = sampler_name(definition_);
   if (!proposed || !fixed) return proposed;
   Coordinates point = *proposed;
