@@ -72,6 +72,14 @@ def test_bash_completes_every_option_of_every_command(stoker, script):
         assert set(complete_in_bash(file, *command.split(), "-")) == flags_of(stoker, command), command
 
 
+def test_bash_completes_a_group_that_is_a_command_itself(script):
+    file = script("bash")
+    assert {"run", "ask", "best"} < set(complete_in_bash(file, "sweep", ""))
+    assert "job.yaml" in complete_in_bash(file, "sweep", "")
+    assert complete_in_bash(file, "sweep", "lr.yaml", "--at") == ["--at-once"]
+    assert complete_in_bash(file, "sweep", "best", "--rer") == ["--rerun"]
+
+
 def test_bash_completes_fixed_values_of_options_and_arguments(script):
     file = script("bash")
     formats = ["auto", "tar", "tfrecord", "parquet", "hdf5", "zarr"]

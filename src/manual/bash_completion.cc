@@ -106,7 +106,7 @@ std::string case_line(std::string_view pattern, const ValueHint& hint) {
   return format("    {}){} ;;\n", pattern, action.empty() ? "" : " " + action);
 }
 
-std::string bash_function(const CommandText& command) {
+std::string bash_function(const CommandText& command, const std::vector<std::string>& verbs) {
   std::string name = command.name;
   for (char& c : name) {
     if ((c < 'a' || c > 'z') && (c < '0' || c > '9')) c = '_';
@@ -123,7 +123,9 @@ std::string bash_function(const CommandText& command) {
   }
   for (std::size_t i = 0; i < command.arguments.size(); ++i) {
     const ArgumentText& argument = command.arguments[i];
-    cases += case_line(argument.is_list ? "[0-9]*" : std::to_string(i + 1), argument.value);
+    ValueHint hint = argument.value;
+    if (i == 0) hint.choices.insert(hint.choices.end(), verbs.begin(), verbs.end());
+    cases += case_line(argument.is_list ? "[0-9]*" : std::to_string(i + 1), hint);
   }
   if (command.rest) cases += case_line("rest", command.rest->value);
   return format("\n_stoker__{}() {{\n  options=({})\n  case $1 in\n{}    *) return 1 ;;\n  esac\n}}\n", name,
@@ -140,13 +142,20 @@ std::string names_of(const std::vector<CommandWord>& words) {
 std::string bash_commands(const ProgramText& program) {
   std::string text;
   const std::vector<std::string> groups = groups_of(program);
-  for (const std::string& group : groups)
-    text += format("    {}) name+=\" ${{words[1]-}}\" used=2 ;;\n", shell_quote(group));
+  for (const std::string& group : groups) {
+    const std::vector<std::string> verbs = verbs_of_command(program, group);
+    std::string step = "name+=\" ${words[1]-}\" used=2";
+    // Only its commands are a second word of the name.
+    if (!verbs.empty()) step = format("case ${{words[1]-}} in {}) {} ;; esac", join(verbs, "|"), step);
+    text += format("    {}) {} ;;\n", shell_quote(group), step);
+  }
   text += "  esac\n  if ((${#words[@]} < used)); then\n    case $name in\n";
   text += format("      '') choices=({} --help --version) ;;\n", names_of(words_after(program, "")));
-  for (const std::string& group : groups)
+  for (const std::string& group : groups) {
+    if (!verbs_of_command(program, group).empty()) continue;
     text += format("      {}) choices=({} --help) ;;\n", shell_quote(group + " "),
                    names_of(words_after(program, group)));
+  }
   return text + "    esac\n  fi";
 }
 
@@ -154,7 +163,7 @@ std::string bash_commands(const ProgramText& program) {
 
 std::string bash_completion(const ProgramText& program) {
   std::string text = format("# Completion of stoker {} for bash: stoker completion bash\n", program.version);
-  for (const CommandText& command : program.commands) text += bash_function(command);
+  for (const CommandText& command : program.commands) text += bash_function(command, verbs_of_command(program, command.name));
   return text + std::string(kBashWords) + bash_commands(program) + std::string(kBashArguments);
 }
 

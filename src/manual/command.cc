@@ -10,8 +10,8 @@
 namespace stoker::manual {
 namespace {
 
-constexpr std::array<std::string_view, 11> kFilePlaceholders = {
-    "FILE", "PATH", "JOB", "SCRIPT", "LOG", "SOURCE", "TARGET", "DATASET", "FIRST", "SECOND", "OUT"};
+constexpr std::array<std::string_view, 14> kFilePlaceholders = {
+    "FILE", "PATH", "JOB", "SCRIPT", "LOG", "SOURCE", "TARGET", "DATASET", "FIRST", "SECOND", "OUT", "STUDY", "SWEEP", "TASKS"};
 constexpr std::array<std::string_view, 3> kFolderPlaceholders = {"DIR", "FOLDER", "ATTEMPT"};
 
 bool is_literal(std::string_view word) {
@@ -98,6 +98,13 @@ std::vector<CommandWord> words_after(const ProgramText& program, std::string_vie
     }
   }
   return words;
+}
+
+std::vector<std::string> verbs_of_command(const ProgramText& program, std::string_view name) {
+  std::vector<std::string> verbs;
+  if (std::ranges::find(program.commands, name, &CommandText::name) == program.commands.end()) return verbs;
+  for (const CommandWord& word : words_after(program, name)) verbs.push_back(word.name);
+  return verbs;
 }
 
 std::vector<std::string> groups_of(const ProgramText& program) {

@@ -73,5 +73,8 @@ struct CommandWord {
 std::vector<CommandWord> words_after(const ProgramText& program, std::string_view group);
 /// "data", "checkpoint", ...: the first words of the commands of two words.
 std::vector<std::string> groups_of(const ProgramText& program);
+/// The names of a group's commands if the group is a command itself, with a file as its first argument; else
+/// empty.
+std::vector<std::string> verbs_of_command(const ProgramText& program, std::string_view name);
 
 }  // namespace stoker::manual

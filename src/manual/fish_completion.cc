@@ -5,7 +5,7 @@
 namespace stoker::manual {
 namespace {
 
-// `{}`: the groups of commands.
+// `{}`: the groups of commands, and lines about groups that are commands themselves.
 constexpr std::string_view kFishStart = R"(
 function __stoker_is -d 'Whether the command line has exactly this command'
     set -l typed (commandline -opc)
@@ -14,7 +14,7 @@ function __stoker_is -d 'Whether the command line has exactly this command'
     if contains -- "$typed[1]" {}
         set used 2
     end
-    set -l name (string join -- ' ' $typed[1..$used])
+{}    set -l name (string join -- ' ' $typed[1..$used])
     test "$name" = "$argv"
 end
 
@@ -113,7 +113,14 @@ std::string word_lines(const ProgramText& program, const std::string& group) {
 std::string fish_completion(const ProgramText& program) {
   const std::vector<std::string> groups = groups_of(program);
   std::string text = format("# Completion of stoker {} for fish: stoker completion fish\n", program.version);
-  text += format(kFishStart, join(groups, " "));
+  std::string own;
+  for (const std::string& group : groups) {
+    const std::vector<std::string> verbs = verbs_of_command(program, group);
+    if (verbs.empty()) continue;
+    own += format("    if test \"$typed[1]\" = {}; and not contains -- \"$typed[2]\" {}\n        set used 1\n    end\n",
+                  group, join(verbs, " "));
+  }
+  text += format(kFishStart, join(groups, " "), own);
   text += word_lines(program, "");
   for (const std::string& group : groups) text += word_lines(program, group);
   for (const CommandText& command : program.commands) text += command_lines(command);

@@ -120,10 +120,16 @@ std::string zsh_commands(const ProgramText& program) {
   text += "    _describe -t commands command entries\n    return\n  fi\n";
   text += "  local name=$words[2] used=1\n  case $name in\n";
   for (const std::string& group : groups_of(program)) {
-    text += format("    {})\n      if (( CURRENT == 3 )); then\n", shell_quote(group));
+    const std::vector<std::string> verbs = verbs_of_command(program, group);
+    // A group that is a command itself has its own options, and takes a file in place of a command.
+    text += format("    {})\n      if (( CURRENT == 3 )){}; then\n", shell_quote(group),
+                   verbs.empty() ? "" : " && [[ $PREFIX != -* ]]");
     text += entries(words_after(program, group), "        ");
-    text += "        _describe -t commands command entries\n        return\n      fi\n";
-    text += "      name+=\" $words[3]\" used=2\n      ;;\n";
+    text += "        _describe -t commands command entries\n";
+    text += format("{}        return\n      fi\n", verbs.empty() ? "" : "        _files\n");
+    const std::string_view step = "name+=\" $words[3]\" used=2";
+    text += verbs.empty() ? format("      {}\n      ;;\n", step)
+                          : format("      case $words[3] in {}) {} ;; esac\n      ;;\n", join(verbs, "|"), step);
   }
   return text + "  esac";
 }

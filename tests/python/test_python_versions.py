@@ -48,7 +48,7 @@ def test_all_tools_check_the_module_for_the_oldest_python():
     found = settings()
     assert found["project"]["requires-python"] == f">={OLDEST}"
     assert found["tool"]["mypy"]["python_version"] == OLDEST
-    assert found["tool"]["ruff"]["per-file-target-version"] == {"python/stoker/**": "py310"}
+    assert found["tool"]["ruff"]["per-file-target-version"] == {"python/{stoker,hydra_plugins}/**": "py310"}
     assert f"find_package(Python {OLDEST} " in (REPOSITORY / "cmake/python.cmake").read_text()
 
 
