@@ -163,7 +163,8 @@ std::string bash_commands(const ProgramText& program) {
 
 std::string bash_completion(const ProgramText& program) {
   std::string text = format("# Completion of stoker {} for bash: stoker completion bash\n", program.version);
-  for (const CommandText& command : program.commands) text += bash_function(command, verbs_of_command(program, command.name));
+  for (const CommandText& command : program.commands)
+    text += bash_function(command, verbs_of_command(program, command.name));
   return text + std::string(kBashWords) + bash_commands(program) + std::string(kBashArguments);
 }
 

@@ -11,7 +11,8 @@ namespace stoker::manual {
 namespace {
 
 constexpr std::array<std::string_view, 14> kFilePlaceholders = {
-    "FILE", "PATH", "JOB", "SCRIPT", "LOG", "SOURCE", "TARGET", "DATASET", "FIRST", "SECOND", "OUT", "STUDY", "SWEEP", "TASKS"};
+    "FILE",    "PATH",  "JOB",    "SCRIPT", "LOG",   "SOURCE", "TARGET",
+    "DATASET", "FIRST", "SECOND", "OUT",    "STUDY", "SWEEP",  "TASKS"};
 constexpr std::array<std::string_view, 3> kFolderPlaceholders = {"DIR", "FOLDER", "ATTEMPT"};
 
 bool is_literal(std::string_view word) {

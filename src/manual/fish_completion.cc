@@ -117,8 +117,9 @@ std::string fish_completion(const ProgramText& program) {
   for (const std::string& group : groups) {
     const std::vector<std::string> verbs = verbs_of_command(program, group);
     if (verbs.empty()) continue;
-    own += format("    if test \"$typed[1]\" = {}; and not contains -- \"$typed[2]\" {}\n        set used 1\n    end\n",
-                  group, join(verbs, " "));
+    own += format(
+        "    if test \"$typed[1]\" = {}; and not contains -- \"$typed[2]\" {}\n        set used 1\n    end\n",
+        group, join(verbs, " "));
   }
   text += format(kFishStart, join(groups, " "), own);
   text += word_lines(program, "");

@@ -128,8 +128,9 @@ std::string zsh_commands(const ProgramText& program) {
     text += "        _describe -t commands command entries\n";
     text += format("{}        return\n      fi\n", verbs.empty() ? "" : "        _files\n");
     const std::string_view step = "name+=\" $words[3]\" used=2";
-    text += verbs.empty() ? format("      {}\n      ;;\n", step)
-                          : format("      case $words[3] in {}) {} ;; esac\n      ;;\n", join(verbs, "|"), step);
+    text += verbs.empty()
+                ? format("      {}\n      ;;\n", step)
+                : format("      case $words[3] in {}) {} ;; esac\n      ;;\n", join(verbs, "|"), step);
   }
   return text + "  esac";
 }
