@@ -210,6 +210,20 @@ Status write_file(const Path& path, std::string_view content, Durability durabil
   return sync_directory(path.has_parent_path() ? path.parent_path() : Path("."));
 }
 
+Status write_new_file(const Path& path, std::string_view content, Durability durability) {
+  const Path own = path.string() + "." + random_name() + ".tmp";
+  STOKER_RETURN_IF_ERROR(write_file(own, content, durability));
+  // A link, unlike a rename, replaces nothing.
+  int problem = ::link(own.c_str(), path.c_str()) == 0 ? 0 : errno;
+  // NFS may repeat a request whose answer was lost: two links are the own file.
+  struct stat facts{};
+  if (problem == EEXIST && ::stat(own.c_str(), &facts) == 0 && facts.st_nlink == 2) problem = 0;
+  ::unlink(own.c_str());
+  if (problem != 0) return posix_error(subject(path), problem);
+  if (durability == Durability::none) return {};
+  return sync_directory(path.has_parent_path() ? path.parent_path() : Path("."));
+}
+
 Status make_directories(const Path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -106,6 +106,9 @@ enum class Access { umask, owner };
 /// Readers see the old or the new file. A failure leaves no temporary file.
 Status write_file(const Path& path, std::string_view content, Durability durability = Durability::none,
                   Access access = Access::umask);
+/// Like write_file(), but Exists if the path exists: of several processes one succeeds, on NFS too. No reader
+/// sees an incomplete file.
+Status write_new_file(const Path& path, std::string_view content, Durability durability = Durability::none);
 
 Status make_directories(const Path& path);
 /// mkdir(2): Exists if the path exists.

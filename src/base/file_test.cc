@@ -8,6 +8,15 @@
 namespace stoker {
 namespace {
 
+TEST(File, a_new_file_replaces_nothing) {
+  TempDirectory folder;
+  ASSERT_TRUE(write_new_file(folder / "a", "one").ok());
+  EXPECT_EQ(write_new_file(folder / "a", "two").code(), Code::exists);
+  EXPECT_EQ(*read_file(folder / "a"), "one");
+  EXPECT_EQ(list_directory(folder.path())->size(), 1U);
+  EXPECT_EQ(write_new_file(folder / "gone/a", "x").code(), Code::not_found);
+}
+
 TEST(File, what_is_available_ends_at_the_end_of_the_file) {
   TempDirectory folder;
   ASSERT_TRUE(write_file(folder / "a", "0123456789").ok());

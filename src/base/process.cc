@@ -27,6 +27,22 @@ Environment current_environment() {
   return variables;
 }
 
+void set_variable(Environment& environment, std::string_view name, std::string value) {
+  unset_variable(environment, name);
+  environment.emplace_back(name, std::move(value));
+}
+
+void unset_variable(Environment& environment, std::string_view name) {
+  std::erase_if(environment, [&](const auto& entry) { return entry.first == name; });
+}
+
+std::string variable(const Environment& environment, std::string_view name) {
+  for (const auto& [key, value] : environment) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
 std::optional<std::string> environment_value(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);

@@ -21,6 +21,12 @@ Environment current_environment();
 /// The value of `name` in this process's environment, or nullopt. An empty value is a value.
 std::optional<std::string> environment_value(const std::string& name);
 
+/// Sets or replaces one variable.
+void set_variable(Environment& environment, std::string_view name, std::string value);
+void unset_variable(Environment& environment, std::string_view name);
+/// The value, or "" when it is not set.
+std::string variable(const Environment& environment, std::string_view name);
+
 /// The process group of a child.
 enum class Group { inherit, own };
 

@@ -202,11 +202,6 @@ Status save(const Lab& lab) {
 
 namespace {
 
-void set(Environment& environment, const std::string& name, const std::string& value) {
-  std::erase_if(environment, [&](const auto& variable) { return variable.first == name; });
-  environment.emplace_back(name, value);
-}
-
 Command in_namespaces_of(pid_t holder, const Path& directory, std::vector<std::string> argv) {
   // --wdns: the folder in the node's namespace.
   Command command;
@@ -232,7 +227,7 @@ Command client_command(const Lab& lab, std::vector<std::string> argv) {
   Command command;
   command.argv = std::move(argv);
   command.environment = current_environment();
-  for (const auto& [name, value] : lab_variables(lab)) set(*command.environment, name, value);
+  for (const auto& [name, value] : lab_variables(lab)) set_variable(*command.environment, name, value);
   return command;
 }
 

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include "rank/environment.h"
-
 namespace stoker::netcheck {
 namespace {
 
@@ -69,7 +67,7 @@ Result<NetworkCheckOptions> plan_network_check(const CheckRequest& request, cons
 }
 
 bool is_in_path(std::string_view name, const Environment& environment) {
-  const std::string path = rank::variable(environment, "PATH");
+  const std::string path = variable(environment, "PATH");
   for (std::string_view folder : split(path, ':')) {
     if (!folder.empty() && ::access((Path(folder) / name).c_str(), X_OK) == 0) return true;
   }

@@ -268,10 +268,9 @@ Status NetworkCheckWorker::torch(const ControlMessage& request, ControlMessage* 
   const rank::Rendezvous rendezvous{std::string(request.text("address")),
                                     static_cast<int>(request.integer("port").value_or(0))};
   Environment environment = rank::rank_environment(current_environment(), config_.place, rendezvous, 1);
-  if (auto gpus = visible_gpus(request))
-    rank::set_variable(environment, "CUDA_VISIBLE_DEVICES", *std::move(gpus));
+  if (auto gpus = visible_gpus(request)) set_variable(environment, "CUDA_VISIBLE_DEVICES", *std::move(gpus));
   if (const auto own = request.integer("gpus_per_rank").value_or(0); own > 0)
-    rank::set_variable(environment, rank::kOwnGpusVariable, std::to_string(own));
+    set_variable(environment, rank::kOwnGpusVariable, std::to_string(own));
   command.environment = std::move(environment);
   command.parent_death_signal = SIGKILL;
   // In a thread, because this one sends heartbeats.

@@ -40,22 +40,20 @@ WorkerSet::Line parse_label(std::string_view line) {
 Result<WorkerSet> WorkerSet::start(const WorkerSetOptions& options) {
   WorkerSet workers;
   Environment base = options.environment;
-  rank::set_variable(base, rank::kWorldVariable, options.invitation);
+  set_variable(base, rank::kWorldVariable, options.invitation);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options.start_limit).count();
-  rank::set_variable(base, rank::kStartVariable, std::to_string(std::max<std::int64_t>(1, seconds)));
+  set_variable(base, rank::kStartVariable, std::to_string(std::max<std::int64_t>(1, seconds)));
   const rank::Plan& plan = options.plan;
   if (plan.start == rank::StartMethod::srun) {
-    for (const std::string& name : slurm::variables_to_drop()) rank::unset_variable(base, name);
-    if (plan.cpus_per_rank > 0)
-      rank::set_variable(base, "SRUN_CPUS_PER_TASK", std::to_string(plan.cpus_per_rank));
+    for (const std::string& name : slurm::variables_to_drop()) unset_variable(base, name);
+    if (plan.cpus_per_rank > 0) set_variable(base, "SRUN_CPUS_PER_TASK", std::to_string(plan.cpus_per_rank));
     STOKER_RETURN_IF_ERROR(workers.start_one(srun_command(options), base, std::nullopt));
     return workers;
   }
   for (int r = 0; r < plan.world_size().value; ++r) {
     Environment environment = base;
-    rank::set_variable(
-        environment, rank::kPlaceVariable,
-        to_text(rank::RankPlacement{Rank(r), plan.world_size(), r, plan.world_size().value, 0}));
+    set_variable(environment, rank::kPlaceVariable,
+                 to_text(rank::RankPlacement{Rank(r), plan.world_size(), r, plan.world_size().value, 0}));
     const Status started =
         workers.start_one({options.stoker.string(), "rank", "--hello"}, std::move(environment), Rank(r));
     if (started.ok()) continue;

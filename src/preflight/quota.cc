@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <sys/quota.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include <vector>
 
 #include "base/file.h"
 #include "base/process.h"
+#include "base/shared_filesystem.h"
 #include "preflight/quota_text.h"
 #include "stoker/text.h"
 
 namespace stoker::preflight {
 namespace {
 
-constexpr long kLustre = 0x0BD00BD0;
-constexpr long kNfs = 0x6969;
-constexpr long kGpfs = 0x47504653;
-constexpr long kBeegfs = 0x19830326;
 constexpr ByteCount kMaxOutput = 256_KiB;
 
 std::vector<std::string_view> columns_of(std::string_view line) {
@@ -143,12 +139,11 @@ std::optional<Quota> parse_quota(std::string_view text) {
 }
 
 Result<Filesystem> filesystem_of(const Path& folder) {
-  struct statfs about{};
-  if (::statfs(folder.c_str(), &about) != 0) return posix_error(printable(folder.string()), errno);
-  if (about.f_type == kLustre) return Filesystem::lustre;
-  if (about.f_type == kNfs) return Filesystem::nfs;
-  if (about.f_type == kGpfs) return Filesystem::gpfs;
-  return about.f_type == kBeegfs ? Filesystem::beegfs : Filesystem::other;
+  STOKER_ASSIGN_OR_RETURN(name, shared_filesystem_at(folder));
+  if (name == "Lustre") return Filesystem::lustre;
+  if (name == "NFS") return Filesystem::nfs;
+  if (name == "GPFS") return Filesystem::gpfs;
+  return name == "BeeGFS" ? Filesystem::beegfs : Filesystem::other;
 }
 
 QuotaResult query_quota(Filesystem kind, const Path& folder, Deadline deadline) {

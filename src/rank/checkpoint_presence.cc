@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "rank/environment.h"
+#include "base/process.h"
 
 namespace stoker::rank {
 

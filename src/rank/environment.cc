@@ -5,22 +5,6 @@
 
 namespace stoker::rank {
 
-void set_variable(Environment& environment, std::string_view name, std::string value) {
-  unset_variable(environment, name);
-  environment.emplace_back(name, std::move(value));
-}
-
-void unset_variable(Environment& environment, std::string_view name) {
-  std::erase_if(environment, [&](const auto& entry) { return entry.first == name; });
-}
-
-std::string variable(const Environment& environment, std::string_view name) {
-  for (const auto& [key, value] : environment) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
 Environment rank_environment(Environment base, const RankPlacement& place, const Rendezvous& rendezvous,
                              int threads) {
   base = without_torchrun(without_stoker_variables(std::move(base)));

@@ -39,12 +39,6 @@ inline constexpr std::string_view kStageVariable = "STOKER_STAGE_DIRS";
 /// "auto", "none", or "regex:" and an expression, for record.metrics_from.
 inline constexpr std::string_view kMetricsVariable = "STOKER_METRICS_FROM";
 
-/// Sets or replaces one variable.
-void set_variable(Environment& environment, std::string_view name, std::string value);
-void unset_variable(Environment& environment, std::string_view name);
-/// The value, or "" when it is not set.
-std::string variable(const Environment& environment, std::string_view name);
-
 /// Where the training's ranks rendezvous.
 struct Rendezvous {
   std::string address;

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "rank/environment.h"
+#include "base/process.h"
 
 namespace stoker::trainers {
 namespace {
@@ -274,9 +274,9 @@ class Build {
 Status try_program(const BuildRequest& request, const Path& program) {
   Environment environment = current_environment();
   if (request.is_relocatable) {
-    const std::string path = rank::variable(environment, "LD_LIBRARY_PATH");
-    rank::set_variable(environment, "LD_LIBRARY_PATH",
-                       (request.torch.folder / "lib").string() + (path.empty() ? "" : ":" + path));
+    const std::string path = variable(environment, "LD_LIBRARY_PATH");
+    set_variable(environment, "LD_LIBRARY_PATH",
+                 (request.torch.folder / "lib").string() + (path.empty() ? "" : ":" + path));
   }
   const auto started = run_program({.argv = {program.string(), "--version"}, .environment = environment},
                                    Deadline::after(2min), 1_MiB);

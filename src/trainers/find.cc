@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/version.h"
-#include "rank/environment.h"
 
 namespace stoker::trainers {
 namespace {
@@ -30,7 +29,7 @@ std::vector<std::string> pythons_of(const TrainerSearch& search) {
   if (search.venv && folder_exists(*search.venv)) return {(*search.venv / "bin/python").string()};
   std::vector<std::string> programs;
   for (std::string_view name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const Path python = Path(rank::variable(search.environment, name)) / "bin/python";
+    const Path python = Path(variable(search.environment, name)) / "bin/python";
     if (python.is_absolute() && is_program(python)) programs.push_back(python.string());
   }
   if (is_program(search.program_folder / "python3"))
@@ -59,9 +58,8 @@ Result<Torch> choose_torch(const Path& folder, const std::string& python, const 
 }
 
 Path own_trainers(const Environment& environment) {
-  const std::string data = rank::variable(environment, "XDG_DATA_HOME");
-  const Path base =
-      data.starts_with('/') ? Path(data) : Path(rank::variable(environment, "HOME")) / ".local/share";
+  const std::string data = variable(environment, "XDG_DATA_HOME");
+  const Path base = data.starts_with('/') ? Path(data) : Path(variable(environment, "HOME")) / ".local/share";
   return base / "stoker/trainers" / version();
 }
 

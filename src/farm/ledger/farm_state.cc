@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/journal.h"
 #include "base/user.h"
 
 namespace stoker::farm {
 
 namespace {
 
-constexpr std::size_t kReadBytes = 1U << 20;
 constexpr ByteCount kMostClaimBytes = 1_GiB;
 // A worker whose job is over may have a ledger that this host does not see in full yet.
 constexpr double kSettledSeconds = 30;
@@ -87,32 +87,18 @@ Status FarmState::read_claims() {
   }
 }
 
-// Up to `end`, in parts. A line that is not complete yet is left for the next time.
 Status FarmState::read_ledger(std::size_t file, std::uint64_t end) {
-  if (end <= files_[file].offset) return {};
-  STOKER_ASSIGN_OR_RETURN(opened, File::open_read(folder_ / "ledger" / (files_[file].name + ".log")));
-  std::string text;
-  std::uint64_t read_to = files_[file].offset;
-  while (read_to < end) {
-    const std::size_t old = text.size();
-    const std::uint64_t part = std::min<std::uint64_t>(end - read_to, kReadBytes);
-    text.resize(old + part);
-    // Its next worker may have cut off an unfinished line since.
-    if (!opened.read_at(read_to, std::as_writable_bytes(std::span(text)).subspan(old)).ok()) return {};
-    read_to += part;
-    std::size_t start = 0;
-    for (std::size_t at = text.find('\n', old); at != std::string::npos; at = text.find('\n', start)) {
-      if (const auto record = parse_ledger_line(std::string_view(text).substr(start, at - start))) {
-        apply(file, *record);
-      } else {
-        ++damaged_;
-      }
-      start = at + 1;
-    }
-    files_[file].offset += start;
-    text.erase(0, start);
-  }
-  return {};
+  const Path path = folder_ / "ledger" / (files_[file].name + ".log");
+  return read_journal(
+      path, &files_[file].offset,
+      [&](std::string_view line) {
+        if (const auto record = parse_ledger_line(line)) {
+          apply(file, *record);
+        } else {
+          ++damaged_;
+        }
+      },
+      end);
 }
 
 // Few workers; the last ones are named most.

@@ -1,23 +1,19 @@
 // A claim is decided by one file:
 //   1. the worker reads all claims and ledgers, and chooses tasks without an owner
-//   2. it writes them to a temporary file
-//   3. it links that file as claims/<list>/<n>, where n is the first number that it has not read   <- decided
-//   4. if the number exists already, it reads that claim and starts again at 1
-// link(2) is atomic also on NFS. A worker that is killed before 3 leaves one file, one that is killed later
-// is found lost, and its tasks are claimed again.
+//   2. it creates claims/<list>/<n> by write_new_file(), where n is the first number that it has not read
+//   3. if the number exists already, it reads that claim and starts again at 1
+// A worker that is killed in 2 leaves one temporary file, one that is killed later is found lost, and its
+// tasks are claimed again.
 #include "farm/ledger/membership.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "base/json/json.h"
 #include "base/language/counted.h"
+#include "base/name_lock.h"
 #include "base/process.h"
 #include "base/user.h"
 
@@ -40,40 +36,6 @@ std::string ledger_prefix(const std::string& job) {
   return prefix;
 }
 
-// A socket bound to an abstract name, which the kernel frees when the process ends. Not open if the name is
-// in use. Children do not inherit it.
-Result<Fd> lock_name(const std::string& name) {
-  Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket) return posix_error("socket", errno);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
-  std::copy_n(name.begin(), length, address.sun_path + 1);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return socket;
-  if (errno == EADDRINUSE) return Fd();
-  return posix_error(format("socket @{}", name), errno);
-}
-
-// Cuts off a line that a killed process did not finish.
-Status cut_unfinished(File& ledger) {
-  STOKER_ASSIGN_OR_RETURN(size, ledger.size());
-  if (size == 0) return {};
-  STOKER_ASSIGN_OR_RETURN(reader, File::open_read(ledger.path()));
-  std::uint64_t end = size;
-  while (end > 0) {
-    const std::uint64_t begin = end - std::min<std::uint64_t>(end, 4096);
-    std::string part(end - begin, '\0');
-    STOKER_RETURN_IF_ERROR(reader.read_at(begin, std::as_writable_bytes(std::span(part))));
-    if (const std::size_t found = part.rfind('\n'); found != std::string::npos) {
-      end = begin + found + 1;
-      break;
-    }
-    end = begin;
-  }
-  return end < size ? ledger.truncate(end) : Status();
-}
-
 }  // namespace
 
 Result<std::string> farm_id(const Path& folder) {
@@ -94,14 +56,9 @@ Status prepare_farm(const Path& folder) {
     if (path_exists(folder) && !folder_exists(folder)) return invalid("{}: is not a folder", folder);
     for (std::string_view name : {"ledger", "output", "running", "claims"})
       STOKER_RETURN_IF_ERROR(make_directories(folder / name));
-    const std::string id = random_name(12);
-    const Path own = folder / format("{}.{}.tmp", kFarmFile, id);
-    STOKER_RETURN_IF_ERROR(
-        write_file(own, format("{{\"version\":{},\"id\":\"{}\"}}\n", kFarmVersion, id), Durability::synced));
-    // A link, unlike a rename, does not replace the farm that another process creates at the same time.
-    const int problem = ::link(own.c_str(), target.c_str()) == 0 ? 0 : errno;
-    STOKER_RETURN_IF_ERROR(remove_file(own));
-    if (problem != 0 && problem != EEXIST) return posix_error(target.string(), problem);
+    const std::string text = format("{{\"version\":{},\"id\":\"{}\"}}\n", kFarmVersion, random_name(12));
+    const Status created = write_new_file(target, text, Durability::synced);
+    if (!created.ok() && created.code() != Code::exists) return created;
   }
   return farm_id(folder).status();
 }
@@ -117,11 +74,8 @@ Result<Membership> Membership::join(FarmState& state, const std::string& job) {
   }
   if (!member.slot_)
     return unavailable("{}: {} of this host use the farm", state.folder(), counted(kMostWorkers, "worker"));
-  STOKER_ASSIGN_OR_RETURN(ledger, File::open_append(state.folder() / "ledger" / (member.name_ + ".log")));
-  STOKER_RETURN_IF_ERROR(cut_unfinished(ledger));
-  STOKER_ASSIGN_OR_RETURN(size, ledger.size());
+  STOKER_ASSIGN_OR_RETURN(ledger, JournalFile::open(state.folder() / "ledger" / (member.name_ + ".log")));
   member.ledger_ = std::move(ledger);
-  member.size_ = size;
   STOKER_RETURN_IF_ERROR(state.refresh());
   for (const KnownWorker& other : state.workers()) {
     if (other.is_over || other.list_digest == state.list().digest() || other.file == member.name_ ||
@@ -148,7 +102,6 @@ Result<Membership> Membership::join(FarmState& state, const std::string& job) {
 Result<std::vector<TaskIndex>> Membership::claim(std::size_t most,
                                                  const std::function<bool(TaskIndex)>& may_claim) {
   TaskClaim claim{.worker = id_, .tasks = {}};
-  const Path own = state_->claims_folder() / format(".{}.tmp", id_);
   for (int tries = 0; tries < kClaimTries; ++tries) {
     STOKER_RETURN_IF_ERROR(state_->refresh());
     claim.tasks.clear();
@@ -156,42 +109,28 @@ Result<std::vector<TaskIndex>> Membership::claim(std::size_t most,
       if (may_claim(task)) claim.tasks.push_back(task);
     }
     if (claim.tasks.empty()) return claim.tasks;
-    STOKER_RETURN_IF_ERROR(write_file(own, ledger_line(claim), Durability::none));
     const Path target = state_->claims_folder() / format("{}", state_->next_claim());
-    int problem = ::link(own.c_str(), target.c_str()) == 0 ? 0 : errno;
-    // NFS may repeat a request whose answer was lost: two links are the own claim.
-    struct stat facts{};
-    if (problem == EEXIST && ::stat(own.c_str(), &facts) == 0 && facts.st_nlink == 2) problem = 0;
-    STOKER_RETURN_IF_ERROR(remove_file(own));
-    if (problem == 0) {
+    const Status written = write_new_file(target, ledger_line(claim));
+    if (written.ok()) {
       state_->apply_own_claim(claim);
       return claim.tasks;
     }
-    if (problem != EEXIST) return posix_error(target.string(), problem);
+    if (written.code() != Code::exists) return written;
     // A client may not see the new file for a while.
     if (!path_exists(target)) RealClock().sleep(kStaleWait);
   }
   return unavailable("{}: no claim in {} tries", state_->claims_folder(), kClaimTries);
 }
 
-// A write that was cut by a full disk leaves a part of a line; the next record would continue it.
 Status Membership::append(const LedgerRecord& record) {
-  const std::string line = ledger_line(record);
-  const Status written = ledger_.write(line);
-  if (!written.ok()) {
-    (void)ledger_.truncate(size_);
-    return written;
-  }
-  size_ += line.size();
-  is_dirty_ = true;
-  state_->apply_own(name_, record, size_);
+  STOKER_RETURN_IF_ERROR(ledger_.append(ledger_line(record)));
+  state_->apply_own(name_, record, ledger_.size());
   return {};
 }
 
 Status Membership::heartbeat() {
   if (::futimens(ledger_.fd(), nullptr) != 0) return posix_error(ledger_.path().string(), errno);
-  if (is_dirty_ && ::fdatasync(ledger_.fd()) != 0) return posix_error(ledger_.path().string(), errno);
-  is_dirty_ = false;
+  STOKER_RETURN_IF_ERROR(ledger_.sync());
   struct stat facts{};
   if (::fstat(ledger_.fd(), &facts) != 0) return posix_error(ledger_.path().string(), errno);
   filesystem_time_ = static_cast<double>(facts.st_mtim.tv_sec);

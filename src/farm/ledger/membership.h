@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/journal.h"
 #include "farm/ledger/farm_state.h"
 #include "farm/ledger/records.h"
 #include "stoker/status.h"
@@ -52,11 +53,9 @@ class Membership {
   std::string id_;
   std::string name_;
   Fd slot_;
-  File ledger_;
-  std::uint64_t size_ = 0;
+  JournalFile ledger_;
   std::uint32_t worker_ = 0;
   double filesystem_time_ = 0;
-  bool is_dirty_ = false;
 };
 
 }  // namespace stoker::farm

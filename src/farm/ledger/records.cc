@@ -1,69 +1,35 @@
 #include "farm/ledger/records.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/enum_names.h"
-#include "base/hash.h"
+#include "base/journal.h"
 
 namespace stoker::farm {
 
 namespace {
 
-constexpr std::size_t kMarkLength = 10;  // " #" and 8 digits
-
-// One word: blanks, control bytes, '%' and '#' as %XX; "-" for an empty text.
+// An empty text is "-".
 std::string word_of(std::string_view text) {
-  std::string word;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool is_plain =
-        byte > ' ' && c != '%' && c != '#' && byte != 0x7F && !(c == '-' && text.size() == 1);
-    word += is_plain ? std::string(1, c) : "%" + hex(std::as_bytes(std::span(&c, 1)));
-  }
-  return word.empty() ? "-" : word;
+  if (text.empty()) return "-";
+  return text == "-" ? "%2d" : journal_word(text);
 }
 
-// The words of a line. The first one that is not as expected makes all that follow fail.
-class LedgerWords {
+class LedgerWords : public JournalWords {
  public:
-  explicit LedgerWords(std::string_view line) : rest_(line) {}
+  using JournalWords::JournalWords;
 
-  std::string_view next() {
-    const std::size_t blank = rest_.find(' ');
-    const std::string_view word = rest_.substr(0, blank);
-    rest_ = blank == std::string_view::npos ? std::string_view() : rest_.substr(blank + 1);
-    is_valid_ = is_valid_ && !word.empty();
-    return word;
-  }
-  template <typename Number>
-  Number number() {
-    return number_in<Number>(next());
-  }
   std::uint64_t key() {
+    constexpr std::size_t kDigits = 16;
     const std::string_view word = next();
-    std::uint64_t value = 0;
-    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value, 16);
-    if (problem != std::errc{} || end != word.data() + word.size() || word.size() != 16) is_valid_ = false;
-    return value;
+    if (word.size() != kDigits) fail();
+    return number_in<std::uint64_t>(word, 16);
   }
+  // Of word_of().
   std::string text() {
-    const std::string_view word = next();
-    std::string result;
-    if (word == "-") return result;
-    for (std::size_t i = 0; i < word.size(); ++i) {
-      if (word[i] != '%') {
-        result += word[i];
-        continue;
-      }
-      unsigned byte = 0;
-      const std::string_view digits = word.substr(i + 1, 2);
-      const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
-      if (problem != std::errc{} || digits.size() != 2 || end != digits.data() + 2) is_valid_ = false;
-      result += static_cast<char>(byte);
-      i += 2;
-    }
-    return result;
+    const bool is_empty = rest() == "-" || rest().starts_with("- ");
+    std::string word = JournalWords::text();
+    return is_empty ? "" : word;
   }
   // "0-99,105".
   std::vector<TaskIndex> ranges() {
@@ -74,29 +40,17 @@ class LedgerWords {
       const std::size_t dash = part.find('-');
       const auto first = number_in<TaskIndex>(part.substr(0, dash));
       const auto last = dash == std::string_view::npos ? first : number_in<TaskIndex>(part.substr(dash + 1));
-      if (!is_valid_ || last < first || (!tasks.empty() && first <= tasks.back()) || last - first > kMost) {
-        is_valid_ = false;
+      if (!is_valid() || last < first || (!tasks.empty() && first <= tasks.back()) || last - first > kMost) {
+        fail();
         return tasks;
       }
       for (TaskIndex task = first; task <= last; ++task) tasks.push_back(task);
     }
     return tasks;
   }
-  bool is_finished() const { return is_valid_ && rest_.empty(); }
 
  private:
   static constexpr TaskIndex kMost = 100'000'000;
-
-  template <typename Number>
-  Number number_in(std::string_view word) {
-    Number value{};
-    const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (problem != std::errc{} || end != word.data() + word.size()) is_valid_ = false;
-    return value;
-  }
-
-  std::string_view rest_;
-  bool is_valid_ = true;
 };
 
 std::string ranges_of(const std::vector<TaskIndex>& tasks) {
@@ -179,22 +133,13 @@ std::optional<LedgerRecord> parse_kind(std::string_view kind, LedgerWords& words
 }  // namespace
 
 std::string ledger_line(const LedgerRecord& record) {
-  std::string line = std::visit([](const auto& alternative) { return words_for(alternative); }, record);
-  const std::uint32_t crc = crc32c(std::string_view(line));
-  line += format(" #{:08x}\n", crc);
-  return line;
+  return journal_line(std::visit([](const auto& alternative) { return words_for(alternative); }, record));
 }
 
 std::optional<LedgerRecord> parse_ledger_line(std::string_view line) {
-  if (line.size() <= kMarkLength) return std::nullopt;
-  const std::string_view text = line.substr(0, line.size() - kMarkLength);
-  const std::string_view mark = line.substr(text.size());
-  std::uint32_t crc = 0;
-  const auto [end, problem] = std::from_chars(mark.data() + 2, mark.data() + mark.size(), crc, 16);
-  if (!mark.starts_with(" #") || problem != std::errc{} || end != mark.data() + mark.size() ||
-      crc != crc32c(text))
-    return std::nullopt;
-  LedgerWords words(text);
+  const auto text = journal_words(line);
+  if (!text) return std::nullopt;
+  LedgerWords words(*text);
   const std::string_view kind = words.next();
   auto record = parse_kind(kind, words);
   return words.is_finished() ? record : std::nullopt;

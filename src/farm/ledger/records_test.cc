@@ -50,6 +50,8 @@ TEST(LedgerLine, texts_with_blanks_survive_a_round_trip) {
   EXPECT_EQ(std::get<WorkerStart>(*record).who.host, "n 1#%");
   EXPECT_EQ(std::get<WorkerStart>(*record).who.boot, "boot pid:[7]");
   EXPECT_EQ(std::get<WorkerStart>(*record).job, "");
+  const WorkerStart dash{.id = "a", .who = {"-", 5, 6, "b"}, .job = "-", .list_digest = 3, .time = 2};
+  EXPECT_EQ(std::get<WorkerStart>(*parse_ledger_line(text_of(dash))).job, "-");
 }
 
 TEST(LedgerLine, tasks_are_ranges) {

@@ -8,11 +8,10 @@
 #include <sched.h>
 #include <set>
 #include <sys/mount.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/name_lock.h"
 #include "lab/make/tools.h"
 #include "lab/processes.h"
 
@@ -64,17 +63,10 @@ Status ip_batch(std::string_view subject, Environment environment, std::vector<s
 }  // namespace
 
 Result<NetworkLock> NetworkLock::acquire(Deadline deadline) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  constexpr std::string_view kName = "stoker-lab-network";
-  std::memcpy(address.sun_path + 1, kName.data(), kName.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + kName.size());
   for (;;) {
-    Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!fd) return posix_error("lab: socket", errno);
-    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0)
-      return NetworkLock(std::move(fd));
-    if (errno != EADDRINUSE) return posix_error("lab: network lock", errno);
+    auto lock = lock_name("stoker-lab-network");
+    if (!lock) return std::move(lock).error().with_context("lab: network lock");
+    if (*lock) return NetworkLock(*std::move(lock));
     if (deadline.passed()) return timeout("lab: another lab is still making its network");
     RealClock().sleep(std::chrono::milliseconds(10));
   }

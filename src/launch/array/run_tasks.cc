@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process.h"
 #include "checkpoint/foreign/latest.h"
 #include "checkpoint/layout.h"
 #include "launch/array/submit_array.h"
@@ -15,7 +16,6 @@
 #include "launch/state/array_file.h"
 #include "launch/state/task_record.h"
 #include "launch/status/predecessors.h"
-#include "rank/environment.h"
 #include "rank/folder_presence.h"
 #include "rank/single/single.h"
 #include "record/state.h"
@@ -161,11 +161,11 @@ class Tasks {
                                                                             .checkpoints = checkpoints,
                                                                             .resume = resume,
                                                                             .deadline = options.deadline});
-    rank::unset_variable(options.environment, "STOKER_JOB");  // it is the job of the first task
+    unset_variable(options.environment, "STOKER_JOB");  // it is the job of the first task
     // An array that the task submits is unrelated.
     for (const std::string_view name : {kArrayFromVariable, kArrayLinkVariable})
-      rank::unset_variable(options.environment, std::string(name));
-    rank::set_variable(options.environment, "STOKER_TASK", std::to_string(task));
+      unset_variable(options.environment, std::string(name));
+    set_variable(options.environment, "STOKER_TASK", std::to_string(task));
     options.command = job.command->arguments;
     options.directory = job.working_directory;
     options.log = task_log(run_folder(), task);

@@ -21,7 +21,6 @@
 #include "launch/start/new_run.h"
 #include "launch/start/shell_environment.h"
 #include "launch/state/array_state.h"
-#include "rank/environment.h"
 #include "record/run_events.h"
 #include "record/state.h"
 
@@ -286,7 +285,7 @@ Result<ArraySubmission> submit_array(const Request& asked, const TaskArrayFile& 
                                 : printable(asked.job.array.over.value_or("array").filename().string());
   STOKER_RETURN_IF_ERROR(check_job_count(array, table, scheduler, deadline));
   STOKER_ASSIGN_OR_RETURN(loaded, load_environment(asked.job.environment, current_environment(), deadline));
-  STOKER_RETURN_IF_ERROR(check_container(asked.job, rank::variable(loaded.variables, "PATH")));
+  STOKER_RETURN_IF_ERROR(check_container(asked.job, variable(loaded.variables, "PATH")));
   STOKER_ASSIGN_OR_RETURN(command, rank_command(asked.job, asked.stoker, loaded.variables));
   STOKER_ASSIGN_OR_RETURN(predecessors,
                           find_predecessors(asked.job, job_file_directory(asked), &scheduler, deadline));

@@ -68,11 +68,11 @@ Environment environment_of(const std::string& pid) {
 
 // The rank number in the environment of a `stoker rank`.
 int rank_in(const Environment& variables) {
-  const auto place = rank::parse_placement(rank::variable(variables, rank::kPlaceVariable));
+  const auto place = rank::parse_placement(variable(variables, rank::kPlaceVariable));
   if (place.ok()) return place->rank.value;
   for (std::string_view name : {"RANK", "SLURM_PROCID"}) {
     std::int64_t number = 0;
-    if (parse_number(rank::variable(variables, name), &number)) return static_cast<int>(number);
+    if (parse_number(variable(variables, name), &number)) return static_cast<int>(number);
   }
   return 0;
 }
@@ -87,9 +87,9 @@ void add_rank_supervisors(const record::Attempt& attempt, Pids& found) {
     if (!parse_number(name, &pid)) continue;
     const Environment variables = environment_of(name);
     // Commands do not have this variable.
-    if (rank::variable(variables, rank::kWorldVariable).empty()) continue;
+    if (variable(variables, rank::kWorldVariable).empty()) continue;
     std::error_code error;
-    const Path folder = rank::variable(variables, "STOKER_ATTEMPT_DIR");
+    const Path folder = variable(variables, "STOKER_ATTEMPT_DIR");
     if (std::filesystem::equivalent(folder, attempt.folder(), error)) found.emplace(rank_in(variables), pid);
   }
 }

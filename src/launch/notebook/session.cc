@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/json/json.h"
+#include "base/process.h"
 #include "launch/interactive/interactive.h"
 #include "launch/start/container.h"
 #include "launch/start/environment.h"
 #include "launch/start/site_ports.h"
-#include "rank/environment.h"
 #include "rank/notebook/notebook.h"
 
 namespace stoker::launch {
@@ -172,7 +172,7 @@ std::string external_login(const std::string& host_name, const std::string& user
 
 Status check_notebook(const job::Job& job, const Environment& variables) {
   if (job.environment.container || has_requirements_file(job.environment)) return {};
-  const std::string search_path = rank::variable(variables, "PATH");
+  const std::string search_path = variable(variables, "PATH");
   const auto& programs = rank::notebook_programs();
   if (std::any_of(programs.begin(), programs.end(),
                   [&](const std::string& program) { return is_in_path(search_path, program); }))

@@ -14,7 +14,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "rank/environment.h"
 #include "rank/process/signals.h"
 #include "slurm/allocation.h"
 #include "stage/stage_report.h"
@@ -53,9 +52,9 @@ std::vector<std::string> staging_arguments(const StagingOptions& options) {
 Environment environment_of(const StagingOptions& options) {
   Environment environment = options.environment;
   if (options.plan.start != rank::StartMethod::srun) return environment;
-  for (const std::string& name : slurm::variables_to_drop()) rank::unset_variable(environment, name);
+  for (const std::string& name : slurm::variables_to_drop()) unset_variable(environment, name);
   for (std::string_view name : {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_HOSTFILE"})
-    rank::unset_variable(environment, name);
+    unset_variable(environment, name);
   return environment;
 }
 

@@ -4,13 +4,9 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "rank/environment.h"
+#include "base/process.h"
 
 namespace stoker::launch {
-
-using rank::set_variable;
-using rank::unset_variable;
-using rank::variable;
 
 Status check_paths(const job::Job& job) {
   if (!folder_exists(job.working_directory))

@@ -247,7 +247,7 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
   }
   write_staged(events, (*staging)->nodes(), false);
   observer.on_staged((*staging)->nodes());
-  rank::set_variable(group.environment, rank::kStageVariable, (*staging)->folders());
+  set_variable(group.environment, rank::kStageVariable, (*staging)->folders());
   group.excluded_pids.push_back((*staging)->pid());
   STOKER_ASSIGN_OR_RETURN(ending, run_ranks(group));
   result.ending = std::move(ending);
@@ -277,7 +277,7 @@ Status check_local_gpus(Prepared& prepared) {
   STOKER_RETURN_IF_ERROR(rank::check_gpus(prepared.plan, visible, usable));
   const bool has_mig =
       std::ranges::any_of(reader.devices(), [](const auto& gpu) { return !gpu.mig_uuids.empty(); });
-  if (!visible && has_mig) rank::set_variable(prepared.environment, kVisible, join(usable, ","));
+  if (!visible && has_mig) set_variable(prepared.environment, kVisible, join(usable, ","));
   return {};
 }
 
@@ -309,14 +309,14 @@ Result<Prepared> prepare(const Request& request) {
   STOKER_ASSIGN_OR_RETURN(loaded, load_environment(request.job.environment, current_environment(),
                                                    Deadline::after(kLoadPatience)));
   prepared.notes = std::move(loaded.notes);
-  STOKER_RETURN_IF_ERROR(check_container(request.job, rank::variable(loaded.variables, "PATH")));
+  STOKER_RETURN_IF_ERROR(check_container(request.job, variable(loaded.variables, "PATH")));
   STOKER_ASSIGN_OR_RETURN(command, rank_command(request.job, request.stoker, loaded.variables));
   prepared.command = std::move(command.words);
   prepared.environment = inherited_environment(request.job, std::move(loaded.variables));
   if (!command.libraries.empty()) {
-    const std::string path = rank::variable(prepared.environment, "LD_LIBRARY_PATH");
-    rank::set_variable(prepared.environment, "LD_LIBRARY_PATH",
-                       command.libraries.string() + (path.empty() ? "" : ":" + path));
+    const std::string path = variable(prepared.environment, "LD_LIBRARY_PATH");
+    set_variable(prepared.environment, "LD_LIBRARY_PATH",
+                 command.libraries.string() + (path.empty() ? "" : ":" + path));
   }
   STOKER_RETURN_IF_ERROR(check_local_gpus(prepared));
   return prepared;
@@ -378,7 +378,7 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
                                                              .checkpoints = checkpoints,
                                                              .resume = from.step,
                                                              .deadline = group.deadline});
-  rank::set_variable(group.environment, rank::kMetricsVariable, metrics_from(request.job));
+  set_variable(group.environment, rank::kMetricsVariable, metrics_from(request.job));
   if (!path_exists(folder.capsule())) group.background_task = [&] { write_capsule(request, group, folder); };
   RunResult result{.folder = folder,
                    .attempt = attempt,

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "base/file.h"
-#include "rank/environment.h"
 
 namespace stoker::launch {
 namespace {
@@ -124,7 +123,7 @@ Environment parse(std::string_view text, const Environment& base) {
     variables.emplace_back(name, entry.substr(equals + 1));
   }
   for (std::string_view name : kShellVariables) {
-    const std::string value = rank::variable(base, name);
+    const std::string value = variable(base, name);
     if (!value.empty()) variables.emplace_back(name, value);
   }
   return variables;

@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
-#include "rank/environment.h"
 
 namespace stoker::launch {
 namespace {
@@ -44,10 +43,10 @@ TEST(ShellEnvironment, modules_are_loaded_in_order_and_all_else_is_kept) {
   const Machine machine("export LOADED=\"$LOADED $2\" PATH=\"/opt/$2:$PATH\"; echo noise");
   const auto loaded = load_environment({.modules = {"gcc/12", "python/3.11"}}, machine.base, soon());
   ASSERT_TRUE(loaded.ok()) << loaded.status().to_string();
-  EXPECT_EQ(rank::variable(loaded->variables, "LOADED"), " gcc/12 python/3.11");
-  EXPECT_TRUE(rank::variable(loaded->variables, "PATH").starts_with("/opt/python/3.11:/opt/gcc/12:"));
-  EXPECT_EQ(rank::variable(loaded->variables, "KEPT"), "a\nb=c");
-  EXPECT_EQ(rank::variable(loaded->variables, "SHLVL"), "3");
+  EXPECT_EQ(variable(loaded->variables, "LOADED"), " gcc/12 python/3.11");
+  EXPECT_TRUE(variable(loaded->variables, "PATH").starts_with("/opt/python/3.11:/opt/gcc/12:"));
+  EXPECT_EQ(variable(loaded->variables, "KEPT"), "a\nb=c");
+  EXPECT_EQ(variable(loaded->variables, "SHLVL"), "3");
 }
 
 TEST(ShellEnvironment, module_replacements_are_reported) {
@@ -74,7 +73,7 @@ TEST(ShellEnvironment, nothing_in_a_modules_name_is_run) {
   const std::string hostile = "$(touch/PWNED)`x`;'\"";
   const auto loaded = load_environment({.modules = {hostile}}, machine.base, soon());
   ASSERT_TRUE(loaded.ok());
-  EXPECT_EQ(rank::variable(loaded->variables, "GOT"), hostile);
+  EXPECT_EQ(variable(loaded->variables, "GOT"), hostile);
 }
 
 TEST(ShellEnvironment, conda_is_activated_through_its_hook) {
@@ -85,7 +84,7 @@ TEST(ShellEnvironment, conda_is_activated_through_its_hook) {
       " export CONDA_DEFAULT_ENV=$2; }'\n");
   const auto active = load_environment({.modules = {}, .conda = "ml"}, machine.base, soon());
   ASSERT_TRUE(active.ok()) << active.status().to_string();
-  EXPECT_EQ(rank::variable(active->variables, "CONDA_DEFAULT_ENV"), "ml");
+  EXPECT_EQ(variable(active->variables, "CONDA_DEFAULT_ENV"), "ml");
   EXPECT_EQ(
       load_environment({.modules = {}, .conda = "lm"}, machine.base, soon()).status().to_string(),
       "environment.conda: 'lm' cannot be activated (EnvironmentNameNotFound: lm)\n  try: conda env list");

@@ -21,7 +21,6 @@
 #include "launch/start/new_run.h"
 #include "launch/start/shell_environment.h"
 #include "launch/start/snapshot.h"
-#include "rank/environment.h"
 #include "record/run_events.h"
 #include "record/state.h"
 
@@ -217,7 +216,7 @@ Result<Submission> submit(const Request& request, slurm::Scheduler& scheduler, D
   STOKER_RETURN_IF_ERROR(check_submission(request));
   // A missing module is reported now, and not after hours in the queue.
   STOKER_ASSIGN_OR_RETURN(loaded, load_environment(request.job.environment, current_environment(), deadline));
-  STOKER_RETURN_IF_ERROR(check_container(request.job, rank::variable(loaded.variables, "PATH")));
+  STOKER_RETURN_IF_ERROR(check_container(request.job, variable(loaded.variables, "PATH")));
   STOKER_ASSIGN_OR_RETURN(command, rank_command(request.job, request.stoker, loaded.variables));
   STOKER_ASSIGN_OR_RETURN(predecessors,
                           find_predecessors(request.job, job_file_directory(request), &scheduler, deadline));
@@ -276,10 +275,10 @@ Result<Request> prepared_request(const Path& attempt_folder) {
 
 Environment scheduler_environment(const job::Job& job, Environment environment) {
   // Variables override #SBATCH lines, but the job file should override the shell.
-  if (job.slurm.account) rank::unset_variable(environment, "SBATCH_ACCOUNT");
-  if (job.slurm.partition) rank::unset_variable(environment, "SBATCH_PARTITION");
-  if (job.slurm.qos) rank::unset_variable(environment, "SBATCH_QOS");
-  if (job.slurm.reservation) rank::unset_variable(environment, "SBATCH_RESERVATION");
+  if (job.slurm.account) unset_variable(environment, "SBATCH_ACCOUNT");
+  if (job.slurm.partition) unset_variable(environment, "SBATCH_PARTITION");
+  if (job.slurm.qos) unset_variable(environment, "SBATCH_QOS");
+  if (job.slurm.reservation) unset_variable(environment, "SBATCH_RESERVATION");
   return environment;
 }
 

@@ -21,18 +21,8 @@ bool selects_steps(ProfileTool tool) {
 }
 bool has_steps(const ToolRequest& request) { return request.steps.first.has_value(); }
 
-std::string value_of(const Environment& environment, std::string_view name) {
-  const auto found = std::ranges::find(environment, name, &std::pair<std::string, std::string>::first);
-  return found == environment.end() ? "" : found->second;
-}
-
-void set_value(Environment& environment, std::string_view name, std::string value) {
-  std::erase_if(environment, [name](const auto& each) { return each.first == name; });
-  environment.emplace_back(name, std::move(value));
-}
-
 bool is_installed(std::string_view program, const Environment& environment) {
-  const std::string path = value_of(environment, "PATH");
+  const std::string path = variable(environment, "PATH");
   return std::ranges::any_of(split(path, ':'), [program](std::string_view folder) {
     return !folder.empty() && ::access((Path(folder) / program).c_str(), X_OK) == 0;
   });
@@ -113,7 +103,7 @@ Path tool_output(ProfileTool tool, int rank, const Environment& environment) {
   constexpr std::string_view kEnds[] = {"nsys-rep", "ncu-rep", "data", "svg", ""};
   if (tool == ProfileTool::torch) return {};
   const auto index = static_cast<std::size_t>(tool);
-  return Path(value_of(environment, "STOKER_ATTEMPT_DIR")) /
+  return Path(variable(environment, "STOKER_ATTEMPT_DIR")) /
          format("{}-{:04}.{}", kToolNames[index], rank, kEnds[index]);
 }
 
@@ -141,16 +131,16 @@ std::vector<std::string> py_spy_command(int pid, const Path& output) {
 }
 
 Environment tool_environment(const ToolRequest& request, Environment environment) {
-  set_value(environment, kToolVariable, std::string(kToolNames[static_cast<std::size_t>(request.tool)]));
+  set_variable(environment, kToolVariable, std::string(kToolNames[static_cast<std::size_t>(request.tool)]));
   if (has_steps(request))
-    set_value(environment, kStepsVariable, format("{}..{}", *request.steps.first, *request.steps.last));
+    set_variable(environment, kStepsVariable, format("{}..{}", *request.steps.first, *request.steps.last));
   return environment;
 }
 
 int own_rank(const Environment& environment) {
   for (const std::string_view name : {"RANK", "SLURM_PROCID"}) {
     std::int64_t rank = 0;
-    if (parse_number(value_of(environment, name), &rank) && rank >= 0 && rank <= 10'000'000)
+    if (parse_number(variable(environment, name), &rank) && rank >= 0 && rank <= 10'000'000)
       return static_cast<int>(rank);
   }
   return 0;

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "net/channel.h"
-#include "rank/environment.h"
 #include "rank/process/signals.h"
 
 namespace stoker::rank {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/process.h"
 #include "base/user.h"
-#include "rank/environment.h"
 
 namespace stoker::rank {
 namespace {

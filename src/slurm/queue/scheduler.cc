@@ -66,13 +66,6 @@ bool is_busy(const Status& status) {
          });
 }
 
-std::string variable(const Environment& environment, std::string_view name) {
-  for (const auto& [key, value] : environment) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
 // Adds the facts that only accounting knows.
 void merge_accounting(JobInfo& job, const JobInfo& accounted) {
   job.failed = accounted.failed;

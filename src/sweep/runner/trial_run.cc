@@ -24,13 +24,9 @@ constexpr Duration kReportInterval = 1s;
 
 Environment trial_environment(const Proposal& proposal, const Path& folder) {
   Environment environment = current_environment();
-  const auto set = [&](std::string_view name, std::string value) {
-    std::erase_if(environment, [&](const auto& entry) { return entry.first == name; });
-    environment.emplace_back(name, std::move(value));
-  };
-  set("STOKER_ATTEMPT_DIR", folder.string());
-  set("STOKER_TRIAL", format("{}", proposal.number));
-  set("STOKER_TRIAL_PARAMS", json_values(proposal.values));
+  set_variable(environment, "STOKER_ATTEMPT_DIR", folder.string());
+  set_variable(environment, "STOKER_TRIAL", format("{}", proposal.number));
+  set_variable(environment, "STOKER_TRIAL_PARAMS", json_values(proposal.values));
   return environment;
 }
 

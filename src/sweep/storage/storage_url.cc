@@ -2,38 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <sys/vfs.h>
 
 #include "base/file.h"
+#include "base/shared_filesystem.h"
 
 namespace stoker::sweep {
 
 namespace {
 
 constexpr std::array<std::string_view, 3> kSchemes = {"journal", "postgresql", "sqlite"};
-
-struct SharedFilesystem {
-  std::uint64_t type;
-  std::string_view name;
-};
-// statfs(2), and the headers of filesystems that it does not list. FUSE: sshfs, s3fs and others.
-constexpr std::array<SharedFilesystem, 14> kShared = {{
-    {0x6969, "NFS"},
-    {0x0BD00BD0, "Lustre"},
-    {0x47504653, "GPFS"},
-    {0x19830326, "BeeGFS"},
-    {0x00C36400, "CephFS"},
-    {0x65735546, "FUSE"},
-    {0x517B, "SMB"},
-    {0xFF534D42, "SMB"},
-    {0xFE534D42, "SMB"},
-    {0x5346414F, "AFS"},
-    {0x01021997, "9P"},
-    {0xAAD7AAEA, "PanFS"},
-    {0x20030528, "OrangeFS"},
-    {0x01161970, "GFS2"},
-}};
 
 }  // namespace
 
@@ -70,19 +47,10 @@ std::string shown_url(std::string_view url) {
   return printable(format("{}:***{}", url.substr(0, colon), url.substr(at)));
 }
 
-std::string_view shared_filesystem(std::uint64_t type) {
-  const auto found = std::find_if(kShared.begin(), kShared.end(),
-                                  [&](const SharedFilesystem& known) { return known.type == type; });
-  return found == kShared.end() ? std::string_view() : found->name;
-}
-
 Status check_storage(const StorageUrl& url) {
   if (!url.url.starts_with("sqlite")) return {};
-  struct statfs about{};
   const Path folder = url.file.parent_path();
-  if (::statfs(folder.c_str(), &about) != 0) return posix_error(folder.string(), errno);
-  // The type is signed or not, and of 32 or 64 bits, as the machine has it.
-  const std::string_view shared = shared_filesystem(static_cast<std::uint64_t>(about.f_type) & 0xFFFFFFFF);
+  STOKER_ASSIGN_OR_RETURN(shared, shared_filesystem_at(folder));
   if (shared.empty()) return {};
   return invalid("{}: SQLite on {} (locks of SQLite do not hold between nodes, and a study is lost)",
                  shown_url(url.url), shared)

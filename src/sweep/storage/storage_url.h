@@ -25,8 +25,6 @@ Result<StorageUrl> parse_storage_url(std::string_view text);
 /// For messages: with "***" in place of a password.
 std::string shown_url(std::string_view url);
 
-/// The name of a filesystem that several nodes share, by statfs(2)'s type: "NFS", "Lustre". Empty for others.
-std::string_view shared_filesystem(std::uint64_t type);
 /// Invalid for an SQLite database on a filesystem that several nodes share: its locks do not hold there.
 Status check_storage(const StorageUrl& url);
 

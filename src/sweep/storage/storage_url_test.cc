@@ -34,15 +34,6 @@ TEST(StorageUrl, a_password_is_not_shown) {
   EXPECT_EQ(shown_url("journal:///a.log"), "journal:///a.log");
 }
 
-// The numbers of statfs(2) and of the filesystems' own headers.
-TEST(StorageUrl, filesystems_that_nodes_share_are_known) {
-  EXPECT_EQ(shared_filesystem(0x6969), "NFS");
-  EXPECT_EQ(shared_filesystem(0x0BD00BD0), "Lustre");
-  EXPECT_EQ(shared_filesystem(0x65735546), "FUSE");
-  EXPECT_EQ(shared_filesystem(0x01021994), "");  // tmpfs
-  EXPECT_EQ(shared_filesystem(0xEF53), "");      // ext4
-}
-
 TEST(StorageUrl, sqlite_works_on_local_filesystems_and_needs_a_folder) {
   TempDirectory folder;
   EXPECT_TRUE(check_storage(*parse_storage_url(format("sqlite:///{}/a.db", folder.path()))).ok());

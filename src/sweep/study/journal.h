@@ -1,9 +1,8 @@
 // Journals of a study: each worker appends to its own file, and everybody reads all of them. No file has two
-// writers and nothing is locked over the network, so a journal survives NFS and kill -9. A Journal belongs to
-// one thread.
+// writers and nothing is locked over the network, so a journal survives NFS and kill -9. A reader belongs
+// to one thread.
 //
-// A record is one line, written by one write(2): words, then " #" and the CRC-32C of the bytes before it in 8
-// hexadecimal digits. docs/formats/study.md describes the words.
+// base/journal.h describes the lines, and docs/formats/study.md their words.
 #pragma once
 
 #include <cstdint>
@@ -57,24 +56,6 @@ using Record = std::variant<TrialStart, SkippedPoints, TrialReport, TrialEnd>;
 std::string line_of(const Record& record);
 /// The record of a line without its line end, or nullopt if it is damaged.
 std::optional<Record> record_of(std::string_view line);
-
-/// Appends records to a worker's journal.
-class JournalWriter {
- public:
-  JournalWriter() = default;
-  /// Opens or creates the journal, and cuts off a line that a killed process did not finish. REQUIRES: no
-  /// other process has it open for writing.
-  static Result<JournalWriter> open(const Path& path);
-
-  /// Appends in one write. NoSpace when the disk is full: nothing of the record is then read back.
-  Status append(const Record& record);
-  /// fdatasync(2), unless nothing was appended since the last one.
-  Status sync();
-
- private:
-  File file_;
-  bool is_dirty_ = false;
-};
 
 /// Reads what was appended to a journal since the last read.
 class JournalReader {

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/enum_names.h"
 #include "base/language/counted.h"
+#include "base/name_lock.h"
 #include "base/process.h"
 #include "base/user.h"
 #include "stoker/text.h"
@@ -34,21 +33,6 @@ std::string worker_prefix() {
   if (const auto job = environment_value("SLURM_JOB_ID")) prefix += "-j" + *job;
   std::replace(prefix.begin(), prefix.end(), '/', '_');
   return prefix;
-}
-
-// A socket bound to an abstract name: the kernel frees the name when the last process with the socket ends,
-// and no file remains. Not open if the name is in use.
-Result<Fd> bind_name(const std::string& name) {
-  Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket) return posix_error("socket", errno);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
-  std::copy_n(name.begin(), length, address.sun_path + 1);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return socket;
-  if (errno == EADDRINUSE) return Fd();
-  return posix_error(format("socket @{}", name), errno);
 }
 
 // "grid 12" is the 12th cell of the grid.
@@ -91,22 +75,16 @@ Result<Study> Study::create(const Path& folder, Definition definition, std::span
   STOKER_RETURN_IF_ERROR(check(definition));
   const Status taken =
       exists("{}: there is a study", folder).cure("stoker sweep show {}", shell_quote(folder.string()));
-  const Path target = folder / kDefinitionFile;
   if (is_in(folder)) return taken;
   STOKER_RETURN_IF_ERROR(make_directories(folder / "journal"));
   STOKER_RETURN_IF_ERROR(make_directories(folder / "claims"));
-  // A link, unlike a rename, does not replace the study that another process creates at the same time.
-  const Path own = folder / format("{}.{}.tmp", kDefinitionFile, definition.id);
   if (!definition.warm_start.empty())
     STOKER_RETURN_IF_ERROR(write_file(prior_file(folder, definition), prior_text(prior), Durability::synced));
-  STOKER_RETURN_IF_ERROR(write_file(own, to_json(definition), Durability::synced));
-  const int problem = ::link(own.c_str(), target.c_str()) == 0 ? 0 : errno;
-  STOKER_RETURN_IF_ERROR(remove_file(own));
-  if (problem == EEXIST && !definition.warm_start.empty())
+  const Status created = write_new_file(folder / kDefinitionFile, to_json(definition), Durability::synced);
+  if (!created.ok() && !definition.warm_start.empty())
     STOKER_RETURN_IF_ERROR(remove_file(prior_file(folder, definition)));
-  if (problem == EEXIST) return taken;
-  if (problem != 0) return posix_error(target.string(), problem);
-  STOKER_RETURN_IF_ERROR(sync_directory(folder));
+  if (created.code() == Code::exists) return taken;
+  STOKER_RETURN_IF_ERROR(created);
   return open(folder);
 }
 
@@ -245,7 +223,7 @@ bool Study::apply(const TrialEnd& record) {
 
 Status Study::open_journal() {
   if (!worker_.empty()) {
-    STOKER_ASSIGN_OR_RETURN(socket, bind_name(format("stoker-study-{}-{}", definition_.id, worker_)));
+    STOKER_ASSIGN_OR_RETURN(socket, lock_name(format("stoker-study-{}-{}", definition_.id, worker_)));
     if (!socket)
       return exists("{}: another process of {} is '{}' of this study", definition_.name, host_name(),
                     worker_);
@@ -253,7 +231,7 @@ Status Study::open_journal() {
   }
   const std::string prefix = worker_prefix();
   for (int slot = 0; slot < kMostSlots; ++slot) {
-    STOKER_ASSIGN_OR_RETURN(socket, bind_name(format("stoker-study-{}-{}-{}", definition_.id, prefix, slot)));
+    STOKER_ASSIGN_OR_RETURN(socket, lock_name(format("stoker-study-{}-{}-{}", definition_.id, prefix, slot)));
     if (socket) return use_journal(format("{}-{}", prefix, slot), std::move(socket));
   }
   return unavailable("{}: {} of this node use the study", definition_.name,
@@ -262,7 +240,7 @@ Status Study::open_journal() {
 
 Status Study::use_journal(const std::string& name, Fd slot) {
   STOKER_ASSIGN_OR_RETURN(writer,
-                          JournalWriter::open(folder_ / "journal" / format("{}{}", name, kJournalSuffix)));
+                          JournalFile::open(folder_ / "journal" / format("{}{}", name, kJournalSuffix)));
   slot_ = std::move(slot);
   writer_ = std::move(writer);
   journal_ = name;
@@ -281,7 +259,7 @@ Status Study::set_worker(std::string name) {
 
 Status Study::append(const Record& record) {
   STOKER_RETURN_IF_ERROR(ensure_journal());
-  return writer_.append(record);
+  return writer_.append(line_of(record));
 }
 
 Result<bool> Study::claim(const std::string& name) const {

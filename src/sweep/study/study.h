@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/journal.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
 #include "sweep/study/definition.h"
@@ -149,7 +150,7 @@ class Study {
   std::vector<StudyTrial> prior_;
   std::map<std::string, JournalReader, std::less<>> readers_;
   std::vector<Record> waiting_;  // whose start was not read yet
-  JournalWriter writer_;
+  JournalFile writer_;
   Fd slot_;
   std::string worker_;   // a chosen name
   std::string journal_;  // the name in use
