@@ -185,7 +185,7 @@ def test_one_process_at_a_time_drives_a_study(sweep):
     driver = sweep.start()
     wait_until(lambda: (sweep.folder / "lr.study/driver.json").exists(), "the driver runs")
     refused = sweep(code=1)
-    assert f"lr.study: is driven by process {driver.pid} on {os.uname().nodename}\n" in refused.err
+    assert f"lr.study: process {driver.pid} on {os.uname().nodename} already drives its trials\n" in refused.err
     driver.communicate(timeout=60)
     assert driver.returncode == 0
     assert not (sweep.folder / "lr.study/driver.json").exists()

@@ -14,6 +14,7 @@ namespace stoker::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 struct Printed {
   int code = 0;
@@ -83,7 +84,8 @@ TEST(Commands, descriptions_render_the_help) {
   for (const manual::CommandText& command : program_text().commands) {
     std::vector<std::string> words = {"help"};
     for (const std::string_view word : split(command.name, ' ')) words.emplace_back(word);
-    EXPECT_EQ(run(words).text, manual::help_text(command)) << command.name;
+    // A group that is a command itself also lists its commands.
+    EXPECT_THAT(run(words).text, StartsWith(manual::help_text(command))) << command.name;
   }
 }
 

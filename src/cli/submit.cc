@@ -69,7 +69,7 @@ int submit_user_script(const SubmitOptions& o, std::span<const std::string> word
   if (const Status judged = check_script_site_limits(plan->job, asked, out); !judged.ok())
     return out.fail(judged);
   if (!o.choice.dry_run) {
-    const Status lost = refuse_lost_script(o.choice.job, o.sbatch, o.force, out);
+    const Status lost = refuse_lost_script(o.choice.job, o.sbatch, {o.force}, out);
     if (!lost.ok()) return out.fail(lost);
   }
   if (!o.check || o.choice.dry_run) return submit_script_request(*plan, o.choice.dry_run, out);
@@ -93,7 +93,7 @@ int submit_job_file(const SubmitOptions& o, std::span<const std::string> words, 
   if (const Status checked = launch::check_submission(*request); !checked.ok()) return out.fail(checked);
   if (const Status judged = check_site_limits(request->job, out); !judged.ok()) return out.fail(judged);
   if (!o.choice.dry_run) {
-    if (const Status lost = refuse_lost_job(request->job, o.force, out); !lost.ok()) return out.fail(lost);
+    if (const Status lost = refuse_lost_job(request->job, {o.force}, out); !lost.ok()) return out.fail(lost);
   }
   if (o.check) {
     const auto text = preview_batch_script(*request);

@@ -38,6 +38,8 @@ struct ProcessIdentity {
   std::int64_t pid = 0;
   std::int64_t pid_start = 0;
   std::string boot;  ///< "<boot id> <pid namespace>"
+
+  friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
 /// By the supervisor of each node, as the first event.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/language/counted.h"
+#include "launch/status/control.h"
 #include "record/state.h"
 #include "sweep/results/trial_table.h"
 #include "trials/run_values.h"
@@ -16,6 +17,7 @@ using launch::Life;
 using sweep::TrialEnding;
 using sweep::TrialState;
 
+constexpr Duration kRenewInterval = std::chrono::seconds(10);
 constexpr Duration kFirstQueryPause = std::chrono::seconds(2);
 constexpr Duration kShortestRetry = std::chrono::seconds(2);
 constexpr Duration kLongestRetry = std::chrono::minutes(1);
@@ -47,7 +49,7 @@ std::string result_text(const sweep::Definition& definition, const TrialEnding& 
 }  // namespace
 
 Driver::Driver(sweep::Study study, DriverOptions options, TrialStarter& starter, slurm::Scheduler& scheduler,
-               DriverLease lease)
+               record::WorkLease lease)
     : study_(std::move(study)),
       options_(std::move(options)),
       starter_(&starter),
@@ -58,10 +60,15 @@ Driver::Driver(sweep::Study study, DriverOptions options, TrialStarter& starter,
 
 Result<Driver> Driver::create(sweep::Study study, DriverOptions options, TrialStarter& starter,
                               slurm::Scheduler& scheduler) {
-  STOKER_ASSIGN_OR_RETURN(lease, DriverLease::acquire(study.folder()));
+  auto lease = record::WorkLease::take(study.folder() / "driver.json", "drives its trials");
+  if (!lease)
+    return std::move(lease)
+        .error()
+        .with_context(study.folder().string())
+        .cure("stoker sweep show {}", shell_quote(study.folder().string()));
   STOKER_RETURN_IF_ERROR(study.set_worker(std::string(kDriver)));
   STOKER_RETURN_IF_ERROR(study.refresh());
-  return Driver(std::move(study), std::move(options), starter, scheduler, std::move(lease));
+  return Driver(std::move(study), std::move(options), starter, scheduler, *std::move(lease));
 }
 
 void Driver::event(const std::string& text) {
@@ -109,7 +116,10 @@ void Driver::query_lives(std::vector<OwnTrial>& trials) {
 }
 
 Result<bool> Driver::step() {
-  STOKER_RETURN_IF_ERROR(lease_.renew());
+  if (next_renewal_.passed()) {
+    STOKER_RETURN_IF_ERROR(lease_->refresh());
+    next_renewal_ = Deadline::after(kRenewInterval);
+  }
   STOKER_RETURN_IF_ERROR(study_.refresh());
   STOKER_RETURN_IF_ERROR(runs_.refresh());
   std::vector<OwnTrial> trials = own_trials();
@@ -165,8 +175,15 @@ Status Driver::report(const OwnTrial& trial) {
     break;
   }
   if (!followed.is_pruned) return {};
-  const Status stopped = starter_->stop(trial.key, *trial.run);
+  if (starter_->stop(trial.key)) return {};
+  const Status stopped = cancel(*trial.run);
   return stopped.ok() || postpone(trial.key, stopped) ? Status() : stopped;
+}
+
+Status Driver::cancel(const record::RunFolder& run) {
+  const Deadline deadline = Deadline::after(launch::kAnswerLimit);
+  STOKER_ASSIGN_OR_RETURN(plan, launch::plan_cancel(run, *scheduler_, deadline));
+  return launch::cancel(run, plan, *scheduler_, deadline);
 }
 
 Path Driver::pruned_mark(TrialAttempt key) const {
@@ -313,7 +330,7 @@ bool Driver::is_budget_spent() {
 
 void Driver::shut_down(Duration grace) {
   starter_->shut_down(grace);
-  lease_.release();
+  lease_.reset();
 }
 
 }  // namespace stoker::trials

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "launch/status/life.h"
+#include "record/work_lease.h"
 #include "slurm/queue/scheduler.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
 #include "sweep/study/study.h"
-#include "trials/lease.h"
 #include "trials/starter.h"
 #include "trials/trial_runs.h"
 
@@ -68,13 +68,14 @@ class Driver {
   };
 
   Driver(sweep::Study study, DriverOptions options, TrialStarter& starter, slurm::Scheduler& scheduler,
-         DriverLease lease);
+         record::WorkLease lease);
 
   std::vector<OwnTrial> own_trials() const;
   void query_lives(std::vector<OwnTrial>& trials);
   Status follow(const OwnTrial& trial);
   Status follow_missing(const OwnTrial& trial);
   Status report(const OwnTrial& trial);
+  Status cancel(const record::RunFolder& run);
   Status settle(const OwnTrial& trial);
   Status continue_or_fail(const OwnTrial& trial);
   Status end(TrialAttempt key, sweep::TrialEnding ending);
@@ -93,7 +94,8 @@ class Driver {
   DriverOptions options_;
   TrialStarter* starter_;
   slurm::Scheduler* scheduler_;
-  DriverLease lease_;
+  std::optional<record::WorkLease> lease_;
+  Deadline next_renewal_ = Deadline::after(Duration::zero());
   TrialRuns runs_;
   std::map<TrialAttempt, Followed> followed_;
   std::map<TrialAttempt, double> ended_seconds_;  // of runs that are over

@@ -32,6 +32,7 @@ class FakeStarter final : public TrialStarter {
     auto run = record::RunFolder::create(runs_, what, "name: s\nrun: sh\n");
     STOKER_CHECK(run.ok());
     begin(*run);
+    runs_of_trials_.emplace(trial, *run);
     return std::optional(*run);
   }
   Status resume(TrialAttempt, const record::RunFolder& run, const launch::RunLife&) override {
@@ -39,10 +40,10 @@ class FakeStarter final : public TrialStarter {
     begin(run);
     return {};
   }
-  Status stop(TrialAttempt, const record::RunFolder& run) override {
+  bool stop(TrialAttempt trial) override {
     ++stops;
-    end(run, {.outcome = record::Outcome::stopped, .exit_code = 130});
-    return {};
+    end(runs_of_trials_.at(trial), {.outcome = record::Outcome::stopped, .exit_code = 130});
+    return true;
   }
   bool is_starting(TrialAttempt) override { return false; }
   std::optional<std::string> failure(TrialAttempt) override { return std::nullopt; }
@@ -69,6 +70,7 @@ class FakeStarter final : public TrialStarter {
 
  private:
   Path runs_;
+  std::map<TrialAttempt, record::RunFolder> runs_of_trials_;
 };
 
 class DriverTest : public ::testing::Test {
@@ -209,30 +211,14 @@ TEST_F(DriverTest, a_value_that_the_pruner_refuses_stops_the_run) {
   EXPECT_EQ(driver.study().find(0)->state, TrialState::pruned);
 }
 
-TEST_F(DriverTest, a_foreign_lease_is_respected_until_it_expires) {
+TEST_F(DriverTest, one_process_at_a_time_drives_a_study) {
   const sweep::Study study = open();
-  const auto write = [&](double age) {
-    const double now = unix_seconds(RealClock().wall());
-    const std::string text =
-        format(R"({{"host":"other","pid":7,"pid_start":1,"boot":"x","time":{}}})", now - age);
-    STOKER_CHECK(write_file(study.folder() / "driver.json", text).ok());
-  };
-  write(5);
+  ASSERT_TRUE(
+      write_file(study.folder() / "driver.json", R"({"host":"n7","pid":7,"pid_start":1,"boot":"x"})").ok());
   const auto refused = Driver::create(open(), options_, starter_, scheduler_);
   EXPECT_EQ(refused.status().code(), Code::exists);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("is driven by process 7 on other"));
-  write(500);
-  EXPECT_TRUE(Driver::create(open(), options_, starter_, scheduler_).ok());
-}
-
-TEST_F(DriverTest, a_damaged_lease_is_replaced) {
-  const sweep::Study study = open();
-  for (const char* text : {"", "{", "[]", R"({"host":1})", R"({"host":"a","pid":"x"})"}) {
-    ASSERT_TRUE(write_file(study.folder() / "driver.json", text).ok());
-    auto driver = Driver::create(open(), options_, starter_, scheduler_);
-    ASSERT_TRUE(driver.ok()) << text;
-    driver->shut_down(Duration::zero());
-  }
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("s.study: process 7 on n7 already drives its trials"));
 }
 
 TEST_F(DriverTest, no_trial_starts_after_the_gpu_hours) {

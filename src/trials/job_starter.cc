@@ -5,7 +5,6 @@
 #include "launch/script/resume_script.h"
 #include "launch/script/user_script.h"
 #include "launch/start/submit.h"
-#include "launch/status/control.h"
 #include "sweep/runner/command_template.h"
 
 namespace stoker::trials {
@@ -35,11 +34,7 @@ class JobStarter final : public TrialStarter {
     request.stoker = job_.stoker;
     return launch::submit(request, scheduler_, Deadline::after(kSubmitLimit)).status();
   }
-  Status stop(TrialAttempt, const record::RunFolder& run) override {
-    const Deadline deadline = Deadline::after(launch::kAnswerLimit);
-    STOKER_ASSIGN_OR_RETURN(plan, launch::plan_cancel(run, scheduler_, deadline));
-    return launch::cancel(run, plan, scheduler_, deadline);
-  }
+  bool stop(TrialAttempt) override { return false; }
   bool is_starting(TrialAttempt) override { return false; }
   std::optional<std::string> failure(TrialAttempt) override { return std::nullopt; }
   void shut_down(Duration) override {}

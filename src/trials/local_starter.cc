@@ -4,7 +4,6 @@
 #include <array>
 #include <csignal>
 #include <thread>
-#include <unistd.h>
 
 #include "base/language/counted.h"
 #include "base/process.h"
@@ -56,10 +55,9 @@ class LocalStarter final : public TrialStarter {
     if (from.step.empty()) command.emplace_back("--from-start");
     return spawn(trial, std::move(command), request.job, nullptr);
   }
-  Status stop(TrialAttempt trial, const record::RunFolder& run) override {
-    if (const auto found = running_.find(trial); found != running_.end() && !found->second.child.poll())
-      return found->second.child.signal(SIGTERM);
-    return stop_adopted(run);
+  bool stop(TrialAttempt trial) override {
+    const auto found = running_.find(trial);
+    return found != running_.end() && !found->second.child.poll() && found->second.child.signal(SIGTERM).ok();
   }
   bool is_starting(TrialAttempt trial) override {
     const auto found = running_.find(trial);
@@ -80,20 +78,6 @@ class LocalStarter final : public TrialStarter {
   }
 
  private:
-  // Of a driver that was killed.
-  static Status stop_adopted(const record::RunFolder& run) {
-    STOKER_ASSIGN_OR_RETURN(attempt, run.last_attempt());
-    const auto log = record::read_attempt_events(attempt.folder());
-    if (!log.ok()) return log.status();
-    for (const record::Event& event : log->events) {
-      const auto started = record::attempt_started(event);
-      if (!started || !record::is_alive_on_this_host(started->supervisor)) continue;
-      if (::kill(static_cast<pid_t>(started->supervisor.pid), SIGTERM) != 0 && errno != ESRCH)
-        return posix_error(format("process {}", started->supervisor.pid), errno);
-    }
-    return {};
-  }
-
   std::uint32_t free_slot() {
     std::vector<bool> is_used(running_.size() + 1, false);
     for (auto& [trial, run] : running_) {
@@ -149,18 +133,12 @@ class LocalStarter final : public TrialStarter {
     run.slot = free_slot();
     run.log = job_.runs / format("{}.log", run_name(job_.study, trial));
     Environment environment = current_environment();
-    const auto set = [&](std::string_view name, std::string value) {
-      std::erase_if(environment, [&](const auto& entry) { return entry.first == name; });
-      environment.emplace_back(name, std::move(value));
-    };
-    if (proposal != nullptr) {
-      set("STOKER_TRIAL", format("{}", proposal->number));
-    }
+    if (proposal != nullptr) set_variable(environment, "STOKER_TRIAL", format("{}", proposal->number));
     if (allocation_) {
       command = as_step(std::move(command), job);
     } else if (const std::uint32_t gpus = job.resources.gpus_per_node(); gpus > 0) {
       STOKER_ASSIGN_OR_RETURN(devices, gpus_of(run.slot, gpus));
-      set("CUDA_VISIBLE_DEVICES", std::move(devices));
+      set_variable(environment, "CUDA_VISIBLE_DEVICES", std::move(devices));
     }
     STOKER_RETURN_IF_ERROR(make_directories(job_.runs));
     STOKER_ASSIGN_OR_RETURN(log, File::create(run.log));

@@ -35,8 +35,8 @@ class TrialStarter {
                                                          const sweep::Proposal& proposal) = 0;
   /// Continues an ended run, from its checkpoint if it has one. Errors as of start().
   virtual Status resume(TrialAttempt trial, const record::RunFolder& run, const launch::RunLife& life) = 0;
-  /// Ends a run. Returns at once.
-  virtual Status stop(TrialAttempt trial, const record::RunFolder& run) = 0;
+  /// Asks the process here that runs the trial to end. False without one: the run is then cancelled.
+  virtual bool stop(TrialAttempt trial) = 0;
   /// Whether start() or resume() is still at work on the trial.
   virtual bool is_starting(TrialAttempt trial) = 0;
   /// Why the process that was to start the run ended without one.

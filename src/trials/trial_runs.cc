@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "config/setting.h"
 #include "launch/start/submit.h"
 #include "stoker/text.h"
 
@@ -28,16 +29,10 @@ std::optional<TrialAttempt> trial_of(std::string_view run, std::string_view stud
   return TrialAttempt{number, static_cast<std::uint32_t>(attempt)};
 }
 
-// Quoted where YAML would read a text as something else: "0x10", "true".
+// A text stays a text: "0x10", "true".
 std::string setting_value(const sweep::Value& value) {
   const std::string text = sweep::to_text(value);
-  if (!std::holds_alternative<std::string>(value)) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
+  return std::holds_alternative<std::string>(value) ? config::yaml_scalar(text) : text;
 }
 
 }  // namespace

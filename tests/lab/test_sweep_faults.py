@@ -166,13 +166,13 @@ def drive(folder: Path, lab, log: Path, kills: int) -> int:
         time.sleep(1)  # the disk is full
 
 
-def test_two_hundred_trials_under_faults_count_once_each(own_lab, small_disk):
+def test_two_hundred_trials_under_faults_count_once_each(own_lab, small_disk, tmp_path):
     (small_disk / "lr.yaml").write_text(SWEEP)
     (small_disk / "job.yaml").write_text(JOB)
     (small_disk / "train.py").write_text(TRAIN)
     faults = Faults(own_lab, small_disk)
     faults.start()
-    log = Path(tempfile.gettempdir()) / f"stoker-sweep-faults-{os.getpid()}.log"
+    log = tmp_path / "driver.log"
     assert drive(small_disk, own_lab, log, KILLS) == KILLS, log.read_text()
     faults.join(timeout=300)
     assert faults.problem is None

@@ -12,7 +12,6 @@
 #include "cli/site/sites.h"
 #include "launch/start/shell_environment.h"
 #include "launch/start/submit.h"
-#include "rank/environment.h"
 #include "script_lint/lint.h"
 #include "slurm/allocation.h"
 #include "slurm/queue/scheduler.h"
@@ -23,7 +22,6 @@ namespace {
 
 constexpr std::chrono::seconds kLoadTimeout{60};
 constexpr std::chrono::seconds kPartitionTimeout{5};
-constexpr std::string_view kForce = "stoker submit --force submits it anyway";
 // The job would run, but other jobs and users wait for it.
 constexpr std::array<std::string_view, 4> kHarmfulRules = {"array-flood", "uncapped-array", "flood",
                                                            "no-array-limit"};
@@ -35,7 +33,7 @@ bool is_refused(std::string_view rule, Level level) {
 
 // The PATH of the ranks: modules and conda provide programs. Other checks report a module that fails to load.
 std::string search_path_of(const Result<launch::ShellEnvironment>& loaded, std::string own) {
-  const std::string path = loaded.ok() ? rank::variable(loaded->variables, "PATH") : "";
+  const std::string path = loaded.ok() ? variable(loaded->variables, "PATH") : "";
   return path.empty() ? own : path;
 }
 
@@ -66,13 +64,14 @@ std::optional<Finding> find_excess_nodes(const job::Job& job) {
       .cure = format("resources: {{nodes: {}}}", largest->second)};
 }
 
-Status refuse(const std::vector<std::string>& fatal, const std::string& cure, bool is_forced, Output& out) {
+Status refuse(const std::vector<std::string>& fatal, const std::string& cure, const Force& force,
+              Output& out) {
   if (fatal.empty()) return {};
-  if (is_forced) {
+  if (force.is_given) {
     for (const std::string& text : fatal) out.note("forced: {}", text);
     return {};
   }
-  Status status = invalid("{}\n  {}", join(fatal, "\n"), kForce);
+  Status status = invalid("{}\n  {} --force submits it anyway", join(fatal, "\n"), force.command);
   return cure.empty() ? status : std::move(status).cure("{}", cure);
 }
 
@@ -100,7 +99,7 @@ Result<Inspection> inspect_job(const job::Job& job, bool for_queue) {
   return inspection;
 }
 
-Status refuse_lost_job(const job::Job& job, bool is_forced, Output& out) {
+Status refuse_lost_job(const job::Job& job, const Force& force, Output& out) {
   STOKER_ASSIGN_OR_RETURN(inspection, inspect_job(job, true));
   std::vector<std::string> fatal;
   std::string cure;
@@ -120,11 +119,11 @@ Status refuse_lost_job(const job::Job& job, bool is_forced, Output& out) {
     fatal.push_back(std::move(text));
     if (cure.empty()) cure = finding.cure.english();
   }
-  return refuse(fatal, cure, is_forced, out);
+  return refuse(fatal, cure, force, out);
 }
 
-Status refuse_lost_script(const std::string& script, const std::vector<std::string>& options, bool is_forced,
-                          Output& out) {
+Status refuse_lost_script(const std::string& script, const std::vector<std::string>& options,
+                          const Force& force, Output& out) {
   STOKER_ASSIGN_OR_RETURN(lint, lint_for_submission(script, options));
   std::vector<std::string> fatal;
   std::string cure;
@@ -135,7 +134,7 @@ Status refuse_lost_script(const std::string& script, const std::vector<std::stri
                            printable(finding.text.english()), finding.rule));
     if (cure.empty()) cure = format("stoker check {}", shell_quote(script));
   }
-  return refuse(fatal, cure, is_forced, out);
+  return refuse(fatal, cure, force, out);
 }
 
 }  // namespace stoker::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/output.h"
@@ -19,11 +20,17 @@ struct Inspection {
 /// Checks the job as `stoker check JOB` does. `for_queue`: as a job that this machine only submits.
 Result<Inspection> inspect_job(const job::Job& job, bool for_queue);
 
-/// Findings that would lose the job as an error; with `is_forced`, prints them as notes instead.
-Status refuse_lost_job(const job::Job& job, bool is_forced, Output& out);
+/// The flag --force of a command.
+struct Force {
+  bool is_given = false;
+  std::string_view command = "stoker submit";
+};
+
+/// Findings that would lose the job as an error; if forced, prints them as notes instead.
+Status refuse_lost_job(const job::Job& job, const Force& force, Output& out);
 
 /// The same for a batch script. `options`: of `--sbatch`, which override the script's.
-Status refuse_lost_script(const std::string& script, const std::vector<std::string>& options, bool is_forced,
-                          Output& out);
+Status refuse_lost_script(const std::string& script, const std::vector<std::string>& options,
+                          const Force& force, Output& out);
 
 }  // namespace stoker::cli

@@ -1,7 +1,6 @@
 // `stoker farm TASKS`: docs/commands/farm.md
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <utility>
 
 #include "base/json/json.h"
@@ -10,6 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/farm/farm_request.h"
+#include "cli/run_request.h"
 #include "farm/ledger/membership.h"
 #include "farm/run/steps.h"
 #include "farm/run/task_choice.h"
@@ -39,10 +39,8 @@ int parse_signal_name(std::string_view name) {
 }
 
 // The words of this call without the options of an allocation, for its batch script.
-std::vector<std::string> job_command(std::span<const std::string> words) {
-  std::error_code error;
-  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe", error).string(),
-                                      "farm"};
+std::vector<std::string> job_command(const Path& program, std::span<const std::string> words) {
+  std::vector<std::string> command = {program.string(), "farm"};
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--") {
       command.insert(command.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
@@ -61,6 +59,8 @@ std::vector<std::string> job_command(std::span<const std::string> words) {
 struct FarmResult {
   std::optional<int> signal;
   bool is_out_of_time = false;
+  std::uint64_t skipped = 0;  // tasks that were satisfied before
+  Duration took{0};
 };
 
 // A finished srun leaves no worker of this job.
@@ -108,8 +108,9 @@ Result<FarmResult> run_steps(FarmState& state, std::span<const std::string> word
                              const slurm::Allocation& allocation, std::optional<double> end,
                              const FarmRequest& request) {
   FarmResult result;
+  STOKER_ASSIGN_OR_RETURN(program, own_program());
   for (int round = 0; round < kMostRounds; ++round) {
-    STOKER_ASSIGN_OR_RETURN(signal, farm::run_on_all_nodes(allocation, job_command(words), end));
+    STOKER_ASSIGN_OR_RETURN(signal, farm::run_on_all_nodes(allocation, job_command(program, words), end));
     result.signal = signal;
     STOKER_RETURN_IF_ERROR(state.refresh());
     const Deadline deadline = Deadline::after(kLostWait);
@@ -140,28 +141,27 @@ std::uint64_t count_satisfied(const FarmState& state, const FarmRequest& request
   return count;
 }
 
-int finish_farm(const FarmState& state, std::uint64_t skipped, const FarmResult& result, Duration took,
-                Output& out) {
+int finish_farm(const FarmState& state, const std::string& tasks, const FarmResult& result, Output& out) {
+  const std::uint64_t skipped = result.skipped;
   const farm::TaskCounts counts = state.counts();
   const std::uint64_t ended =
       counts.done + counts.up_to_date - std::min(skipped, counts.done + counts.up_to_date);
   std::string text = format("{}: {}", state.folder().string(), farm::counts_text(counts));
   if (skipped > 0) text += format(", {} of them before", grouped(skipped));
-  text += format(" ({}", rounded_duration(took));
-  const double seconds = Seconds(took).count();
+  text += format(" ({}", rounded_duration(result.took));
+  const double seconds = Seconds(result.took).count();
   if (ended > 0 && seconds > 0) text += format(", {:.3g} tasks/s", static_cast<double>(ended) / seconds);
   out.note("{})", text);
   if (counts.failed > 0 && !result.signal)
-    out.note("  try: stoker farm ... --retry-failed, or --list for their names");
-  out.json(Json{{"tasks", state.list().size()},
-                {"done", counts.done},
-                {"up_to_date", counts.up_to_date},
-                {"skipped", skipped},
-                {"failed", counts.failed},
-                {"claimed", counts.claimed},
-                {"waiting", counts.waiting},
-                {"seconds", seconds}}
-               .dump());
+    out.note("  try: stoker farm {} --list      (--retry-failed runs them again)", shell_quote(tasks));
+  out.json(json_text(Json{{"tasks", state.list().size()},
+                          {"done", counts.done},
+                          {"up_to_date", counts.up_to_date},
+                          {"skipped", skipped},
+                          {"failed", counts.failed},
+                          {"claimed", counts.claimed},
+                          {"waiting", counts.waiting},
+                          {"seconds", seconds}}));
   if (result.signal) return 128 + *result.signal;
   if (result.is_out_of_time && counts.waiting > 0) return exit_code::kStoppedAfterCheckpoint;
   return counts.failed + counts.waiting > 0 ? exit_code::kFailed : exit_code::kOk;
@@ -180,11 +180,13 @@ int run_farm(FarmState& state, const FarmRequest& request, std::span<const std::
   const std::uint64_t skipped = count_satisfied(state, request);
   const MonoTime began = RealClock().mono();
   const bool uses_srun = *allocation && !*task && (*allocation)->nodes.size() > 1;
-  const auto result = uses_srun ? run_steps(state, words, **allocation, end, request)
-                                : run_step(state, request, out, *allocation, end);
+  auto result = uses_srun ? run_steps(state, words, **allocation, end, request)
+                          : run_step(state, request, out, *allocation, end);
   if (!result.ok()) return out.fail(result.error());
   if (environment_value(std::string(farm::kStepVariable)) && !uses_srun) return exit_code::kOk;
-  return finish_farm(state, skipped, *result, RealClock().mono() - began, out);
+  result->skipped = skipped;
+  result->took = RealClock().mono() - began;
+  return finish_farm(state, request.tasks, *result, out);
 }
 
 std::string plan_text(const farm::AllocationPlan& plan, const FarmRequest& request) {
@@ -200,7 +202,9 @@ std::string plan_text(const farm::AllocationPlan& plan, const FarmRequest& reque
 
 int submit_farm(FarmState& state, FarmRequest& request, std::span<const std::string> words, Output& out) {
   farm::AllocationRequest& allocation = request.allocation;
-  allocation.command = job_command(words);
+  const auto program = own_program();
+  if (!program.ok()) return out.fail(program.error());
+  allocation.command = job_command(*program, words);
   allocation.signal_before = request.signal_before;
   const auto plan = farm::plan_allocations(state, allocation, request.retries_failed);
   if (!plan.ok()) return out.fail(plan.error());
@@ -220,22 +224,21 @@ int submit_farm(FarmState& state, FarmRequest& request, std::span<const std::str
     out.line("  too long   {} of more than {}", counted(plan->too_long, "task"),
              duration_text(allocation.time));
   if (plan->tasks == 0 || request.is_dry_run) {
-    out.json(facts.dump());
+    out.json(json_text(facts));
     return exit_code::kOk;
   }
   slurm::SlurmCommands scheduler(current_environment());
   const auto queued = farm::queued_allocations(state, scheduler);
   if (!queued.ok()) return out.fail(queued.error());
   if (!queued->empty() && allocation.count == 0)
-    return out.fail(
-        exists("{}: {} of it in the queue ({})", state.folder(),
-               counted(queued->size(), "job is", "jobs are"), queued->front().id)
-            .cure("stoker farm {} --status, or --allocations 1 for one more", shell_quote(request.tasks)));
+    return out.fail(exists("{}: {} of it in the queue ({}; --allocations adds more)", state.folder(),
+                           counted(queued->size(), "job is", "jobs are"), queued->front().id)
+                        .cure("stoker farm {} --status", shell_quote(request.tasks)));
   const auto job = farm::submit_allocations(state, allocation, plan->allocations, scheduler);
   if (!job.ok()) return out.fail(job.error());
   out.line("submitted {}", *job);
   facts["job"] = *job;
-  out.json(facts.dump());
+  out.json(json_text(facts));
   return exit_code::kOk;
 }
 
@@ -342,7 +345,7 @@ int farm_tasks(std::span<const std::string> words, Output& out) {
   out.line("  here       {}, {}, {} of memory", counted(machine.cores.size(), "core"),
            counted(machine.gpus.size(), "GPU"), rounded(machine.memory));
   out.line("  files      2: ledger and output");
-  out.json(Json{{"tasks", list->size()}, {"done", counts.done}, {"failed", counts.failed}}.dump());
+  out.json(json_text(Json{{"tasks", list->size()}, {"done", counts.done}, {"failed", counts.failed}}));
   return exit_code::kOk;
 }
 

@@ -52,18 +52,17 @@ int show_status(const FarmState& state, Output& out) {
     out.line("  run times: half within {}, 90 % within {}", time(0.5), time(0.9));
   }
   if (state.damaged() > 0) out.line("  damaged lines: {}", grouped(state.damaged()));
-  out.json(Json{{"tasks", state.list().size()},
-                {"done", counts.done},
-                {"up_to_date", counts.up_to_date},
-                {"failed", counts.failed},
-                {"out_of_memory", counts.out_of_memory},
-                {"timeout", counts.timeout},
-                {"claimed", counts.claimed},
-                {"waiting", counts.waiting},
-                {"workers", workers},
-                {"tasks_per_s", rate},
-                {"damaged", state.damaged()}}
-               .dump());
+  out.json(json_text(Json{{"tasks", state.list().size()},
+                          {"done", counts.done},
+                          {"up_to_date", counts.up_to_date},
+                          {"failed", counts.failed},
+                          {"out_of_memory", counts.out_of_memory},
+                          {"timeout", counts.timeout},
+                          {"claimed", counts.claimed},
+                          {"waiting", counts.waiting},
+                          {"workers", workers},
+                          {"tasks_per_s", rate},
+                          {"damaged", state.damaged()}}));
   return exit_code::kOk;
 }
 
@@ -79,7 +78,7 @@ int show_list(const FarmState& state, const std::vector<TaskIndex>& tasks, Outpu
     }
   }
   if (!out.is_json()) out.table({"TASK", "STATE", "ATTEMPTS", "COMMAND"}, rows);
-  out.json(list.dump(-1, ' ', false, Json::error_handler_t::replace));
+  out.json(json_text(list));
   return exit_code::kOk;
 }
 
@@ -99,7 +98,7 @@ int show_output(const FarmState& state, const std::vector<TaskIndex>& tasks, Out
     list.push_back(facts_of(state, task));
     list.back()["output"] = std::move(text);
   }
-  out.json(list.dump(-1, ' ', false, Json::error_handler_t::replace));
+  out.json(json_text(list));
   return exit_code::kOk;
 }
 

@@ -82,11 +82,11 @@ sweep::Assignment middle_of(const sweep::Space& space) {
 
 // Refuses what would fail in each trial; returns the GPUs of a trial.
 Result<double> check_job(const trials::TrialJob& job, const sweep::Space& space, sweep::TrialPlace place,
-                         bool is_forced, Output& out) {
+                         const Force& force, Output& out) {
   if (job.is_script) {
     if (job.plan.gpu_hours)
       return invalid("{}: budget.gpu_hours needs the number of GPUs, and thus a job file", job.file);
-    STOKER_RETURN_IF_ERROR(refuse_lost_script(job.file.string(), {}, is_forced, out));
+    STOKER_RETURN_IF_ERROR(refuse_lost_script(job.file.string(), {}, force, out));
     return 0.0;
   }
   STOKER_ASSIGN_OR_RETURN(request, trials::trial_request(job, {}, middle_of(space)));
@@ -95,7 +95,7 @@ Result<double> check_job(const trials::TrialJob& job, const sweep::Space& space,
   const double gpus = static_cast<double>(resources.nodes) * resources.gpus_per_node();
   if (place == sweep::TrialPlace::here) return gpus;
   STOKER_RETURN_IF_ERROR(check_site_limits(request.job, out));
-  STOKER_RETURN_IF_ERROR(refuse_lost_job(request.job, is_forced, out));
+  STOKER_RETURN_IF_ERROR(refuse_lost_job(request.job, force, out));
   return gpus;
 }
 
@@ -230,13 +230,15 @@ int sweep(std::span<const std::string> words, Output& out) {
   trials::DriverOptions options{.plan = *plan};
   options.most_failed = static_cast<std::uint32_t>(std::max<std::int64_t>(0, o.most_failed));
   job.runs = "runs";
-  const auto gpus = check_job(job, space, *place, o.force, out);
+  const auto gpus = check_job(job, space, *place, {o.force, "stoker sweep"}, out);
   if (!gpus.ok()) return out.fail(gpus.error());
   options.gpus_per_trial = *gpus;
   if (o.dry_run) {
     out.line("would run {}, {} at once, {}", printable(plan->job.string()), plan->at_once,
              *place == sweep::TrialPlace::jobs ? "each as a job in the queue" : "here");
     out.line("  middle  {}", sweep::to_text(middle_of(space)));
+    out.json(format(R"({{"job":{},"at_once":{},"place":"{}"}})", json_string(plan->job.string()),
+                    plan->at_once, stoker::to_text(*place)));
     return exit_code::kOk;
   }
   auto study = open_study(o.file, sweep::MissingStudy::create, out);

@@ -49,7 +49,7 @@ PushResult Pusher::run(const TrackerChoice& choice) {
 
 Status Pusher::push(Tracker& tracker) {
   STOKER_RETURN_IF_ERROR(make_directories(options_.folder));
-  auto lease = PushLease::take(options_.folder / (name_ + ".lock"));
+  auto lease = record::WorkLease::take(options_.folder / (name_ + ".lock"), "sends this run");
   if (!lease.ok()) return lease.error();
   lease_.emplace(*std::move(lease));
   STOKER_ASSIGN_OR_RETURN(state, load_state(state_file_));
@@ -69,7 +69,7 @@ Status Pusher::push(Tracker& tracker) {
     STOKER_RETURN_IF_ERROR(pass(tracker));
     if (is_last) break;
     control_.wait(std::max(kInterval, kPassShare * (RealClock().mono() - begin)));
-    lease_->refresh();
+    STOKER_RETURN_IF_ERROR(lease_->refresh());
   }
   const TrackedRun run = describe_run(options_.run);
   if (!run.has_ended()) return {};
@@ -105,7 +105,7 @@ Status Pusher::deliver(Tracker& tracker, const PointBatch& batch, bool is_repeat
   state_.delivered += batch.points.size();
   delivered_ += batch.points.size();
   if (batch.damaged > 0) note_(format("{}: {} skipped", name_, counted(batch.damaged, "damaged line")));
-  lease_->refresh();
+  STOKER_RETURN_IF_ERROR(lease_->refresh());
   return tracker.needs_pending() ? Status() : save();
 }
 
@@ -130,7 +130,7 @@ Status Pusher::keep_trying(const std::function<Status(bool is_repeated)>& attemp
     if (tries_at_end == 1) delay = kFirstDelay;
     if (tries == 1) note_(format("{}: {}; the points wait in the run folder", name_, status.message()));
     control_.wait(with_jitter(delay));
-    lease_->refresh();
+    STOKER_RETURN_IF_ERROR(lease_->refresh());
     delay = std::min(kLongestDelay, 2 * delay);
   }
 }

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "track/push/lease.h"
+#include "record/work_lease.h"
 #include "track/push/push.h"
 #include "track/run/track_state.h"
 #include "track/run/tracker.h"
@@ -34,7 +34,7 @@ class Pusher {
   Path state_file_;
   PointReader reader_;
   TrackState state_;
-  std::optional<PushLease> lease_;
+  std::optional<record::WorkLease> lease_;
   std::uint64_t delivered_ = 0;
 };
 

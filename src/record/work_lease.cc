@@ -1,4 +1,4 @@
-#include "track/push/lease.h"
+#include "record/work_lease.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,19 +9,19 @@
 #include "stoker/text.h"
 #include "stoker/time.h"
 
-namespace stoker::track {
+namespace stoker::record {
 namespace {
 
 constexpr double kSilence_s = 120;
 
-std::string owner_text(const record::ProcessIdentity& who) {
+std::string owner_text(const ProcessIdentity& who) {
   return json_text(
       nlohmann::json{{"host", who.host}, {"pid", who.pid}, {"pid_start", who.pid_start}, {"boot", who.boot}});
 }
 
-record::ProcessIdentity parse_owner(const std::string& text) {
+ProcessIdentity parse_owner(const std::string& text) {
   const auto json = parse_json<nlohmann::json>(text);
-  record::ProcessIdentity who;
+  ProcessIdentity who;
   if (!json.is_object()) return who;
   const auto read = [&](const char* key, auto* field) {
     using T = std::remove_pointer_t<decltype(field)>;
@@ -36,8 +36,8 @@ record::ProcessIdentity parse_owner(const std::string& text) {
   return who;
 }
 
-bool is_alive(const Path& file, const record::ProcessIdentity& owner) {
-  if (owner.boot == record::this_process().boot) return record::is_alive_on_this_host(owner);
+bool is_alive(const Path& file, const ProcessIdentity& owner) {
+  if (owner.boot == this_process().boot) return is_alive_on_this_host(owner);
   struct stat found{};
   if (::stat(file.c_str(), &found) != 0) return false;
   const double changed = static_cast<double>(found.st_mtim.tv_sec);
@@ -46,23 +46,23 @@ bool is_alive(const Path& file, const record::ProcessIdentity& owner) {
 
 }  // namespace
 
-Result<PushLease> PushLease::take(const Path& file) {
+Result<WorkLease> WorkLease::take(const Path& file, std::string_view work) {
   constexpr int kTries = 5;
   const Path own = file.string() + "." + random_name();
-  STOKER_RETURN_IF_ERROR(write_file(own, owner_text(record::this_process())));
+  STOKER_RETURN_IF_ERROR(write_file(own, owner_text(this_process())));
   Status problem;
   for (int i = 0; i < kTries; ++i) {
     if (::link(own.c_str(), file.c_str()) == 0) {
       (void)remove_file(own);
-      return PushLease(file);
+      return WorkLease(file);
     }
     problem = posix_error(printable(file.string()), errno);
     if (errno != EEXIST) break;
     const auto text = read_file(file);
     if (!text.ok()) continue;  // it was released
-    const record::ProcessIdentity owner = parse_owner(*text);
+    const ProcessIdentity owner = parse_owner(*text);
     if (is_alive(file, owner)) {
-      problem = exists("process {} on {} already sends this run", owner.pid, printable(owner.host));
+      problem = exists("process {} on {} already {}", owner.pid, printable(owner.host), work);
       break;
     }
     const Path stale = file.string() + "." + random_name();
@@ -72,10 +72,18 @@ Result<PushLease> PushLease::take(const Path& file) {
   return problem;
 }
 
-PushLease::~PushLease() {
-  if (!file_.empty()) (void)remove_file(file_);
+WorkLease::~WorkLease() {
+  if (!file_.empty() && refresh().ok()) (void)remove_file(file_);
 }
 
-void PushLease::refresh() const { (void)::utimensat(AT_FDCWD, file_.c_str(), nullptr, 0); }
+// A filesystem that does not answer for a moment takes nothing away.
+Status WorkLease::refresh() const {
+  const auto text = read_file(file_);
+  const bool is_gone = !text.ok() && text.error().code() == Code::not_found;
+  if (is_gone || (text.ok() && parse_owner(*text) != this_process()))
+    return exists("{}: a different process has taken over", file_);
+  (void)::utimensat(AT_FDCWD, file_.c_str(), nullptr, 0);
+  return {};
+}
 
-}  // namespace stoker::track
+}  // namespace stoker::record
