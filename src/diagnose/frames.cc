@@ -62,6 +62,7 @@ std::string_view part_of_library(std::string_view text) {
   if (has("torch/utils/file_baton.py")) return "torch.extension";
   if (has("xla_bridge.py") && has(" in backends")) return "jax.backends";
   if (has("jax/_src/dispatch.py") && has(" in apply_primitive")) return "jax.dispatch";
+  if (has(" in _execute_child") || (has("popen_fork.py") && has(" in _launch"))) return "process.start";
   if (has(" in _fixup_main_from_path")) return "spawn";
   return {};
 }

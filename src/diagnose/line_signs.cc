@@ -97,13 +97,16 @@ bool is_progress_bar(std::string_view line) {
 }
 
 bool reports_fallback(std::string_view line) {
-  static const RE2 kFallback(R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|starting from scratch)\b)");
+  static const RE2 kFallback(
+      R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|starting from scratch|)"
+      R"((?:using|use|taking|trying|loading|restoring|switching to|continu\w+ with) (?:the |a |an |its |my )?(?:local|cached|previous|older|old|earlier|last good|next|other|another|second(?:ary)?|alternat\w+|default|built-?in|backup|fallback|slower|bundled|mirror|replacement|substitute|existing|cpu)\b|)"
+      R"((?:using|use|taking|with|loading|writing|reading) [^.;]{1,60}\binstead\b)\b)");
   return matches(line, kFallback);
 }
 
 bool reports_retry(std::string_view line) {
   static const RE2 kRetry(
-      R"((?i)\b(?:re-?try(?:ing)?|retries|will be retried|trying again|attempt \d+ ?(?:of|/) ?\d+|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|continuing|resuming|(?:going|carrying|moving) on|proceed(?:s|ing)? (?:without|with|anyway)|non-?fatal|not fatal)\b)");
+      R"((?i)\b(?:re-?try(?:ing)?|retries|will (?:be )?retr(?:y|ied)|(?:will try|trying) again|attempt \d+ ?(?:of|/) ?\d+|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|continuing|(?:go|going|carry|carrying|moving) on|recovered|can be ignored|proceed(?:s|ing)? (?:without|with|anyway)|non-?fatal|not fatal)\b)");
   static const RE2 kEnd(
       R"((?i)\b(?:(?:cannot|can't|unable to|not) (?:continue|proceed|skip|ignore)|giving up|gave up|exhausted|exceeded|no (?:more )?(?:retries|attempts)|not retr\w+|last attempt|exiting|aborting|stopping)\b)");
   const std::string_view text = line.substr(0, kLongestEnd);
@@ -118,7 +121,7 @@ bool reports_error(std::string_view line) {
 
 bool reports_success(std::string_view line) {
   static const RE2 kWhole(
-      R"((?i)\b(?:training|train(?:er)?|fine-?tuning|pre-?training|run|job|script|program|experiment|pipeline|sweep|everything|all (?:shards|tasks|trials|epochs|steps|jobs|experiments|samples|ranks|runs|evaluations))(?: \w+){0,2} (?:completed?|finished|done|succeeded|ended (?:successfully|normally|after \d+)|processed|converged)\b|)"
+      R"((?i)\b(?:training|train(?:er)?|fine-?tuning|pre-?training|run|job|script|program|experiment|pipeline|sweep|everything|all (?:stages|checks|tests|parts|files|shards|tasks|trials|epochs|steps|jobs|experiments|samples|ranks|runs|evaluations))(?: \w+){0,2} (?:completed?|finished|done|succeeded|ended (?:successfully|normally|after \d+)|processed|converged)\b|)"
       R"(\ball (?:\d+ )?(?:\w+ )?\w+ (?:(?:were|are|have been) )?(?:trained|fine-?tuned|evaluated|exported|converted|uploaded|written|saved|processed|completed?|finished|done|succeeded)\b|)"
       R"(\b(?:finished|completed|done with) (?:the )?(?:training|fine-?tuning|pre-?training|run|job|all (?:epochs|steps|tasks|trials))\b|)"
       R"(\b(?:max(?:imum)?|total|target)[ _](?:number of )?(?:train(?:ing)?[ _])?(?:steps|epochs|iterations|iters|updates|tokens)\b[^.]{0,20}\breached\b|)"
@@ -127,23 +130,47 @@ bool reports_success(std::string_view line) {
       R"(\bexit(?:ed|ing)?(?: with)?(?: code| status)[ :=]*0\b|)"
       R"(\b(?:exit|rc|(?:exit|return)[ _-]?(?:code|status)) ?[:=] ?0\b|)"
       R"((?-i)(?:^|[\s\[])INFO(?i)[\]:]? +(?:all )?(?:done|finished|completed?)[.!]{0,3}$|)"
-      R"(\b(?:finished|completed|ended|exit(?:ed|ing)) successfully\b|)"
+      R"(\b(?:finished|completed|ended|exit(?:ed|ing)|terminated|done) (?:successfully|normally|cleanly|OK)\b|)"
+      R"(\b(?:build|tests?|checks?|validation|verification|installation|export|conversion|evaluation|compilation|simulation|computation|processing|benchmark|inference|preprocessing|upload|backup) (?:OK|passed|success\w*|completed?|finished|succeeded|done)\b[.!]?$|)"
       R"(`?Trainer\.fit`? stopped: `?max_(?:epochs|steps|time)|'train_runtime'|)"
       R"(\bfinal (?:eval|test|val|acc|loss|error|metric|score|checkpoint|model|weights|result|perplexity)\w*\b|)"
       R"((?-i)^\W{0,4}(?:PASSED|SUCCESS)\b(?i)|)"
-      R"((?:^|[:|\]-] |[^.][.!;] )(?:all )?(?:done|finished|completed?)(?: in [\w .:]{1,40})?[.!]{0,3}$)");
+      R"((?:^|[:|\]-] |[^.][.!;] |\d:\d\d(?: [A-Z]{2,5})?(?: \d{4})? )(?:all )?(?:done|finished|completed?)(?: in [\w .:]{1,40})?[.!]{0,3}$)");
   // "Training finished with errors", "will exit when training is done", "data of run 3 was not completed".
   static const RE2 kDoubt(
       R"((?i)\b(?:not|never|unsuccessful\w*|with errors|fail\w*|abort\w*|incomplete|before|until|when|once|after|will|waiting|if)\b)");
   static const RE2 kAfter(R"((?i)\b(?:finished|completed|done|stopped|ended|converged) after\b)");
   // Counts of failures that are none.
   static const RE2 kNone(
-      R"((?i)\b(?:0|no|zero|without(?: any)?) (?:failures|failed(?: \w+)?|errors?)\b|\b(?:failures|failed|errors)[ :=]+0\b)");
+      R"((?i)\b(?:0|no|zero|without(?: any)?) (?:tests? |checks? )?(?:failures|failed(?: \w+)?|errors?)\b|\b(?:failures|failed|errors)[ :=]+0\b)");
   std::string text(line.substr(0, kLongestEnd));
+  // A step of CMake.
+  if (text.starts_with("-- ")) return false;
+  if (reports_good_exit(line)) return true;
   if (!matches(text, kWhole)) return false;
   RE2::GlobalReplace(&text, kNone, "");
   RE2::GlobalReplace(&text, kAfter, "");
   return !matches(text, kDoubt);
+}
+
+bool reports_good_exit(std::string_view line) {
+  static const RE2 kGood(
+      R"((?i)\bexit(?:ed|ing)?(?: with)?(?: code| status)[ :=]*0\b|\b(?:exit|rc|(?:exit|return)[ _-]?(?:code|status)) ?[:=] ?0\b|)"
+      R"(^=*\s*(?:\d+ (?:deselected|skipped|xfailed|xpassed|warnings?), )*\d+ passed\b[^=]* in [\d.:() ]+s?\b[^=]*=*$|)"
+      R"(\ball (?:\d+ )?(?:\w+ )?(?:tests|checks) (?:passed|ok)\b|\bBUILD (?:OK|SUCCESS\w*)|^100% tests passed|^test result: ok\b)");
+  static const RE2 kBad(
+      R"((?i)\b[1-9]\d* (?:tests? |checks? )?(?:failed|errors?|failures?)\b|\bnot\b|\bif\b|\bwhen\b)");
+  const std::string_view text = line.substr(0, kLongestEnd);
+  return matches(text, kGood) && !matches(text, kBad);
+}
+
+bool contradicts_success(std::string_view line) {
+  static const RE2 kFailure(
+      R"((?i)\berrors? occurred\b|^(?:\S+ )?error\b ?:?|^\S+: (?:fatal|\*\*\*|error)\b|\bincomplete\b|\baborted\b|\bgiving up\b|\bnot (?:finished|completed|done)\b|\bfailed[.!]?$)");
+  static const RE2 kNone(R"((?i)\b(?:0|no|zero|without)\b|ignored|non-?fatal)");
+  const std::string_view text = line.substr(0, kLongestEnd);
+  return level_of(text) == LogLevel::none && matches(text, kFailure) && !matches(text, kNone) &&
+         !reports_retry(text) && !reports_fallback(text);
 }
 
 bool reports_amount(std::string_view line) {

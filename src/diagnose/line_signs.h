@@ -58,6 +58,13 @@ bool reports_error(std::string_view line);
 /// Whether the line reports that the whole program finished: "Training complete".
 bool reports_success(std::string_view line);
 
+/// Whether the line reports an exit code of 0, or that all tests passed: "3 passed, 1 xfailed in 2.1s".
+bool reports_good_exit(std::string_view line);
+
+/// Whether a success above the line cannot be the last word of the program: "Configuring incomplete, errors
+/// occurred!". Lines with a level, and ends of a part, do not count.
+bool contradicts_success(std::string_view line);
+
 /// Whether the line reports how much the program has done, perhaps at its end: "finished 30 steps", "Done. 3
 /// files skipped". A program may print such lines repeatedly.
 bool reports_amount(std::string_view line);

@@ -51,15 +51,17 @@ void find_finish(const Lines& lines, LogEnd& end) {
       end.finished = each->line;
       end.rank = each->rank;
       end.is_logged = level_of(each->text) != LogLevel::none;
+      end.is_explicit = reports_good_exit(each->text);
       const auto above = std::next(each);
       end.has_measure = has_measure(each->text) ||
                         std::any_of(lines.crbegin(), each,
                                     [](const NotableLine& later) { return has_measure(later.text); }) ||
                         (above != lines.crend() && reports_result(above->text));
-      end.is_doubtful = !end.is_logged && !has_measure(each->text) && is_below_error(lines, each);
+      end.is_doubtful =
+          !end.is_logged && !end.is_explicit && !has_measure(each->text) && is_below_error(lines, each);
       return;
     }
-    if (is_progress(each->text)) return;
+    if (is_progress(each->text) || contradicts_success(each->text)) return;
   }
 }
 

@@ -62,7 +62,8 @@ TEST(Native, a_tool_that_prepares_the_environment_yields_to_what_is_then_missing
                   "job.sh: line 5: mamba: command not found\njob.sh: line 6: trainer: command not found\n")
           .cause,
       "the shell does not find command trainer on that node");
-  EXPECT_EQ(explain_log(module).cause, "the shell does not find command module on that node");
+  EXPECT_EQ(explain_log(module).cause,
+            "the shell has no command module: the script's shell did not load environment modules");
   EXPECT_EQ(
       explain_log(
           "job.sh: line 2: prepare: command not found\njob.sh: line 3: out/a: No such file or directory\n")

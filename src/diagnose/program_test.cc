@@ -28,7 +28,7 @@ TEST(Program, a_signal_from_outside_is_no_crash) {
       explain_log(kTraceback + "torch.distributed.elastic.multiprocessing.api.SignalException: Process 9 got "
                                "signal: 15\n")
           .rule,
-      "torchrun-signal");
+      "torchrun-terminated");
   EXPECT_EQ(explain_log("job.sh: line 5:  5794 Hangup                  python train.py\n").rule, "hangup");
 }
 

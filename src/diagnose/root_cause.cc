@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "diagnose/causal_link.h"
+#include "diagnose/finality.h"
 #include "diagnose/frames.h"
 #include "diagnose/log_line.h"
 #include "diagnose/survived.h"
@@ -147,7 +148,8 @@ bool is_missing_preparation(const Suspect& suspect, const std::vector<Suspect>& 
   static constexpr std::array<std::string_view, 8> kTools = {"module",     "ml",    "conda",      "mamba",
                                                              "micromamba", "spack", "nvidia-smi", "source"};
   const auto is_not_found = [](const Hit& hit) {
-    return hit.rule->name == "command-not-found" || hit.rule->name == "sh-command-not-found";
+    return hit.rule->name == "command-not-found" || hit.rule->name == "sh-command-not-found" ||
+           hit.rule->name == "module-command-missing";
   };
   if (!is_not_found(*suspect.hit) || !is_among(suspect.hit->groups[0], kTools)) return false;
   return std::any_of(end.begin(), end.end(), [&](const Suspect& each) {
@@ -155,6 +157,20 @@ bool is_missing_preparation(const Suspect& suspect, const std::vector<Suspect>& 
            !is_among(each.hit->groups[0], kTools) &&
            (is_not_found(*each.hit) || each.hit->rule->name == "file-of-script-missing");
   });
+}
+
+// Whether a later failure may follow from a command of the shell that was to prepare it: a module that was
+// not loaded, a file that was not copied.
+bool may_lead_to(const Hit& shell, const Hit& later) {
+  static constexpr std::array<std::string_view, 6> kLacks = {"module-missing", "library-missing",
+                                                             "glibc-too-old",  "no-gpu",
+                                                             "symbol-missing", "module-attribute-gone"};
+  static constexpr std::array<std::string_view, 3> kPreparations = {
+      "module-not-loaded", "conda-not-initialised", "module-command-missing"};
+  static constexpr std::array<std::string_view, 5> kLoaders = {"conda", "mamba", "micromamba", "spack", "uv"};
+  const bool prepares = is_among(shell.rule->name, kPreparations) || is_among(shell.groups[0], kLoaders) ||
+                        shell.groups[0].ends_with("activate");
+  return (prepares && is_among(later.rule->name, kLacks)) || share_a_subject(shell.groups[0], later.text);
 }
 
 // Whether the script continued after the hit, which is then a cause only as a last resort.
@@ -166,6 +182,7 @@ bool script_continued_after(const Suspect& suspect, const std::vector<Suspect>& 
     const bool is_failure = failure_class != FailureClass::effect && failure_class != FailureClass::slow &&
                             !each.hit->rule->script_continues && each.log == suspect.log &&
                             each.hit->line > suspect.hit->line;
+    if (is_failure && !may_lead_to(*suspect.hit, *each.hit)) return true;
     if (is_failure) return quiet_lines(suspect, each.hit->begin + each.hit->overwrites) > kShortPause;
   }
   return quiet_lines(suspect, end_of(*suspect.log)) > kFinalLines;
@@ -309,6 +326,27 @@ std::optional<Suspect> nan_before(const Suspect& cause) {
   return std::nullopt;
 }
 
+// The proxy that refused, in place of the connection to it.
+Suspect proxy_of(const Suspect& cause, const std::vector<Suspect>& end) {
+  for (const Suspect& each : end) {
+    const bool is_near = each.log == cause.log && each.hit->line > cause.hit->line &&
+                         each.hit->begin <= cause.hit->line + kChained;
+    if (is_near && each.hit->rule->name == "proxy-failed") return each;
+  }
+  return cause;
+}
+
+// Whether torchrun or Slurm started the program again after the failure, and an external end came later.
+bool was_restarted(const Suspect& cause, const Suspect& outside) {
+  if (cause.log != outside.log || cause.log->is_record) return false;
+  const ScanResult& log = cause.log->result;
+  const auto is_between = [&](std::uint64_t line) {
+    return line > cause.hit->line && line < outside.hit->line;
+  };
+  return outside.hit->rule->name == "torchrun-terminated" && !is_between(log.last_giving_up) &&
+         std::any_of(log.attempt_ends.begin(), log.attempt_ends.end(), is_between);
+}
+
 // The later result of a program that reported its errors itself.
 Suspect result_of(const Suspect& cause, const std::vector<Suspect>& end) {
   for (const Suspect& each : end) {
@@ -318,9 +356,10 @@ Suspect result_of(const Suspect& cause, const std::vector<Suspect>& end) {
   return cause;
 }
 
-// Whether a line states the cause: not an error that the program may have survived.
-bool is_stated(const Suspect& cause) {
-  return states_cause(*cause.hit) && !may_be_survived(cause) && !may_have_finished(cause);
+// Whether a line states the cause, and the log shows that it ended the program.
+bool is_stated(const Suspect& cause, const std::vector<Suspect>& end) {
+  return states_cause(*cause.hit) && !may_be_survived(cause) && !may_have_finished(cause) &&
+         is_final(cause) && !is_disputed(cause, end);
 }
 
 // Replaces a cause that other lines explain.
@@ -424,9 +463,9 @@ std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::option
   const auto outside = earliest(end, {FailureClass::outside}, first_rank);
   if (cause && outside) {
     const bool is_later = is_before(*outside, *cause, {}) && outside->log == cause->log;
-    if (is_later || was_survived(*cause, *outside)) return outside;
+    if (is_later || was_survived(*cause, *outside) || was_restarted(*cause, *outside)) return outside;
   }
-  if (cause) return result_of(more_specific(last_uncaught(*cause, end), end), end);
+  if (cause) return proxy_of(result_of(more_specific(last_uncaught(*cause, end), end), end), end);
   if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return missing_peer(*hang, end);
   return outside;
 }
@@ -454,7 +493,7 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   }
   Choice choice;
   choice.cause = select_cause(end, first_rank);
-  choice.is_sure = choice.cause && is_stated(*choice.cause);
+  choice.is_sure = choice.cause && is_stated(*choice.cause, end);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::ending}, first_rank);
   refine(end, forks, choice);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::effect}, first_rank);

@@ -72,6 +72,7 @@ std::span<const FailureRule> collective_rules();
 std::span<const FailureRule> jax_rules();
 std::span<const FailureRule> cuda_rules();
 std::span<const FailureRule> limit_rules();
+std::span<const FailureRule> tool_rules();
 std::span<const FailureRule> native_rules();
 std::span<const FailureRule> data_rules();
 std::span<const FailureRule> program_rules();

@@ -5,6 +5,7 @@
 
 #include <re2/re2.h>
 
+#include "diagnose/finality.h"
 #include "diagnose/frames.h"
 #include "diagnose/log_line.h"
 #include "diagnose/rule_match.h"
@@ -87,9 +88,14 @@ bool is_noise(std::string_view line) {
   return match && match->rule->failure_class == FailureClass::noise;
 }
 
+// Whether a line above a traceback reports that the program continues. A summary may count what was skipped.
+bool announces_retry(std::string_view line_above) {
+  return reports_retry(line_above) && !reports_success(line_above) && !reports_amount(line_above);
+}
+
 // Whether the line above a traceback shows that the program printed it.
 bool is_announced(std::string_view line_above) {
-  return level_of(line_above) == LogLevel::warning || reports_retry(line_above);
+  return level_of(line_above) == LogLevel::warning || announces_retry(line_above);
 }
 
 }  // namespace
@@ -209,7 +215,7 @@ void LogScanner::scan_segment(std::string_view raw) {
           .is_logged = is_announced(above),
           .is_chained =
               chained_line_ > 0 && line_ - chained_line_ <= (line.rank < 0 ? kAfterOwnChain : kAfterChain),
-          .is_retried = is_about_this && reports_retry(above)};
+          .is_retried = is_about_this && announces_retry(above)};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
@@ -218,7 +224,9 @@ void LogScanner::scan_segment(std::string_view raw) {
     return;
   if (match(line.text, line.rank, nullptr)) return;
   if (!found_.empty()) remember_notable(line.text);
-  if (watched_lines_ > 0 && !line.is_of_worker) remember_progress(line_, line.text, line.rank);
+  if (watched_lines_ == 0 || line.is_of_worker) return;
+  remember_progress(line_, line.text, line.rank);
+  remember_after_error(line.text, line.rank);
 }
 
 // Whether an attempt ended there, and whether torchrun gives up.
@@ -237,6 +245,15 @@ void LogScanner::remember_progress(std::uint64_t line, std::string_view text, in
   if (result_.progress.size() == kMaxProgress)
     result_.progress.erase(result_.progress.begin(), result_.progress.begin() + kMaxProgress / 2);
   result_.progress.push_back({line, rank, progress_count(text)});
+}
+
+void LogScanner::remember_after_error(std::string_view text, int rank) {
+  if (result_.hits.empty()) return;
+  const auto kind = after_error_of(text);
+  if (!kind) return;
+  if (result_.after.size() == kMaxProgress)
+    result_.after.erase(result_.after.begin(), result_.after.begin() + kMaxProgress / 2);
+  result_.after.push_back({line_, rank, *kind});
 }
 
 // Remembers the last progress above a hit that begins at that line, if the same block has it.
@@ -274,6 +291,9 @@ void LogScanner::take_reason_above(Hit& hit) const {
 void LogScanner::mark_retried(std::string_view text, int rank) {
   if (result_.hits.empty() || text.starts_with(kIgnored)) return;
   if (!reports_retry(text) && !reports_fallback(text)) return;
+  // A summary of tests: "1 failed, 2 skipped".
+  static const RE2 kSummary(R"(\d (?:failed|passed), )");
+  if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kSummary)) return;
   std::uint64_t until = line_;
   for (auto hit = result_.hits.rbegin(); hit != result_.hits.rend(); ++hit) {
     const bool is_near = hit->rank == rank && until > hit->line &&

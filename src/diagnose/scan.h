@@ -43,6 +43,21 @@ struct ProgressLine {
   std::optional<ProgressCount> count;
 };
 
+/// What a line soon after a hit shows about its process.
+enum class AfterError {
+  way_around,  ///< "trying the previous one", "using the local copy"
+  work,        ///< "restored step 100", "wrote table.csv"
+  success,     ///< "training finished"
+  failed_end,  ///< "exit code 1"
+};
+
+/// Such a line.
+struct LineAfter {
+  std::uint64_t line = 0;
+  int rank = -1;
+  AfterError kind = AfterError::work;
+};
+
 /// The result of scanning a log.
 struct ScanResult {
   std::vector<Hit> hits;             ///< by line
@@ -52,6 +67,7 @@ struct ScanResult {
   std::optional<int> first_rank;            ///< torchrun's "first observed failure"
   std::uint64_t left_out = 0;               ///< hits that were dropped because of the limit
   std::vector<ProgressLine> progress;       ///< by line; a long log has more than are kept
+  std::vector<LineAfter> after;             ///< by line; a long log has more than are kept
   std::vector<std::uint64_t> attempt_ends;  ///< lines: torchrun lost a rank, Slurm requeued the job
   std::uint64_t last_failed_end = 0;        ///< the last line that reports a failed process; 0: none
   std::uint64_t last_giving_up = 0;         ///< the last line with which torchrun gives up; 0: none
@@ -118,6 +134,7 @@ class LogScanner {
   }
   void follow_attempts(std::string_view text);
   void remember_progress(std::uint64_t line, std::string_view text, int rank);
+  void remember_after_error(std::string_view text, int rank);
   void remember_progress_before(std::uint64_t begin);
   void take_reason_above(Hit& hit) const;
   void mark_retried(std::string_view text, int rank);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "diagnose/finality.h"
+
 namespace stoker::diagnose {
 namespace {
 
@@ -45,7 +47,7 @@ bool survived(const LogScan& log, const Hit& hit) {
   if (is_end_of_helper(hit.text) || hit.rule->name == kDumpOnSignal) return true;
   if (hit.line > *log.result.end.finished && !hit.is_logged) return false;
   if (hit.line < start_of_last_attempt(log.result)) return true;
-  if (is_harmless({&log, &hit}) || hit.is_retried) return true;
+  if (is_harmless({&log, &hit}) || hit.is_retried || script_worked_after(log, hit)) return true;
   // A script may print "Job finished" although its program has just logged its failure.
   const bool is_of_daemon = hit.text.starts_with("(raylet) ") || hit.text.starts_with("(autoscaler") ||
                             hit.text.find(" - distributed.") != std::string::npos;
@@ -88,7 +90,8 @@ std::uint64_t start_of_last_attempt(const ScanResult& log) {
     const std::uint64_t next = i + 1 < ends.size() ? ends[i + 1] : log.lines + 2;
     // With this table torchrun gives up, also if ranks of other nodes still print.
     const bool gave_up = log.last_giving_up > ends[i] && log.last_giving_up < next;
-    if (!gave_up && count_progress(log, ends[i], next) >= kSeveral) return ends[i];
+    const bool is_finished = log.end.finished && *log.end.finished > ends[i] && *log.end.finished < next;
+    if (!gave_up && (is_finished || count_progress(log, ends[i], next) >= kSeveral)) return ends[i];
   }
   return 0;
 }

@@ -55,11 +55,24 @@ constexpr FailureRule kFileRules[] = {
      "`ulimit -f unlimited` before the program, or write smaller files", "ulimit -f",
      "OSError: [Errno 27] File too large\njob.sh: line 4:   812 File size limit exceeded  cp a b",
      "source of glibc, errlist"},
+    {"hdf5-locked", root, "unable to lock file", R"(unable to lock file, errno = 11\b)",
+     "another process has the HDF5 file open, and holds its lock {frame}",
+     "close it there (`fuser -v FILE` names the process), or give each writer its own file; for reading "
+     "`export HDF5_USE_FILE_LOCKING=FALSE`",
+     "",
+     "BlockingIOError: [Errno 11] Unable to synchronously open file (unable to lock file, errno = 11, error "
+     "message = 'Resource temporarily unavailable')",
+     "h5py/h5py#1101"},
+    {"output-blocks", root, "write could not complete without blocking", "",
+     "the program writes faster than the reader of its pipe reads, and the pipe does not block {frame}",
+     "write to a file, or make it block: `os.set_blocking(1, True)`", "",
+     "BlockingIOError: [Errno 11] write could not complete without blocking",
+     "source of CPython, bufferedio.c"},
     {"file-locking", root, "unable to lock file\nNo locks available",
      R"((unable to lock file|No locks available))",
      "the file system refuses a lock, or another process holds it: {1}",
      "set `HDF5_USE_FILE_LOCKING=FALSE` for reading", "",
-     "OSError: [Errno 11] Unable to open file (unable to lock file, errno = 11)\nflock: 9: No locks "
+     "OSError: [Errno 37] Unable to open file (unable to lock file, errno = 37)\nflock: 9: No locks "
      "available",
      "h5py/h5py#1101"},
     {"tfrecord-damaged", root, "corrupted record at\ntruncated record at",

@@ -119,8 +119,12 @@ constexpr FailureRule kLibraryRules[] = {
      "", "flax.errors.InvalidRngError: Dropout_0 needs PRNG for \"dropout\"", "source of Flax, errors.py"},
     {"flax-parameter-shape", root, "ScopeParamShapeError",
      R"(ScopeParamShapeError: .*parameter .(\w+). in .(\S+?)., the given .* generate shape (\([\d, ]*\)),.* has shape (\([\d, ]*\)))",
-     "the parameter {1} of {2} has the shape {4} in the checkpoint, but the model needs {3} {frame}",
-     "use the settings of the checkpoint, or initialize that layer anew instead of loading it", "",
+     "the parameter {1} of {2} has the shape {4} in the given variables, but the model and its input need "
+     "{3} "
+     "{frame}",
+     "use the settings that the variables or the checkpoint were made with, and initialize the model with an "
+     "input of the shape that it gets",
+     "",
      "flax.errors.ScopeParamShapeError: For parameter \"kernel\" in \"/head\", the given initializer is "
      "expected to generate shape (64, 37), but the existing parameter it received has shape (64, 1000).",
      "source of Flax, errors.py"},

@@ -76,13 +76,19 @@ constexpr FailureRule kMemoryRules[] = {
      "pytorch/pytorch#11201"},
     {"too-many-processes", root,
      "Resource temporarily unavailable\ncan't start new thread\npthread_create failed",
-     R"((?:fork|thread|pthread|BlockingIOError|libgomp|OpenBLAS|clone).*Resource temporarily unavailable|can't start new thread|pthread_create failed)",
+     R"((?:fork|thread|pthread|libgomp|OpenBLAS|clone).*Resource temporarily unavailable|can't start new thread|pthread_create failed)",
      "too many processes and threads",
      "set `OMP_NUM_THREADS=1`, or use fewer workers; `ulimit -u` shows the limit", "ulimit -u",
      "RuntimeError: can't start new thread\nOpenBLAS blas_thread_init: pthread_create failed for thread 3 of "
      "64: Resource "
      "temporarily unavailable\nbash: fork: retry: Resource temporarily unavailable",
      "OpenMathLib/OpenBLAS#1694"},
+    {"fork-refused", root, "(below process.start)",
+     R"(^(?:BlockingIOError|OSError): \[Errno 11\].* \(below process\.start\)$)",
+     "too many processes: the system refused to start one {frame}",
+     "set `OMP_NUM_THREADS=1`, or use fewer workers; `ulimit -u` shows the limit", "ulimit -u",
+     "BlockingIOError: [Errno 11] Resource temporarily unavailable (below process.start)",
+     "source of CPython, _posixsubprocess.c"},
     {"array-too-large", root, "Unable to allocate",
      R"(Unable to allocate (\d{2,}\.?\d* GiB|[\d.]+ [TPE]iB) for an array with shape (\([\d, ]*\)))",
      "the host has no {1} of memory for an array of shape {2} {frame}",
@@ -93,16 +99,17 @@ constexpr FailureRule kMemoryRules[] = {
      "source of NumPy, _exceptions.py"},
     {"host-memory-error", root, "MemoryError\nCannot allocate memory\nbad_alloc\nDefaultCPUAllocator",
      R"((?:^(?:numpy\._?core\._exceptions\.)?\w*MemoryError\b|Cannot allocate memory|std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)))",
-     "the host is out of memory",
+     "the program could not allocate memory {frame}: the host or the memory limit of the job is full, or "
+     "`ulimit -v` limits it",
      "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
-     "",
+     "ulimit -v; free -g",
      "MemoryError\nnumpy._core._exceptions._ArrayMemoryError: Unable to allocate 289. GiB for an "
      "array\nOSError: [Errno 12] Cannot allocate memory\nterminate called after throwing an instance "
      "of "
      "'std::bad_alloc'\nRuntimeError: [enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: "
      "can't allocate "
      "memory: you tried to allocate 9 bytes.",
-     "pytorch/pytorch#20618"},
+     "pytorch/pytorch#20618", kScriptEnds, kFitsSeveral},
     {"killed-by-signal-9", ending,
      "exitcode: -9\nexitcode  : -9\nreturn code = -9\nsignal 9 (SIGKILL)\nexit code 137\nSignal 9\nsignal "
      "SIGKILL\non "

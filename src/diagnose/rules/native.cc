@@ -28,7 +28,7 @@ constexpr FailureRule kNativeRules[] = {
      "free(): invalid pointer\n*** stack smashing detected ***: terminated\ndouble free or corruption (out)\n"
      "malloc(): corrupted top size",
      "source of glibc, malloc.c"},
-    {"rust-panic", root, "' panicked at",
+    {"rust-panic", root, "' panicked at\n) panicked at",
      R"(^thread '[^']*' (?:\(\d+\) )?panicked at (?:'(.*)', )?(\S+:\d+))",
      "the program panicked at {2}[[: {1}]]", "`export RUST_BACKTRACE=1` before it shows the calls", "",
      "thread 'main' panicked at src/main.rs:4:10:", "source of Rust, panicking.rs"},

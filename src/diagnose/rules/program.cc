@@ -50,6 +50,18 @@ constexpr FailureRule kProgramRules[] = {
      "object repr     : ConnectionResetError(104, 'Connection reset by peer')",
      "source of CPython, object.c"},
     // Servers that do not run.
+    {"proxy-failed", root, "ProxyError(\nProxyError: ",
+     R"((?:ProxyError: .*)?ProxyError\('[^']*'(?:, .*?host='([\w.:-]+)', port=(\d+))?|ProxyError: )",
+     "the proxy[[ {1}:{2}]] that the environment names does not answer or refuses",
+     "`unset HTTPS_PROXY HTTP_PROXY ALL_PROXY https_proxy http_proxy` if none is needed, or set them to the "
+     "proxy of your site",
+     "env | grep -i proxy",
+     "requests.exceptions.ProxyError: HTTPSConnectionPool(host='data.example.org', port=443): Max retries "
+     "exceeded with url: /a (Caused by ProxyError('Unable to connect to proxy', "
+     "NewConnectionError(\"HTTPSConnection(host='127.0.0.1', port=3128): Failed to establish a new "
+     "connection: "
+     "[Errno 111] Connection refused\")))",
+     "source of urllib3, exceptions.py"},
     {"server-refused", root, "onnection refused\nErrno 111",
      R"(host='(localhost|::1|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+|172\.(?:1[6-9]|2\d|3[01])\.[\d.]+)', port=(\d+)\).*(?:refused|Errno 111)|host='([\w.:-]+)', port=(\d{4,5})\).*(?:refused|Errno 111))",
      "nothing listens on {1}{3}:{2}{4}: the server does not run there",
@@ -122,8 +134,15 @@ constexpr FailureRule kProgramRules[] = {
      R"(: line \d+:\s+\d+ (Segmentation fault|Aborted)\s.*\bpython)", "the program crashed: {1}[[: {4}]]",
      "`python -X faulthandler` shows where", "", "job.sh: line 5: 12 Aborted                 python train.py",
      "source of bash, jobs.c"},
+    {"divided-by-zero", ending, "Floating point exception",
+     R"((?:^|: line \d+:\s+\d+ )Floating point exception\s*(?:\(core dumped\) ?)?\s*(?:(?:\./|/)?(?:\S*/)?([\w.+-]+)(?:\s.*)?)?$)",
+     "the program[[ {1}]] crashed: it divided an integer by zero[[: {4}]]",
+     "check the numbers that it got, for example a count of parts or ranks that is 0; `gdb -batch -ex run "
+     "-ex "
+     "bt --args PROGRAM` shows where",
+     "", "job.sh: line 3: 14808 Floating point exception./decomp 1000 0", "source of bash, jobs.c"},
     {"program-crashed", ending, "Segmentation fault\nAborted\nFloating point exception",
-     R"(: line \d+:\s+\d+ (Segmentation fault|Aborted|Floating point exception)\s+(?:\(core dumped\) )?\s*(?:\./|/)?(?:\S*/)?([\w.+-]+)(?:\s+[^;|&]*)?$)",
+     R"(: line \d+:\s+\d+ (Segmentation fault|Aborted|Floating point exception)\s*(?:\(core dumped\) )?\s*(?:\./|/)?(?:\S*/)?([\w.+-]+)(?:\s+[^;|&]*)?$)",
      "the program {2} crashed: {1}[[: {4}]]", "`gdb -batch -ex run -ex bt --args PROGRAM` shows where", "",
      "job.sh: line 5: 12 Segmentation fault      (core dumped) ./solve a.dat", "source of bash, jobs.c"},
     // Dask.

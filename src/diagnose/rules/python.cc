@@ -269,6 +269,20 @@ constexpr FailureRule kPythonRules[] = {
      "numpy.dtype size changed, may indicate binary incompatibility.\nAttributeError: module 'numpy' has no "
      "attribute 'float'.",
      "numpy/numpy#26710"},
+    {"removed-from-python", root, "' has no attribute '",
+     R"(^AttributeError: module '(time|collections|inspect|fractions|math|asyncio|typing|string|types|os|platform|base64|array|sys|threading|logging)' has no attribute '(clock|Mapping|MutableMapping|Iterable|Callable|Sequence|MutableSequence|Hashable|getargspec|gcd|coroutine|async|io|letters|maketrans|errno|getcwdu|linux_distribution|dist|popen|encodestring|decodestring|setdefaultencoding|maxint|exc_clear|_shutdown_locks)')",
+     "this version of Python has no {1}.{2} any more {frame}",
+     "use the version of Python that the code is for, or its present name: `collections.abc`, "
+     "`time.perf_counter`, `inspect.signature`, `math.gcd`",
+     "python --version", "AttributeError: module 'collections' has no attribute 'Mapping'",
+     "source of CPython"},
+    {"standard-module-hidden", root, "' has no attribute '",
+     R"(^AttributeError: module '(abc|argparse|array|ast|asyncio|base64|bisect|builtins|calendar|cmd|code|codecs|collections|concurrent|configparser|copy|csv|dataclasses|datetime|decimal|difflib|dis|email|enum|fractions|functools|glob|gzip|hashlib|heapq|html|http|inspect|io|itertools|json|keyword|logging|math|multiprocessing|numbers|operator|os|pathlib|pickle|platform|profile|queue|random|re|secrets|select|selectors|shutil|signal|site|socket|ssl|statistics|string|struct|subprocess|sys|tempfile|test|threading|time|token|tokenize|traceback|types|typing|urllib|uuid|warnings|weakref|xml|zipfile)' has no attribute '(\w+)')",
+     "Python's module {1} has no {2} {frame}: usually your own file {1}.py hides it",
+     "rename your file {1}.py, and delete `__pycache__` beside it; otherwise the version of Python is too "
+     "old",
+     "python -c 'import {1}; print({1}.__file__)'", "AttributeError: module 'random' has no attribute 'seed'",
+     "source of CPython", kScriptEnds, kFitsSeveral},
     {"module-attribute-gone", root, "' has no attribute '",
      R"(^AttributeError: module '([\w.]+)' has no attribute '(\w+)')",
      "module {1} has no {2} {frame}: a different version, or your own file with that name",
@@ -306,6 +320,14 @@ constexpr FailureRule kPythonRules[] = {
      "make `torch.distributed.barrier()` and `torch.distributed.destroy_process_group()` the last lines of "
      "the program",
      "", "terminate called without an active exception", "pytorch/pytorch#179291; pytorch/pytorch#38230"},
+    {"try-again", general, "Resource temporarily unavailable", "",
+     "the system refused something for the moment {frame}: a lock that another process holds, a full pipe, "
+     "or "
+     "one process too many",
+     "read what the line above asked for; `ulimit -u` limits processes, `fuser FILE` shows the users of a "
+     "file",
+     "", "BlockingIOError: [Errno 11] Resource temporarily unavailable", "source of glibc, errlist",
+     kScriptEnds, kFitsSeveral},
     {"assertion", general, "AssertionError", R"(^AssertionError(?:: (.*))?$)",
      "an assertion of the program failed {frame}: {1}", "", "", "AssertionError: batch size must divide",
      "source of CPython"},

@@ -7,17 +7,8 @@ namespace {
 using enum FailureClass;
 
 constexpr FailureRule kRendezvousRules[] = {
-    {"port-of-program-in-use", root, "Address already in use\naddress already in use",
-     R"(^(?:\w+\.)*OSError: \[Errno 98\] (?:Address already in use|error while attempting to bind on address \('[^']*', (\d+)\): .*address already in use)|^bind: Address already in use|:(\d+): bind: address already in use)",
-     "the port[[ {1}]][[ {2}]] that the program opens is in use, by another job or a leftover process "
-     "{frame}",
-     "use a different port, or 0 for a free one; end the process that uses it", "ss -ltnp",
-     "OSError: [Errno 98] Address already in use\n"
-     "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in "
-     "use",
-     "source of CPython, socketmodule.c"},
     {"port-in-use", root, "errno: 98\nEADDRINUSE\nAddress already in use",
-     R"((?:failed to bind to (\S+) \((?:errno|generic error): 98|port: (\d+), useIpv6: \w+, code: -98|EADDRINUSE|Address already in use))",
+     R"((?:(?:(?:c10d|TCPStore|socket\.cpp|ProcessGroup).*)?failed to bind to (\S+) \((?:errno|generic error): 98|port: (\d+), useIpv6: \w+, code: -98|^RuntimeError: Address already in use|(?:c10d|TCPStore|socket\.cpp|ProcessGroup).*(?:EADDRINUSE|Address already in use)))",
      "the rendezvous port {1}{2} is in use, by another job or a leftover process",
      "derive the port from the job id: `export MASTER_PORT=$((20000 + SLURM_JOB_ID % 20000))`", "ss -ltnp",
      "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address "
@@ -26,6 +17,16 @@ constexpr FailureRule kRendezvousRules[] = {
      "useIpv6: 0, code: "
      "-98, name: EADDRINUSE, message: address already in use",
      "pytorch/pytorch#126510"},
+    {"port-of-program-in-use", root, "ddress already in use\nEADDRINUSE",
+     R"re((?:\('[^']*', (\d+)\)|[\w\]]:(\d{4,5})\b).*ddress already in use|ddress already in use(?:.*[: ](\d{2,5})$)?|EADDRINUSE)re",
+     "the port[[ {1}]][[ {2}]][[ {3}]] that the program opens is in use, by another job or a leftover "
+     "process "
+     "{frame}",
+     "use a different port, or 0 for a free one; end the process that uses it", "ss -ltnp",
+     "OSError: [Errno 98] Address already in use\n"
+     "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in "
+     "use",
+     "source of CPython, socketmodule.c"},
     {"gloo-no-interface", root, "Unable to find address for", R"(Unable to find address for: (\S+))",
      "GLOO_SOCKET_IFNAME names {1}, which is not an interface with an address here",
      "set `GLOO_SOCKET_IFNAME` to one name from `ip -br addr` (gloo does not support '^'), or unset it",
