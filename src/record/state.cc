@@ -274,9 +274,32 @@ double last_activity(const Attempt& attempt) {
   return newest;
 }
 
-ProcessIdentity this_process(const Path& proc) {
-  const std::int64_t pid = ::getpid();
+ProcessIdentity this_process(const Path& proc) { return process_with_pid(::getpid(), proc); }
+
+ProcessIdentity process_with_pid(std::int64_t pid, const Path& proc) {
   return {kernel_host(), pid, start_of(proc, pid), boot_of(proc)};
+}
+
+std::string identity_text(const ProcessIdentity& who) {
+  return json_text(
+      nlohmann::json{{"host", who.host}, {"pid", who.pid}, {"pid_start", who.pid_start}, {"boot", who.boot}});
+}
+
+ProcessIdentity parse_identity(const std::string& text) {
+  const auto json = parse_json<nlohmann::json>(text);
+  ProcessIdentity who;
+  if (!json.is_object()) return who;
+  const auto read = [&](const char* key, auto* field) {
+    using T = std::remove_pointer_t<decltype(field)>;
+    if (json.contains(key) && (json[key].is_string() == std::is_same_v<T, std::string>) &&
+        !json[key].is_structured() && !json[key].is_null())
+      *field = json[key].template get<T>();
+  };
+  read("host", &who.host);
+  read("pid", &who.pid);
+  read("pid_start", &who.pid_start);
+  read("boot", &who.boot);
+  return who;
 }
 
 bool is_alive_on_this_host(const ProcessIdentity& who, const Path& proc) {

@@ -60,6 +60,12 @@ struct RunState {
 
 /// The identity of the calling process. `proc` can be replaced in tests.
 ProcessIdentity this_process(const Path& proc = "/proc");
+/// The identity of a process of this host; its pid_start is 0 if no process has that pid.
+ProcessIdentity process_with_pid(std::int64_t pid, const Path& proc = "/proc");
+
+/// An identity as one line of JSON, and back. Text that is not one gives an identity without a pid.
+std::string identity_text(const ProcessIdentity& who);
+ProcessIdentity parse_identity(const std::string& text);
 
 /// Whether that process is alive on this host, in this boot and pid namespace.
 bool is_alive_on_this_host(const ProcessIdentity& who, const Path& proc = "/proc");

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json/json.h"
 #include "record/state.h"
 #include "stoker/text.h"
 #include "stoker/time.h"
@@ -13,28 +12,6 @@ namespace stoker::record {
 namespace {
 
 constexpr double kSilence_s = 120;
-
-std::string owner_text(const ProcessIdentity& who) {
-  return json_text(
-      nlohmann::json{{"host", who.host}, {"pid", who.pid}, {"pid_start", who.pid_start}, {"boot", who.boot}});
-}
-
-ProcessIdentity parse_owner(const std::string& text) {
-  const auto json = parse_json<nlohmann::json>(text);
-  ProcessIdentity who;
-  if (!json.is_object()) return who;
-  const auto read = [&](const char* key, auto* field) {
-    using T = std::remove_pointer_t<decltype(field)>;
-    if (json.contains(key) && (json[key].is_string() == std::is_same_v<T, std::string>) &&
-        !json[key].is_structured() && !json[key].is_null())
-      *field = json[key].template get<T>();
-  };
-  read("host", &who.host);
-  read("pid", &who.pid);
-  read("pid_start", &who.pid_start);
-  read("boot", &who.boot);
-  return who;
-}
 
 bool is_alive(const Path& file, const ProcessIdentity& owner) {
   if (owner.boot == this_process().boot) return is_alive_on_this_host(owner);
@@ -49,7 +26,7 @@ bool is_alive(const Path& file, const ProcessIdentity& owner) {
 Result<WorkLease> WorkLease::take(const Path& file, std::string_view work) {
   constexpr int kTries = 5;
   const Path own = file.string() + "." + random_name();
-  STOKER_RETURN_IF_ERROR(write_file(own, owner_text(this_process())));
+  STOKER_RETURN_IF_ERROR(write_file(own, identity_text(this_process())));
   Status problem;
   for (int i = 0; i < kTries; ++i) {
     if (::link(own.c_str(), file.c_str()) == 0) {
@@ -60,7 +37,7 @@ Result<WorkLease> WorkLease::take(const Path& file, std::string_view work) {
     if (errno != EEXIST) break;
     const auto text = read_file(file);
     if (!text.ok()) continue;  // it was released
-    const ProcessIdentity owner = parse_owner(*text);
+    const ProcessIdentity owner = parse_identity(*text);
     if (is_alive(file, owner)) {
       problem = exists("process {} on {} already {}", owner.pid, printable(owner.host), work);
       break;
@@ -80,7 +57,7 @@ WorkLease::~WorkLease() {
 Status WorkLease::refresh() const {
   const auto text = read_file(file_);
   const bool is_gone = !text.ok() && text.error().code() == Code::not_found;
-  if (is_gone || (text.ok() && parse_owner(*text) != this_process()))
+  if (is_gone || (text.ok() && parse_identity(*text) != this_process()))
     return exists("{}: a different process has taken over", file_);
   (void)::utimensat(AT_FDCWD, file_.c_str(), nullptr, 0);
   return {};
