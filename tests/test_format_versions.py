@@ -17,6 +17,7 @@ CONSTANTS = [
     ("src/record/run_folder.cc", r"kRunVersion = (\d+);", {"run": "`version` {} of `run.json`"}),
     ("src/record/beacon.cc", r"kVersion = (\d+);", {"run": "version {} of the beacon"}),
     ("src/record/hello/hello.cc", r'integer_of\(object, "version"\) != (\d+)', {"run": "`version` {} of `hello.json`"}),
+    ("src/stage/cache/cache_folder.cc", r"kVersion = (\d+);", {"cache": "`format` {} of `stoker-cache.json`"}),
     ("src/sweep/study/definition.h", r"kStudyFormat = (\d+);", {"study": "`version` {} of `study.json`"}),
     ("src/track/run/track_state.cc", r"kVersion = (\d+);", {"track": "`version` {}."}),
     ("src/record/trace/flight.cc", r"kVersion = (\d+);", {"flight": "version {}."}),

@@ -22,6 +22,11 @@ int data_convert(std::span<const std::string> words, Output& out);
 int data_merge(std::span<const std::string> words, Output& out);
 int data_verify(std::span<const std::string> words, Output& out);
 int data_bench(std::span<const std::string> words, Output& out);
+int cache_stage(std::span<const std::string> words, Output& out);
+int cache_list(std::span<const std::string> words, Output& out);
+int cache_verify(std::span<const std::string> words, Output& out);
+int cache_purge(std::span<const std::string> words, Output& out);
+int cache_why(std::span<const std::string> words, Output& out);
 int checkpoint_list(std::span<const std::string> words, Output& out);
 int checkpoint_convert(std::span<const std::string> words, Output& out);
 int checkpoint_latest(std::span<const std::string> words, Output& out);
@@ -90,6 +95,11 @@ std::span<const CommandEntry> commands() {
       {"data diff", "Compare two datasets", data_diff},
       {"data sample", "Show samples of a dataset on one page", data_sample},
       {"data index", "Index existing shards, or export an index", data_index},
+      {"cache stage", "Copy a dataset to the node-local cache", cache_stage},
+      {"cache list", "List the datasets of the node-local cache", cache_list},
+      {"cache verify", "Compare every byte of the node-local cache", cache_verify},
+      {"cache purge", "Remove datasets from the node-local cache", cache_purge},
+      {"cache why", "Show whether a copy on the node-local disk pays", cache_why},
       {"run", "Run a job on this machine or in this allocation", run},
       {"submit", "Submit a job or a batch script to Slurm", submit},
       {"shell", "Open a shell in an allocation for a job", shell},

@@ -16,6 +16,7 @@ constexpr ReferenceRow kCommandVariables[] = {
     {"STOKER_SLURM_CALLS_PER_S", "Queries per second to Slurm's controller; 0: no limit."},
     {"STOKER_SLURM_RELEASE", "Release of Slurm that `stoker check SCRIPT` assumes: 23.11."},
     {"STOKER_LAB_DIR", "Folder of the labs; default: /tmp/stoker-lab-UID."},
+    {"STOKER_CACHE", "Folder of the node-local cache; default: stoker-cache-UID on the node-local disk."},
     {"STOKER_BROTLI_LIBRARY", "Path of libbrotlidec, for Parquet files with this compression."},
     {"LC_ALL, LC_MESSAGES, LANG",
      "Language of translated messages, the first one that is set; --lang overrides it."},

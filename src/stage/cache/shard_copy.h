@@ -1,0 +1,62 @@
+// Copies a shard into a cache, with the hash of each block compared, and checks cached ones. Thread-safe: the
+// folder is the only state.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codec/chunks/shard_file.h"
+#include "dataset/manifest.h"
+#include "record/work_lease.h"
+#include "stage/cache/cache_folder.h"
+#include "stoker/status.h"
+
+namespace stoker::stage {
+
+/// How a cached shard is compared before it is used. Writing to one changes its modification time, which all
+/// depths compare.
+enum class HitCheck {
+  size,     ///< size and modification time
+  sampled,  ///< and the hashes of its first block, its last one and every 64th
+  full,     ///< and all hashes
+};
+/// "size", "sampled", "full".
+constexpr std::array<std::string_view, 3> names_of(HitCheck) { return {"size", "sampled", "full"}; }
+
+/// A shard of a dataset, for the cache.
+struct CacheableShard {
+  const dataset::ShardInfo* info = nullptr;
+  dataset::BlockHash hash{};
+  std::string key;
+  std::vector<codec::ShardPart> parts;  ///< its files, if it has several; empty for one file
+  bool is_folder = false;               ///< the files are in a folder, otherwise beside the shard
+};
+
+/// Ok if the cached shard is the one of the manifest, NotFound if it is not there, Corrupt if it differs.
+Status check_cached(const CacheFolder& cache, const CacheableShard& shard, HitCheck depth);
+
+/// The right to copy or remove a shard, for one process at a time. Exists if a living process has it.
+Result<record::WorkLease> lease_shard(const CacheFolder& cache, std::string_view key);
+
+/// Called with the number of bytes copied since the last call: 0 when its space is allocated. An error ends
+/// the copy.
+using CopyProgress = std::function<Status(std::uint64_t bytes)>;
+
+/// How a copy ended. At most one of both is an error.
+struct CopyResult {
+  Status source;  ///< of reading the shard: Corrupt if a block has a different hash; Cancelled by `progress`
+  Status cache;   ///< of writing it
+};
+
+/// Copies the shard at `source` into the cache. It becomes visible when it is complete, has the right hash
+/// and is on disk. After an error nothing is left of it. REQUIRES: lease_shard(), and a shard that is one
+/// file or one folder.
+CopyResult copy_shard(const CacheFolder& cache, const CacheableShard& shard, const Path& source,
+                      const CopyProgress& progress);
+
+/// Removes a cached shard: at first from sight, with one rename. Ok if it does not exist.
+Status remove_shard(const CacheFolder& cache, std::string_view key);
+
+}  // namespace stoker::stage
