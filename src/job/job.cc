@@ -1,5 +1,6 @@
 #include "job/job.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -24,6 +25,12 @@ std::string Origins::where(std::string_view key) const {
 
 void Origins::add(std::string key, std::string where) {
   where_.insert_or_assign(std::move(key), std::move(where));
+}
+
+bool Job::is_staged() const {
+  return stage.is_enabled() || std::any_of(data.begin(), data.end(), [](const auto& source) {
+           return source.second.place != DataPlace::shared;
+         });
 }
 
 std::string to_yaml(const Job& job) {

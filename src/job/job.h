@@ -98,10 +98,22 @@ struct CodeOptions {
   friend bool operator==(const CodeOptions&, const CodeOptions&) = default;
 };
 
+/// Where the ranks read a dataset.
+enum class DataPlace {
+  automatic,  ///< `local` if that pays, else `shared`
+  memory,     ///< copied to a RAM disk of each node; counts as memory of the job
+  local,      ///< copied to the cache on each node's disk
+  shared,     ///< read where it is
+};
+constexpr std::array<std::string_view, 4> names_of(DataPlace) {
+  return {"auto", "memory", "local", "shared"};
+}
+
 /// One entry of `data`: a packed dataset.
 struct DataSource {
   Path source;                       ///< absolute
   std::optional<std::string> split;  ///< empty: its only split
+  DataPlace place = DataPlace::shared;
 
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };
@@ -242,6 +254,9 @@ struct Job {
   RecordOptions record;
   Timeouts timeouts;
   Origins origins;
+
+  /// Whether files or datasets are copied to each node before the ranks start.
+  bool is_staged() const;
 
   friend bool operator==(const Job&, const Job&) = default;
 };

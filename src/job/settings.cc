@@ -224,6 +224,11 @@ constexpr std::array kRun = {
          .help = "Folder of a packed dataset; the ranks find it in STOKER_DATA_<NAME>."}),
     bind<&Job::data, &DataSource::split>(
         {.key = "data.*.split", .unset = "the dataset's only split", .help = "Split of the dataset to use."}),
+    bind<&Job::data, &DataSource::place>(
+        {.key = "data.*.place",
+         .fallback = "shared",
+         .help = "Where the ranks read it: shared (where it is), local (copied to the cache on the disk of "
+                 "each node), memory (copied to a RAM disk), or auto (local if that pays)."}),
 
     stage<&StageOptions::unpack>(
         {.key = "stage.unpack",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sched.h>
 
+#include "base/file.h"
+
 namespace stoker::rank {
 
 Environment rank_environment(Environment base, const RankPlacement& place, const Rendezvous& rendezvous,
@@ -44,6 +46,19 @@ std::string staged_folder(std::string_view folders, int node) {
   if (folders.empty()) return "";
   const auto each = split(folders, '\n');
   return std::string(each[std::min(static_cast<std::size_t>(std::max(0, node)), each.size() - 1)]);
+}
+
+void set_staged_data(Environment& environment, const Path& staged) {
+  const auto names = list_directory(staged / kDataFolder);
+  for (std::size_t i = 0; names.ok() && i < names->size(); ++i) {
+    std::error_code error;
+    const Path folder = std::filesystem::read_symlink(staged / kDataFolder / (*names)[i], error);
+    if (error) continue;
+    std::string upper = (*names)[i];
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+    set_variable(environment, "STOKER_DATA_" + upper, folder.string());
+  }
 }
 
 void set_threads(Environment& environment, int threads) {

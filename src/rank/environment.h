@@ -56,6 +56,10 @@ Environment without_stoker_variables(Environment base);
 /// `base` without the variables of an outer torchrun.
 Environment without_torchrun(Environment base);
 
+/// Folder in a staged folder with a link for each dataset that is on the node: its name in the job file.
+inline constexpr std::string_view kDataFolder = ".data";
+/// Sets STOKER_DATA_<NAME> of the datasets that are on this node.
+void set_staged_data(Environment& environment, const Path& staged);
 /// The folder of this node in kStageVariable; "" without staging.
 std::string staged_folder(std::string_view folders, int node);
 

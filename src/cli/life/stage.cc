@@ -6,15 +6,19 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/process.h"
 #include "base/thread.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "job/job.h"
+#include "loader/advice.h"
 #include "net/port.h"
+#include "rank/environment.h"
 #include "rank/process/signals.h"
 #include "record/run_folder.h"
+#include "stage/cache/place_dataset.h"
 #include "stage/node.h"
 #include "stage/stage_report.h"
 #include "stoker/time.h"
@@ -28,6 +32,9 @@ struct StageArguments {
   std::string attempt;
 };
 
+constexpr const char* kMemoryDisk = "/dev/shm";
+// Of a script, whose epochs are unknown.
+constexpr std::uint64_t kAssumedEpochs = 10;
 // Interval of progress lines in a log.
 constexpr Duration kReportInterval = 10s;
 
@@ -117,6 +124,63 @@ void record_result(const Result<stage::TransferStats>& moved, MonoTime begin, st
   answer.fingerprint = moved->fingerprint;
 }
 
+// The datasets of a job on this node. A RAM disk's cache goes with its run, because its bytes are memory of
+// the job.
+class NodeData {
+ public:
+  NodeData(const job::Job& job, std::string run_id) : job_(job), run_id_(std::move(run_id)) {}
+  NodeData(const NodeData&) = delete;
+  NodeData& operator=(const NodeData&) = delete;
+  ~NodeData() {
+    if (memory_) (void)std::move(*memory_).remove();
+  }
+
+  /// Copies the datasets to this node. The ranks find them by links in kDataFolder of `staged`.
+  Result<stage::TransferStats> place(const Path& staged, bool is_verbose, StagingProgress& progress,
+                                     Output& out) {
+    stage::TransferStats sum;
+    for (const auto& [name, source] : job_.data) {
+      if (source.place == job::DataPlace::shared) continue;
+      STOKER_ASSIGN_OR_RETURN(request, request_for(source));
+      STOKER_ASSIGN_OR_RETURN(placed, stage::place_dataset(request, progress));
+      if (is_verbose) out.note("{}: data.{}: {}", host_name(), name, placed.note);
+      sum.files += placed.copied;
+      sum.bytes += placed.copied_bytes;
+      sum.fingerprint += stage::fingerprint_of(name, 0, crc32c(placed.version));
+      if (placed.folder) {
+        STOKER_RETURN_IF_ERROR(make_directories(staged / rank::kDataFolder));
+        STOKER_RETURN_IF_ERROR(stage::replace_link(*placed.folder, staged / rank::kDataFolder / name));
+      }
+      datasets_.push_back(std::move(placed));
+    }
+    return sum;
+  }
+
+ private:
+  Result<stage::PlaceRequest> request_for(const job::DataSource& source) {
+    const Environment environment = current_environment();
+    const Path base = job_.stage.directory ? *job_.stage.directory / stage::cache_name() : Path();
+    stage::PlaceRequest request{.source = source.source,
+                                .split = source.split,
+                                .cache = stage::cache_path(base, environment),
+                                .is_decided = source.place != job::DataPlace::automatic,
+                                .epochs = job_.train ? job_.train->epochs : kAssumedEpochs,
+                                .memory_room = loader::detect_machine("/", environment).memory.value};
+    if (source.place != job::DataPlace::memory) return request;
+    if (!memory_) {
+      STOKER_ASSIGN_OR_RETURN(folder, stage::NodeFolder::create(kMemoryDisk, run_id_));
+      memory_.emplace(std::move(folder));
+    }
+    request.cache = memory_->path() / "cache";
+    return request;
+  }
+
+  const job::Job& job_;
+  const std::string run_id_;
+  std::optional<stage::NodeFolder> memory_;
+  std::vector<stage::PlacedDataset> datasets_;  // with their leases
+};
+
 // The staged folder on this node, and the stage-out destination.
 struct StagedFolder {
   stage::NodeFolder folder;
@@ -155,9 +219,16 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, rank::Signal
   const MonoTime begin = RealClock().mono();
   auto folder = stage::NodeFolder::create(
       stage::node_local_base(job.stage.directory.value_or(Path()), current_environment()), run_id);
-  record_result(folder.ok() ? stage::stage_in(wanted, folder->path(), progress)
-                            : Result<stage::TransferStats>(folder.status()),
-                begin, answer);
+  NodeData data(job, run_id);
+  const auto stage_all = [&]() -> Result<stage::TransferStats> {
+    STOKER_RETURN_IF_ERROR(folder.status());
+    STOKER_ASSIGN_OR_RETURN(sum, stage::stage_in(wanted, folder->path(), progress));
+    // Of a hundred nodes, the notes of the first one are enough.
+    STOKER_ASSIGN_OR_RETURN(placed, data.place(folder->path(), answer.node == 0, progress, out));
+    sum += placed;
+    return sum;
+  };
+  record_result(stage_all(), begin, answer);
   if (folder.ok()) answer.folder = folder->path().string();
   send_answer(answer, out);
   if (!answer.problem.ok()) {

@@ -223,7 +223,7 @@ bool needs_own_run(const job::Job& job) {
   const bool is_bare = environment.modules.empty() && !environment.conda && !environment.container &&
                        !(environment.venv && !folder_exists(*environment.venv));
   return job.train || job.resources.world_size() > 1 || job.launcher == job::Launcher::torchrun || !is_bare ||
-         job.stage.is_enabled();
+         job.is_staged();
 }
 
 Bundle choose_bundle(const job::Job& job, std::size_t tasks) {

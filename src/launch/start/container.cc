@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/process.h"
 
 namespace stoker::launch {
 namespace {
@@ -21,8 +22,11 @@ std::vector<std::pair<std::string_view, Path>> folders_of(const job::Job& job) {
   std::vector<std::pair<std::string_view, Path>> wanted = {{"working_directory", job.working_directory},
                                                            {"record.directory", job.record.directory}};
   if (job.checkpoint.directory) wanted.emplace_back("checkpoint.directory", *job.checkpoint.directory);
-  if (job.stage.is_enabled() && job.stage.directory)
-    wanted.emplace_back("stage.directory", *job.stage.directory);
+  if (job.is_staged() && job.stage.directory) wanted.emplace_back("stage.directory", *job.stage.directory);
+  // The ranks read the cache itself.
+  const auto cache = environment_value("STOKER_CACHE");
+  if (job.is_staged() && !job.stage.directory && cache && !cache->empty())
+    wanted.emplace_back("STOKER_CACHE", *cache);
   for (const auto& [name, source] : job.data) wanted.emplace_back("data", source.source);
   std::vector<std::pair<std::string_view, Path>> kept;
   for (const auto& [key, path] : wanted) {

@@ -65,7 +65,9 @@ Environment inherited_environment(const job::Job& job, Environment base) {
   if (!outer.empty() && variable(base, "WANDB_RUN_ID").starts_with(outer)) {
     for (std::string_view name : {"WANDB_RUN_ID", "WANDB_RESUME", "WANDB_DIR"}) unset_variable(base, name);
   }
-  std::erase_if(base, [](const auto& entry) { return entry.first.starts_with("STOKER_"); });
+  std::erase_if(base, [](const auto& entry) {
+    return entry.first.starts_with("STOKER_") && entry.first != "STOKER_CACHE";  // of the site
+  });
   // Python buffers output to a pipe: the log would not grow for minutes.
   if (variable(base, "PYTHONUNBUFFERED").empty()) set_variable(base, "PYTHONUNBUFFERED", "1");
   // Ranks need no windows, and opening one fails on nodes without a display.

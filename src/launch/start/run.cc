@@ -392,7 +392,7 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
   auto trackers = TrackerProcess::start(request.job, folder, attempt, request.stoker, &problem);
   if (trackers) group.excluded_pids.push_back(trackers->pid());
   if (!problem.empty()) observer.on_note(problem);
-  if (request.job.stage.is_enabled()) {
+  if (request.job.is_staged()) {
     STOKER_ASSIGN_OR_RETURN(ended, run_staged(request, prepared, group, std::move(result), observer));
     result = std::move(ended);
   } else {

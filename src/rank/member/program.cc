@@ -127,7 +127,10 @@ Program program_of(const RankConfig& config, const std::vector<std::string>& com
   set_variable(program.environment, "NODE_RANK", std::to_string(place.node));
   set_torch_flight(program.environment, config.attempt);
   const std::string staged = staged_folder(variable(base, kStageVariable), place.node);
-  if (!staged.empty()) set_variable(program.environment, "STOKER_STAGE_DIR", staged);
+  if (!staged.empty()) {
+    set_variable(program.environment, "STOKER_STAGE_DIR", staged);
+    set_staged_data(program.environment, staged);
+  }
   // Which of the visible ones are its own.
   if (config.gpus_per_rank > 0)
     set_variable(program.environment, kOwnGpusVariable, std::to_string(config.gpus_per_rank));
