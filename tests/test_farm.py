@@ -125,7 +125,7 @@ def test_a_second_ctrl_c_kills(stoker: Stoker, tmp_path: Path):
     running.send_signal(signal.SIGINT)
     running.send_signal(signal.SIGTERM)
     wait_until(lambda: running.poll() is not None or running.send_signal(signal.SIGINT), "the farm ends", every=0.5)
-    assert running.returncode in (130, 143)
+    assert running.returncode in (130, 143, -signal.SIGINT)  # the last when it was ending already
 
 
 def test_processes_that_a_task_leaves_behind_are_killed(stoker: Stoker, tmp_path: Path):

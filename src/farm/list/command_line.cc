@@ -76,8 +76,12 @@ std::optional<std::vector<std::string>> plain_words(std::string_view line) {
 
 bool is_portable_line(std::string_view line) {
   std::string word;
-  const auto ends_well = [&word] {
-    const bool is_well = !is_shell_word(word) && word != "echo" && word != "printf" && word != "kill";
+  bool follows_echo = false;
+  const auto ends_well = [&] {
+    // Shells differ in the options of echo.
+    const bool is_option = follows_echo && word.starts_with('-');
+    const bool is_well = !is_option && !is_shell_word(word) && word != "printf" && word != "kill";
+    if (!word.empty()) follows_echo = word == "echo";
     word.clear();
     return is_well;
   };

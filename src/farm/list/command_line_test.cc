@@ -25,12 +25,12 @@ INSTANTIATE_TEST_SUITE_P(PlainWords, ShellLine,
                                          "time a", "'' a", "echo !x", "a\\"));
 
 TEST(PortableLine, has_only_pipes_lists_and_redirections) {
-  for (const char* line :
-       {"sim 3 > out.3 2>&1", "a 'b c' | sort >> log; c && d || e < in", "X=1 sim \"a b\""})
+  for (const char* line : {"sim 3 > out.3 2>&1", "a 'b c' | sort >> log; c && d || e < in", "X=1 sim \"a b\"",
+                           "sleep 1; echo 3 'a b' >> log", "echo a -n > log"})
     EXPECT_TRUE(is_portable_line(line)) << line;
-  for (const char* line :
-       {"a &> log", "a |& b", "a <<< b", "a << b", "a >& log", "a & b", "echo -e x", "a; cd b", "a $X",
-        "a 'b\\n'", "a {1,2}", "(a)", "a <(b)", "a *", "'open", "a 2>&1 &", "a &", "if a; then b; fi"})
+  for (const char* line : {"a &> log", "a |& b", "a <<< b", "a << b", "a >& log", "a & b", "echo -e x",
+                           "a; echo   '-n' x", "a; cd b", "a $X", "a 'b\\n'", "a {1,2}", "(a)", "a <(b)",
+                           "a *", "'open", "a 2>&1 &", "a &", "if a; then b; fi"})
     EXPECT_FALSE(is_portable_line(line)) << line;
 }
 

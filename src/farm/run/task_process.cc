@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kStackBytes = 64U << 10;
 const std::string kPosixShell = "/bin/sh";
 constexpr std::size_t kMostPrograms = 10'000;
+constexpr std::string_view kFunctionPrefix = "BASH_FUNC_";
 constexpr Duration kOrphanWait = std::chrono::seconds(10);
 
 // What the child reads between clone and exec. It shares the memory of its parent, which waits.
@@ -62,6 +63,14 @@ std::vector<char*> to_pointers(const std::vector<std::string>& texts, const std:
   for (const std::string& text : more) pointers.push_back(const_cast<char*>(text.c_str()));
   pointers.push_back(nullptr);
   return pointers;
+}
+
+bool is_variable_name(std::string_view name) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
+  };
+  return !name.empty() && (name[0] < '0' || name[0] > '9') &&
+         std::all_of(name.begin(), name.end(), is_letter);
 }
 
 bool is_program(const std::string& path) { return ::access(path.c_str(), X_OK) == 0 && !folder_exists(path); }
@@ -127,6 +136,12 @@ Result<TaskStarter> TaskStarter::create(const Environment& environment,
   TaskStarter starter;
   for (const auto& [name, value] : environment) {
     if (name == "PATH") starter.path_ = value;
+    // dash drops names that are no variables: exported functions of bash, such as `module`. Bash also reads
+    // the file BASH_ENV.
+    if (!is_variable_name(name) || name == "BASH_ENV") starter.may_use_sh_ = false;
+    if (name.starts_with(kFunctionPrefix) && name.ends_with("%%"))
+      starter.functions_.push_back(
+          name.substr(kFunctionPrefix.size(), name.size() - kFunctionPrefix.size() - 2));
     if (std::find(replaced.begin(), replaced.end(), name) == replaced.end())
       starter.environment_.push_back(name + "=" + value);
   }
@@ -146,6 +161,14 @@ const std::string* TaskStarter::find_program(const std::string& name) {
   std::string found = first_in_path(path_, name);
   if (found.empty()) return nullptr;
   return &programs_.emplace(name, std::move(found)).first->second;
+}
+
+// A function of bash comes before a program of that name.
+std::optional<std::vector<std::string>> TaskStarter::words_without_shell(const std::string& line) const {
+  auto words = plain_words(line);
+  if (words && std::find(functions_.begin(), functions_.end(), (*words)[0]) != functions_.end())
+    return std::nullopt;
+  return words;
 }
 
 Result<pid_t> TaskStarter::spawn(const char* program, const std::vector<std::string>& words,
@@ -179,7 +202,7 @@ Result<pid_t> TaskStarter::spawn(const char* program, const std::vector<std::str
 
 Result<pid_t> TaskStarter::start(const TaskCall& call) {
   int exec_errno = 0;
-  if (const auto words = plain_words(call.command)) {
+  if (const auto words = words_without_shell(call.command)) {
     const std::string* const program = find_program((*words)[0]);
     if (program != nullptr) {
       STOKER_ASSIGN_OR_RETURN(pid, spawn(program->c_str(), *words, call, &exec_errno));
@@ -188,7 +211,7 @@ Result<pid_t> TaskStarter::start(const TaskCall& call) {
     }
   }
   // The shell also runs scripts without an interpreter line, and reports why a program cannot be executed.
-  const std::string& shell = is_portable_line(call.command) ? kPosixShell : shell_;
+  const std::string& shell = may_use_sh_ && is_portable_line(call.command) ? kPosixShell : shell_;
   STOKER_ASSIGN_OR_RETURN(pid, spawn(shell.c_str(), {shell, "-c", call.command}, call, &exec_errno));
   if (exec_errno == 0) return pid;
   ::waitpid(pid, nullptr, 0);

@@ -2,6 +2,7 @@
 // Thread-compatible.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <unordered_map>
@@ -23,7 +24,8 @@ struct TaskCall {
 
 /// Starts tasks without copying this process, which may be large. A task is the leader of a process
 /// group, has /dev/null as input, and is killed when this process dies. Lines without shell syntax are
-/// started without a shell, portable ones by sh, all others by bash, or by sh where bash is missing.
+/// started without a shell, portable ones by sh, all others by bash, or by sh where bash is missing. An
+/// environment that sh does not pass on, with functions of bash, leaves all lines with shell syntax to bash.
 class TaskStarter {
  public:
   /// `replaced`: names of variables that calls set.
@@ -35,12 +37,15 @@ class TaskStarter {
 
  private:
   const std::string* find_program(const std::string& name);
+  std::optional<std::vector<std::string>> words_without_shell(const std::string& line) const;
   Result<pid_t> spawn(const char* program, const std::vector<std::string>& words, const TaskCall& call,
                       int* exec_errno);
 
   std::vector<std::string> environment_;
   std::string path_;
   std::string shell_;
+  bool may_use_sh_ = true;
+  std::vector<std::string> functions_;  // of bash, in the environment
   Fd null_;
   std::unordered_map<std::string, std::string> programs_;  // as found in PATH
   std::vector<char> stack_;

@@ -62,7 +62,12 @@ class WorkerSignals {
     }
     ::sigprocmask(SIG_BLOCK, &set_, &before_);
   }
-  ~WorkerSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  ~WorkerSignals() {
+    // A repeated Ctrl-C must not end the process before it has printed its result.
+    while (wait(Duration(0))) {
+    }
+    ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
   WorkerSignals(const WorkerSignals&) = delete;
   WorkerSignals& operator=(const WorkerSignals&) = delete;
 

@@ -1,0 +1,42 @@
+#include "farm/run/task_process.h"
+
+#include <sys/wait.h>
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace stoker::farm {
+namespace {
+
+// The output of a line with this variable in its environment.
+std::string output_of(const std::string& line, const std::string& name, const std::string& value) {
+  const TempDirectory folder;
+  auto file = File::open_append(folder / "out");
+  auto starter = TaskStarter::create({{"PATH", "/usr/bin:/bin"}, {name, value}}, {});
+  EXPECT_TRUE(file.ok() && starter.ok());
+  const auto pid = starter->start({.command = line, .variables = {}, .output_fd = file->fd(), .cores = {}});
+  EXPECT_TRUE(pid.ok());
+  int status = 0;
+  EXPECT_EQ(::waitpid(*pid, &status, 0), *pid);
+  return *read_file(folder / "out");
+}
+
+TEST(TaskStarter, functions_of_bash_in_the_environment_can_be_used) {
+  const std::string name = "BASH_FUNC_module%%";
+  const std::string value = "() {  echo loaded $1\n}";
+  EXPECT_EQ(output_of("module gcc", name, value), "loaded gcc\n");
+  EXPECT_EQ(output_of("module gcc; echo a", name, value), "loaded gcc\na\n");
+  EXPECT_EQ(output_of("env | grep -c module", name, value), "1\n");
+}
+
+TEST(TaskStarter, a_function_of_bash_comes_before_a_program) {
+  EXPECT_EQ(output_of("true 1", "BASH_FUNC_true%%", "() {  echo function\n}"), "function\n");
+}
+
+TEST(TaskStarter, a_portable_line_passes_on_names_that_are_no_variables) {
+  EXPECT_EQ(output_of("env | grep x.y", "x.y", "3"), "x.y=3\n");
+}
+
+}  // namespace
+}  // namespace stoker::farm
