@@ -41,9 +41,11 @@ std::optional<std::uint32_t> FarmState::owner(TaskIndex task) const {
   return tasks_[task].owner - 1;
 }
 
-// NFS promises fresh sizes only of files that are opened.
+// NFS promises fresh sizes only of files that are opened, and FUSE only after a read at the end.
 Result<std::uint64_t> FarmState::size_of(const LedgerFile& file) const {
   STOKER_ASSIGN_OR_RETURN(opened, File::open_read(folder_ / "ledger" / (file.name + ".log")));
+  STOKER_ASSIGN_OR_RETURN(known, opened.size());
+  STOKER_RETURN_IF_ERROR(opened.read_available(known, 1).status());
   return opened.size();
 }
 
