@@ -100,6 +100,18 @@ def test_a_task_without_enough_memory_runs_again_with_more(stoker: Stoker, tmp_p
     assert "task 1 failed: more than 120MiB of memory" in done.err or "more than 60MiB" in done.err
 
 
+def test_a_short_task_that_fails_with_too_much_memory_runs_again_with_more(stoker: Stoker, tmp_path: Path):
+    (tmp_path / "grow.py").write_text(
+        "import pathlib, sys; seen = pathlib.Path('seen'); again = seen.exists(); seen.touch()\n"
+        "x = bytearray(150 << 20); sys.exit(0 if again else 9)\n"
+    )
+    tasks = write(tmp_path, "tasks.txt", f"{sys.executable} grow.py")
+    farm(stoker, tasks, "--memory", "100MiB", "--retries", "1")
+    first, second = ends(tmp_path)
+    assert (first[4], second[4]) == ("out_of_memory", "done")
+    assert all(150 << 20 < int(words[9]) < 200 << 20 for words in (second,))
+
+
 def test_a_task_that_takes_too_long_is_stopped(stoker: Stoker, tmp_path: Path):
     tasks = write(tmp_path, "tasks.txt", "sleep 600", "true")
     done = stoker("farm", tasks, "--task-time", "300ms", "--at-once", "2", code=1)

@@ -15,6 +15,8 @@ namespace {
 constexpr ByteCount kMostClaimBytes = 1_GiB;
 // A worker whose job is over may have a ledger that this host does not see in full yet.
 constexpr double kSettledSeconds = 30;
+// From 1 MB to 1 TB.
+constexpr std::uint8_t kMostDoublings = 20;
 
 template <typename Number>
 void count_up(Number& number) {
@@ -160,6 +162,15 @@ std::optional<TaskIndex> FarmState::index_of(const TaskEnd& end) {
   return found->second;
 }
 
+// Once, and until the memory exceeds what the attempt used.
+void FarmState::double_memory(TaskIndex index, std::uint64_t peak_bytes) {
+  std::uint8_t& doublings = tasks_[index].memory_doublings;
+  count_up(doublings);
+  const auto memory = list_.needs(index).memory;
+  if (!memory || memory->value == 0) return;
+  while (doublings < kMostDoublings && (memory->value << doublings) <= peak_bytes) ++doublings;
+}
+
 void FarmState::apply_end(std::size_t file, const TaskEnd& end) {
   if (files_[file].worker > 0) {
     KnownWorker& worker = workers_[files_[file].worker - 1];
@@ -170,7 +181,7 @@ void FarmState::apply_end(std::size_t file, const TaskEnd& end) {
   if (!index) return;
   TaskFacts& task = tasks_[*index];
   if (end.outcome == TaskOutcome::done) run_times_.add(end.seconds);
-  if (end.outcome == TaskOutcome::out_of_memory) count_up(task.memory_failures);
+  if (end.outcome == TaskOutcome::out_of_memory) double_memory(*index, end.peak_bytes);
   const bool is_newer = end.attempt > task.attempts || task.outcome == TaskOutcome::waiting;
   // Of two ends of one attempt, a success counts: its worker was taken for lost.
   if (is_newer || (end.attempt == task.attempts && is_success(end.outcome))) {

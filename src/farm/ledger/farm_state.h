@@ -69,8 +69,9 @@ class FarmState {
   const TaskList& list() const { return list_; }
   TaskOutcome outcome(TaskIndex task) const { return tasks_[task].outcome; }
   std::uint32_t attempts(TaskIndex task) const { return tasks_[task].attempts; }
-  /// Attempts that ended for lack of memory.
-  std::uint32_t memory_failures(TaskIndex task) const { return tasks_[task].memory_failures; }
+  /// How often its memory is to be doubled: once for each attempt that ended for lack of memory, and more often
+  /// where such an attempt used more.
+  std::uint32_t memory_doublings(TaskIndex task) const { return tasks_[task].memory_doublings; }
   /// Index in workers(), or nullopt without an owner.
   std::optional<std::uint32_t> owner(TaskIndex task) const;
   /// With KeepOutputs::yes; length 0 without output.
@@ -96,7 +97,7 @@ class FarmState {
   struct TaskFacts {
     std::uint32_t owner = 0;  // index in workers_ + 1; 0: none
     std::uint16_t attempts = 0;
-    std::uint8_t memory_failures = 0;
+    std::uint8_t memory_doublings = 0;
     TaskOutcome outcome = TaskOutcome::waiting;
   };
   struct LedgerFile {
@@ -111,6 +112,7 @@ class FarmState {
   Status read_ledger(std::size_t file, std::uint64_t end);
   void apply(std::size_t file, const LedgerRecord& record);
   void apply_end(std::size_t file, const TaskEnd& end);
+  void double_memory(TaskIndex index, std::uint64_t peak_bytes);
   void apply_claim(const TaskClaim& claim);
   std::uint32_t worker_named(const std::string& id);
   void free_all_of(std::uint32_t worker);

@@ -122,7 +122,28 @@ TEST_F(FarmTest, a_changed_list_keeps_finished_tasks) {
   EXPECT_EQ(other.outcome(0), TaskOutcome::waiting);
   EXPECT_EQ(other.outcome(1), TaskOutcome::done);
   EXPECT_EQ(other.outcome(2), TaskOutcome::out_of_memory);
-  EXPECT_EQ(other.memory_failures(2), 1U);
+  EXPECT_EQ(other.memory_doublings(2), 1U);
+}
+
+TEST_F(FarmTest, memory_is_doubled_until_it_exceeds_the_peak) {
+  const TaskList list = *TaskList::parse("t.txt", "a\nb\nc\n", {}, {.memory = 100_MiB});
+  FarmState state(folder_, list);
+  auto worker = Membership::join(state, "");
+  const auto fail = [&](TaskIndex task, ByteCount peak) {
+    EXPECT_TRUE(worker
+                    ->append(TaskEnd{.task = task,
+                                     .key = list.key(task),
+                                     .attempt = state.attempts(task) + 1,
+                                     .outcome = TaskOutcome::out_of_memory,
+                                     .peak_bytes = peak.value})
+                    .ok());
+    return state.memory_doublings(task);
+  };
+  EXPECT_EQ(fail(0, 0_MiB), 1U);
+  EXPECT_EQ(fail(0, 190_MiB), 2U);
+  EXPECT_EQ(fail(1, 110_MiB), 1U);
+  EXPECT_EQ(fail(2, 700_MiB), 3U);
+  EXPECT_EQ(fail(2, 800_MiB), 4U);
 }
 
 TEST_F(FarmTest, the_later_attempt_counts_in_any_order) {

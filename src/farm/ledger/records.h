@@ -56,7 +56,7 @@ struct TaskEnd {
   int signal = 0;
   double start = 0;  ///< Unix seconds
   double seconds = 0;
-  std::uint64_t peak_bytes = 0;  ///< largest memory of one of its processes
+  std::uint64_t peak_bytes = 0;  ///< largest memory of its processes together, as far as measured
   std::uint64_t offset = 0;      ///< of its output in the worker's output file
   std::uint64_t length = 0;
   bool is_kept = false;  ///< the same worker retries it

@@ -86,10 +86,10 @@ bool TaskChoice::is_claimable(TaskIndex task, const std::function<bool(TaskIndex
 
 TaskNeeds TaskChoice::next_needs(TaskIndex task) const {
   TaskNeeds needs = state_.list().needs(task);
-  const std::uint32_t failures = state_.memory_failures(task);
-  if (!needs.memory || failures == 0) return needs;
+  const std::uint32_t doublings = state_.memory_doublings(task);
+  if (!needs.memory || doublings == 0) return needs;
   const std::uint64_t most = std::max(machine_.memory.value, needs.memory->value);
-  for (std::uint32_t i = 0; i < failures && needs.memory->value < most; ++i)
+  for (std::uint32_t i = 0; i < doublings && needs.memory->value < most; ++i)
     needs.memory =
         ByteCount{std::min(needs.memory->value <= most / 2 ? needs.memory->value * 2 : most, most)};
   return needs;

@@ -25,7 +25,9 @@ namespace {
 constexpr Duration kTaskGrace = std::chrono::seconds(10);  // between SIGTERM and SIGKILL
 constexpr Duration kKillBeforeEnd = std::chrono::seconds(10);
 constexpr Duration kHeartbeat = std::chrono::seconds(5);
-constexpr Duration kOtherPoll = std::chrono::seconds(1);  // of other workers, memory and progress
+constexpr Duration kOtherPoll = std::chrono::seconds(1);  // of other workers and progress
+constexpr Duration kFirstMeasure = std::chrono::milliseconds(50);  // of memory, later at twice the age
+constexpr Duration kLongestMeasure = std::chrono::seconds(1);
 constexpr double kShortestClaim = 30;                     // seconds of work
 constexpr double kLongestClaim = 0.125;                   // of the time that the worker runs
 constexpr std::uint64_t kMeasured = 5;                    // run times before they count
@@ -47,6 +49,8 @@ struct RunningTask {
   TaskStop cause = TaskStop::none;
   std::optional<MonoTime> kill_at;
   std::uint64_t kernel_kills = 0;  // of the cgroup when it started
+  std::uint64_t peak_bytes = 0;    // of all its processes together, as measured while it runs
+  MonoTime next_measure;
 };
 
 // SIGCHLD and what ends the worker, blocked for its lifetime and received by wait().
@@ -113,6 +117,8 @@ class Worker {
   Status record_up_to_date(TaskIndex task);
   Status reap();
   Status finish(RunningTask& task, int status, const rusage& usage);
+  std::uint64_t peak_of(const rusage& usage);
+  void measure(RunningTask& task, MonoTime time);
   TaskOutcome outcome_of(const RunningTask& task, const Exit& exit, std::string* why) const;
   bool may_retry(TaskIndex task, TaskOutcome outcome);
   void receive(int signal);
@@ -139,7 +145,6 @@ class Worker {
   MonoTime began_;
   MonoTime last_heartbeat_;
   MonoTime last_poll_;
-  MonoTime last_measured_;
   std::uint64_t own_peak_bytes_ = 0;
   WorkerResult result_;
   Status problem_;             // ends the worker
@@ -176,7 +181,7 @@ Status Worker::begin() {
   STOKER_ASSIGN_OR_RETURN(output, OutputFile::open(state_.folder(), member_->file()));
   output_ = std::move(output);
   choice_.emplace(state_, options_.machine, options_.retries_failed);
-  began_ = last_heartbeat_ = last_poll_ = last_measured_ = now();
+  began_ = last_heartbeat_ = last_poll_ = now();
   return check_that_tasks_fit();
 }
 
@@ -391,6 +396,7 @@ Status Worker::start(TaskIndex task, Grant grant, const TaskNeeds& needs) {
   }
   running.start = unix_seconds(clock_.wall());
   running.started = now();
+  running.next_measure = running.started + kFirstMeasure;
   if (needs.memory) running.kernel_kills = rank::memory_kills().count;
   auto pid = starter_->start(call);
   if (!pid && pid.error().code() == Code::unavailable && !running_.empty()) {
@@ -461,6 +467,10 @@ TaskOutcome Worker::outcome_of(const RunningTask& task, const Exit& exit, std::s
     *why = "killed for lack of memory";
     return TaskOutcome::out_of_memory;
   }
+  if (task.needs.memory && task.peak_bytes > task.needs.memory->value) {
+    *why = format("{}, after it used {} of memory", *why, rounded(ByteCount{task.peak_bytes}));
+    return TaskOutcome::out_of_memory;
+  }
   return TaskOutcome::failed;
 }
 
@@ -473,11 +483,24 @@ bool Worker::may_retry(TaskIndex task, TaskOutcome outcome) {
   return ++tries_[task] <= options_.retries;
 }
 
+// Of the largest process of an ended task. A process begins with the memory of its parent in this counter: 0 if
+// it is not larger.
+std::uint64_t Worker::peak_of(const rusage& usage) {
+  const auto peak = static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
+  if (peak > own_peak_bytes_) {
+    rusage own{};
+    ::getrusage(RUSAGE_SELF, &own);
+    own_peak_bytes_ = static_cast<std::uint64_t>(own.ru_maxrss) << 10;
+  }
+  return peak > own_peak_bytes_ ? peak : 0;
+}
+
 Status Worker::finish(RunningTask& task, int status, const rusage& usage) {
   // What it left behind would use the cores of the next task.
   signal_group(task.pid, SIGKILL);
   resources_.give_back(task.grant);
   const Exit exit = WIFSIGNALED(status) ? Exit{0, WTERMSIG(status)} : Exit{WEXITSTATUS(status), 0};
+  task.peak_bytes = std::max(task.peak_bytes, peak_of(usage));
   std::string why;
   TaskEnd end{
       .task = task.task, .key = state_.list().key(task.task), .attempt = state_.attempts(task.task) + 1};
@@ -487,14 +510,7 @@ Status Worker::finish(RunningTask& task, int status, const rusage& usage) {
   end.start = task.start;
   end.seconds = Seconds(now() - task.started).count();
   end.is_kept = may_retry(task.task, end.outcome);
-  // A process begins with the memory of its parent in this counter.
-  const auto peak = static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
-  if (peak > own_peak_bytes_) {
-    rusage own{};
-    ::getrusage(RUSAGE_SELF, &own);
-    own_peak_bytes_ = static_cast<std::uint64_t>(own.ru_maxrss) << 10;
-  }
-  end.peak_bytes = peak > own_peak_bytes_ ? peak : 0;
+  end.peak_bytes = task.peak_bytes;
   STOKER_ASSIGN_OR_RETURN(place, output_->keep(std::move(task.spool)));
   end.offset = place.offset;
   end.length = place.length;
@@ -542,22 +558,31 @@ void Worker::check_limits() {
     const Duration rest = options_.signal_before - kKillBeforeEnd;
     for (RunningTask& task : running_) task.kill_at = time + std::max(rest, Duration(0));
   }
-  const bool measures = time - last_measured_ >= kOtherPoll;
-  if (measures) last_measured_ = time;
   for (RunningTask& task : running_) {
     if (task.kill_at && time >= *task.kill_at) signal_group(task.pid, SIGKILL);
     if (task.cause != TaskStop::none) continue;
     if (task.needs.time && time - task.started > *task.needs.time) stop(task, TaskStop::own_time, SIGTERM);
-    if (measures && task.needs.memory && memory_of(task.pid, *task.needs.memory) > *task.needs.memory)
-      stop(task, TaskStop::memory, SIGKILL);
+    if (task.needs.memory && time >= task.next_measure) measure(task, time);
   }
 }
 
+// Often at first: short tasks are measured too.
+void Worker::measure(RunningTask& task, MonoTime time) {
+  const ByteCount used = memory_of(task.pid, *task.needs.memory);
+  task.peak_bytes = std::max(task.peak_bytes, used.value);
+  task.next_measure = time + std::clamp<Duration>(time - task.started, kFirstMeasure, kLongestMeasure);
+  if (used > *task.needs.memory) stop(task, TaskStop::memory, SIGKILL);
+}
+
 Duration Worker::next_wait() const {
-  const bool has_limits = std::any_of(running_.begin(), running_.end(), [](const RunningTask& task) {
-    return task.kill_at || task.needs.time || task.needs.memory;
-  });
-  return has_limits ? std::chrono::milliseconds(100) : std::chrono::milliseconds(500);
+  Duration wait = std::chrono::milliseconds(500);
+  const MonoTime time = now();
+  for (const RunningTask& task : running_) {
+    if (task.kill_at || task.needs.time) wait = std::min<Duration>(wait, std::chrono::milliseconds(100));
+    if (task.needs.memory)
+      wait = std::min(wait, std::max<Duration>(task.next_measure - time, std::chrono::milliseconds(1)));
+  }
+  return wait;
 }
 
 }  // namespace
