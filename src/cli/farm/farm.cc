@@ -110,7 +110,8 @@ Result<FarmResult> run_steps(FarmState& state, std::span<const std::string> word
   FarmResult result;
   STOKER_ASSIGN_OR_RETURN(program, own_program());
   for (int round = 0; round < kMostRounds; ++round) {
-    STOKER_ASSIGN_OR_RETURN(signal, farm::run_on_all_nodes(allocation, job_command(program, words), end));
+    STOKER_ASSIGN_OR_RETURN(step, farm::run_on_all_nodes(allocation, job_command(program, words), end));
+    const std::optional<int> signal = step.signal;
     result.signal = signal;
     STOKER_RETURN_IF_ERROR(state.refresh());
     const Deadline deadline = Deadline::after(kLostWait);
@@ -126,7 +127,8 @@ Result<FarmResult> run_steps(FarmState& state, std::span<const std::string> word
         std::any_of(state.workers().begin(), state.workers().end(), [&](const auto& worker) {
           return worker.job == allocation.job_id && worker.is_over && !worker.has_exited;
         });
-    if (signal || result.is_out_of_time || state.counts().waiting == 0 || !has_lost) break;
+    const bool runs_again = has_lost || step.is_stopped;
+    if (signal || result.is_out_of_time || state.counts().waiting == 0 || !runs_again) break;
   }
   return result;
 }
@@ -183,7 +185,8 @@ int run_farm(FarmState& state, const FarmRequest& request, std::span<const std::
   auto result = uses_srun ? run_steps(state, words, **allocation, end, request)
                           : run_step(state, request, out, *allocation, end);
   if (!result.ok()) return out.fail(result.error());
-  if (environment_value(std::string(farm::kStepVariable)) && !uses_srun) return exit_code::kOk;
+  if (environment_value(std::string(farm::kStepVariable)) && !uses_srun)
+    return result->signal ? 128 + *result->signal : exit_code::kOk;
   result->skipped = skipped;
   result->took = RealClock().mono() - began;
   return finish_farm(state, request.tasks, *result, out);

@@ -69,8 +69,8 @@ class FarmState {
   const TaskList& list() const { return list_; }
   TaskOutcome outcome(TaskIndex task) const { return tasks_[task].outcome; }
   std::uint32_t attempts(TaskIndex task) const { return tasks_[task].attempts; }
-  /// How often its memory is to be doubled: once for each attempt that ended for lack of memory, and more often
-  /// where such an attempt used more.
+  /// How often its memory is to be doubled: once for each attempt that ended for lack of memory, and more
+  /// often where such an attempt used more.
   std::uint32_t memory_doublings(TaskIndex task) const { return tasks_[task].memory_doublings; }
   /// Index in workers(), or nullopt without an owner.
   std::optional<std::uint32_t> owner(TaskIndex task) const;

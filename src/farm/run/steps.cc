@@ -12,6 +12,7 @@ namespace stoker::farm {
 namespace {
 
 constexpr Duration kEndQuery = std::chrono::seconds(30);
+constexpr Duration kRequeueWait = std::chrono::minutes(5);
 constexpr std::string_view kEndVariable = "SLURM_JOB_END_TIME";
 
 }  // namespace
@@ -24,9 +25,8 @@ std::optional<double> allocation_end(const slurm::Allocation& allocation, slurm:
   return job != nullptr ? job->end : jobs->jobs.front().end;
 }
 
-Result<std::optional<int>> run_on_all_nodes(const slurm::Allocation& allocation,
-                                            const std::vector<std::string>& command,
-                                            std::optional<double> end_time) {
+Result<StepEnd> run_on_all_nodes(const slurm::Allocation& allocation, const std::vector<std::string>& command,
+                                 std::optional<double> end_time) {
   STOKER_ASSIGN_OR_RETURN(signals, rank::SignalFd::open({SIGINT, SIGTERM, SIGHUP, SIGUSR1}));
   const auto nodes = static_cast<int>(allocation.nodes.size());
   Command step{.argv = slurm::srun_arguments({.tasks = WorldSize(nodes),
@@ -47,17 +47,26 @@ Result<std::optional<int>> run_on_all_nodes(const slurm::Allocation& allocation,
   if (end_time) environment.emplace_back(kEndVariable, format("{:.0f}", *end_time));
   step.environment = std::move(environment);
   STOKER_ASSIGN_OR_RETURN(child, Child::spawn(step));
-  std::optional<int> received;
-  while (!child.poll()) {
+  StepEnd end;
+  std::optional<Exit> exit;
+  while (!(exit = child.poll())) {
     pollfd waiting[] = {{child.pidfd(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
     ::poll(waiting, 2, -1);
     while (const auto signal = signals.next_signal()) {
       // srun passes SIGTERM on at once; of SIGINT it wants two.
       STOKER_RETURN_IF_ERROR(child.signal(*signal == SIGUSR1 ? SIGUSR1 : SIGTERM));
-      if (*signal != SIGUSR1) received = *signal;
+      if (*signal != SIGUSR1) end.signal = *signal;
     }
   }
-  return received;
+  end.is_stopped = !end.signal && exit->shell_code() == 128 + SIGTERM;
+  // A job that ends now is not requeued.
+  const Deadline deadline = Deadline::after(kRequeueWait);
+  while (end.is_stopped && !end.signal && !deadline.passed()) {
+    pollfd waiting{signals.fd(), POLLIN, 0};
+    ::poll(&waiting, 1, 1000);
+    while (const auto signal = signals.next_signal()) end.signal = *signal;
+  }
+  return end;
 }
 
 }  // namespace stoker::farm

@@ -25,14 +25,15 @@ namespace {
 constexpr Duration kTaskGrace = std::chrono::seconds(10);  // between SIGTERM and SIGKILL
 constexpr Duration kKillBeforeEnd = std::chrono::seconds(10);
 constexpr Duration kHeartbeat = std::chrono::seconds(5);
-constexpr Duration kOtherPoll = std::chrono::seconds(1);  // of other workers and progress
+constexpr Duration kOtherPoll = std::chrono::seconds(1);           // of other workers and progress
 constexpr Duration kFirstMeasure = std::chrono::milliseconds(50);  // of memory, later at twice the age
 constexpr Duration kLongestMeasure = std::chrono::seconds(1);
-constexpr double kShortestClaim = 30;                     // seconds of work
-constexpr double kLongestClaim = 0.125;                   // of the time that the worker runs
-constexpr std::uint64_t kMeasured = 5;                    // run times before they count
-constexpr double kEstimate = 0.9;                         // share of tasks that end within the estimate
-constexpr std::size_t kLookAhead = 64;                    // queued tasks tried in place of one that must wait
+constexpr double kShortestClaim = 30;    // seconds of work
+constexpr double kLongestClaim = 0.125;  // of the time that the worker runs
+constexpr std::uint64_t kMeasured = 5;   // run times before they count
+constexpr double kEstimate = 0.9;        // share of tasks that end within the estimate
+constexpr std::size_t kLookAhead = 64;   // queued tasks tried in place of one that must wait
+constexpr Duration kSignalsTogether = std::chrono::seconds(1);  // Slurm's, to the processes of a job
 constexpr Duration kLongestBypass = std::chrono::seconds(60);
 
 // Why a running task was stopped.
@@ -52,6 +53,20 @@ struct RunningTask {
   std::uint64_t peak_bytes = 0;    // of all its processes together, as measured while it runs
   MonoTime next_measure;
 };
+
+// A task that a signal ended. Slurm signals all processes of a job, and this one may receive its own later.
+struct HeldEnd {
+  RunningTask task;
+  int status = 0;
+  rusage usage{};
+  MonoTime until;
+};
+
+// Ended by a signal that Slurm sends, also inside of a shell.
+bool may_be_stopped(int status) {
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128;
+  return signal == SIGTERM || signal == SIGKILL || signal == SIGINT || signal == SIGHUP;
+}
 
 // SIGCHLD and what ends the worker, blocked for its lifetime and received by wait().
 class WorkerSignals {
@@ -123,6 +138,7 @@ class Worker {
   bool may_retry(TaskIndex task, TaskOutcome outcome);
   void receive(int signal);
   void check_limits();
+  Status finish_held();
   void stop(RunningTask& task, TaskStop cause, int signal);
   void stop_all(TaskStop cause, int signal);
   bool waits_for_others() const;
@@ -147,6 +163,7 @@ class Worker {
   MonoTime last_poll_;
   std::uint64_t own_peak_bytes_ = 0;
   WorkerResult result_;
+  std::vector<HeldEnd> held_;
   Status problem_;             // ends the worker
   bool is_stopping_ = false;   // no task is started any more
   bool is_exhausted_ = false;  // nothing was claimable
@@ -204,7 +221,8 @@ Result<WorkerResult> Worker::run() {
       problem_ = status;
       stop_all(TaskStop::request, SIGTERM);
     }
-    if (running_.empty() && (is_stopping_ || queue_.empty()) && (is_stopping_ || is_exhausted_)) {
+    if (running_.empty() && held_.empty() && (is_stopping_ || queue_.empty()) &&
+        (is_stopping_ || is_exhausted_)) {
       if (is_stopping_ || !waits_for_others()) break;
     }
     if (const auto signal = signals_.wait(next_wait())) receive(*signal);
@@ -226,6 +244,7 @@ Status Worker::step() {
   }
   if (now() - last_poll_ >= kOtherPoll) STOKER_RETURN_IF_ERROR(poll_others());
   if (is_stopping_) return {};
+  STOKER_RETURN_IF_ERROR(finish_held());
   STOKER_RETURN_IF_ERROR(start_ready());
   if (queue_.empty() && !is_exhausted_ && !is_stopping_) {
     STOKER_RETURN_IF_ERROR(claim_more());
@@ -440,12 +459,36 @@ Status Worker::reap() {
 
 TaskOutcome Worker::outcome_of(const RunningTask& task, const Exit& exit, std::string* why) const {
   *why = to_text(exit);
+    // What it left behind would use the cores of the next task.
+    signal_group(pid, SIGKILL);
+    if (may_be_stopped(status) && task.cause == TaskStop::none && !is_stopping_) {
+      held_.push_back({std::move(task), status, usage, now() + kSignalsTogether});
+      continue;
+    }
   if (exit.ok()) {
     const TaskExtras* const extras = state_.list().extras(task.task);
     if (extras == nullptr) return TaskOutcome::done;
     const auto missing = std::find_if(extras->makes.begin(), extras->makes.end(),
                                       [](const Path& file) { return !path_exists(file); });
     if (missing == extras->makes.end()) return TaskOutcome::done;
+// Until a signal came to this process too, or did not.
+Status Worker::finish_held() {
+  Status first;
+  const MonoTime time = now();
+  for (std::size_t i = 0; i < held_.size();) {
+    if (!is_stopping_ && time < held_[i].until) {
+      ++i;
+      continue;
+    }
+    HeldEnd end = std::move(held_[i]);
+    held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (is_stopping_) end.task.cause = TaskStop::request;
+    Status finished = finish(end.task, end.status, end.usage);
+    if (first.ok()) first = std::move(finished);
+  }
+  return first;
+}
+
     *why = format("did not make {}", missing->string());
     return TaskOutcome::failed;
   }
@@ -483,8 +526,8 @@ bool Worker::may_retry(TaskIndex task, TaskOutcome outcome) {
   return ++tries_[task] <= options_.retries;
 }
 
-// Of the largest process of an ended task. A process begins with the memory of its parent in this counter: 0 if
-// it is not larger.
+// Of the largest process of an ended task. A process begins with the memory of its parent in this counter: 0
+// if it is not larger.
 std::uint64_t Worker::peak_of(const rusage& usage) {
   const auto peak = static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
   if (peak > own_peak_bytes_) {
@@ -496,8 +539,6 @@ std::uint64_t Worker::peak_of(const rusage& usage) {
 }
 
 Status Worker::finish(RunningTask& task, int status, const rusage& usage) {
-  // What it left behind would use the cores of the next task.
-  signal_group(task.pid, SIGKILL);
   resources_.give_back(task.grant);
   const Exit exit = WIFSIGNALED(status) ? Exit{0, WTERMSIG(status)} : Exit{WEXITSTATUS(status), 0};
   task.peak_bytes = std::max(task.peak_bytes, peak_of(usage));
@@ -575,7 +616,7 @@ void Worker::measure(RunningTask& task, MonoTime time) {
 }
 
 Duration Worker::next_wait() const {
-  Duration wait = std::chrono::milliseconds(500);
+  Duration wait = std::chrono::milliseconds(held_.empty() ? 500 : 100);
   const MonoTime time = now();
   for (const RunningTask& task : running_) {
     if (task.kill_at || task.needs.time) wait = std::min<Duration>(wait, std::chrono::milliseconds(100));

@@ -103,7 +103,7 @@ Result<std::string> allocation_script(const FarmState& state, const AllocationRe
                                       std::uint64_t count) {
   STOKER_ASSIGN_OR_RETURN(comment, comment_for(state));
   const Path folder = std::filesystem::absolute(state.folder());
-  STOKER_ASSIGN_OR_RETURN(log, slurm::log_pattern(folder / "jobs" / (count > 1 ? "%A_%a.log" : "%j.log")));
+  STOKER_ASSIGN_OR_RETURN(logs, slurm::log_pattern(folder / "jobs"));
   slurm::ScriptWriter lines;
   lines.text("#!/bin/bash");
   lines.add_comment(printable(format("stoker farm: {}", folder.filename().string())));
@@ -123,7 +123,7 @@ Result<std::string> allocation_script(const FarmState& state, const AllocationRe
     lines.option("--array", format("1-{}", count));
   }
   lines.option("--chdir", std::filesystem::current_path().string());
-  lines.option("--output", log);
+  lines.option("--output", logs + (count > 1 ? "/%A_%a.log" : "/%j.log"));
   lines.add_comment("After a preemption Slurm restarts this script, which continues with the open tasks.");
   lines.text("#SBATCH --requeue");
   lines.option("--open-mode", "append");
