@@ -237,10 +237,10 @@ int submit_farm(FarmState& state, FarmRequest& request, std::span<const std::str
     return out.fail(exists("{}: {} of it in the queue ({}; --allocations adds more)", state.folder(),
                            counted(queued->size(), "job is", "jobs are"), queued->front().id)
                         .cure("stoker farm {} --status", shell_quote(request.tasks)));
-  const auto job = farm::submit_allocations(state, allocation, plan->allocations, scheduler);
-  if (!job.ok()) return out.fail(job.error());
-  out.line("submitted {}", *job);
-  facts["job"] = *job;
+  const auto jobs = farm::submit_allocations(state, allocation, plan->allocations, scheduler);
+  if (!jobs.ok()) return out.fail(jobs.error());
+  out.line("submitted {}", join(*jobs, ", "));
+  facts["jobs"] = *jobs;
   out.json(json_text(facts));
   return exit_code::kOk;
 }

@@ -43,6 +43,10 @@ double share_of(const TaskNeeds& needs, const AllocationRequest& request) {
   return share;
 }
 
+bool is_too_large(const Status& refused) {
+  return refused.message().find("Invalid job array specification") != std::string::npos;
+}
+
 // Identifies the jobs of a farm in the queue.
 Result<std::string> comment_for(const FarmState& state) {
   STOKER_ASSIGN_OR_RETURN(id, farm_id(state.folder()));
@@ -136,13 +140,32 @@ Result<std::string> allocation_script(const FarmState& state, const AllocationRe
   return std::move(lines).finish();
 }
 
-Result<std::string> submit_allocations(const FarmState& state, const AllocationRequest& request,
-                                       std::uint64_t count, slurm::Scheduler& scheduler) {
-  STOKER_ASSIGN_OR_RETURN(text, allocation_script(state, request, count));
+Result<std::vector<std::string>> submit_allocations(const FarmState& state, const AllocationRequest& request,
+                                                    std::uint64_t count, slurm::Scheduler& scheduler) {
   STOKER_RETURN_IF_ERROR(make_directories(state.folder() / "jobs"));
   const Path script = state.folder() / "jobs" / "farm.sbatch";
-  STOKER_RETURN_IF_ERROR(write_file(script, text));
-  return scheduler.submit(script, Deadline::after(kSchedulerWait));
+  const auto submit = [&](std::uint64_t part) -> Result<std::string> {
+    STOKER_ASSIGN_OR_RETURN(text, allocation_script(state, request, part));
+    STOKER_RETURN_IF_ERROR(write_file(script, text));
+    return scheduler.submit(script, Deadline::after(kSchedulerWait));
+  };
+  auto whole = submit(count);
+  if (whole.ok()) return std::vector{*std::move(whole)};
+  if (!is_too_large(whole.error())) return std::move(whole).error();
+  STOKER_ASSIGN_OR_RETURN(most, scheduler.max_array_tasks(Deadline::after(kSchedulerWait)));
+  std::vector<std::string> jobs;
+  for (std::uint64_t done = 0; done < count;) {
+    const std::uint64_t part =
+        std::min(count - done, static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1)));
+    auto job = submit(part);
+    if (!job.ok() && done == 0) return std::move(job).error();
+    if (!job.ok())
+      return std::move(job).error().with_context(
+          format("{} of {} allocations are in the queue", done, count));
+    jobs.push_back(*std::move(job));
+    done += part;
+  }
+  return jobs;
 }
 
 Result<std::vector<slurm::JobInfo>> queued_allocations(const FarmState& state, slurm::Scheduler& scheduler) {

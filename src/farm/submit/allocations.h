@@ -47,9 +47,9 @@ Result<AllocationPlan> plan_allocations(const FarmState& state, const Allocation
 Result<std::string> allocation_script(const FarmState& state, const AllocationRequest& request,
                                       std::uint64_t count);
 /// Writes the script into the folder of the farm and submits it, as an array if `count` > 1. One call of the
-/// scheduler. Returns the job's id.
-Result<std::string> submit_allocations(const FarmState& state, const AllocationRequest& request,
-                                       std::uint64_t count, slurm::Scheduler& scheduler);
+/// scheduler, or several where its arrays are smaller. Returns the ids of the jobs.
+Result<std::vector<std::string>> submit_allocations(const FarmState& state, const AllocationRequest& request,
+                                                    std::uint64_t count, slurm::Scheduler& scheduler);
 
 /// Jobs of this farm that are pending or run.
 Result<std::vector<slurm::JobInfo>> queued_allocations(const FarmState& state, slurm::Scheduler& scheduler);
