@@ -197,3 +197,26 @@ def test_ranks_run_in_a_container_on_every_node(runs: Runs):
     runs.stoker("submit", "job.yaml", env={"USER": "root"})
     runs.wait()
     assert [runs.log(rank) for rank in range(2)] == [f"built\nown file\n{rank}\n2\n" for rank in range(2)]
+
+
+@pytest.mark.needs("charliecloud")
+def test_tasks_of_a_farm_run_in_a_container(stoker: Stoker, tmp_path: Path):
+    image = make_image(tmp_path / "build")
+    job(tmp_path, "none", f"{{container: {image}, variables: {{SIZE: big}}}}")
+    (tmp_path / "tasks.txt").write_text("cat /etc/image\necho $SIZE $STOKER_TASK > two; cat two\n")
+    stoker("farm", "tasks.txt", "--job", "job.yaml", env={"USER": "root"}, code=0)
+    assert stoker("farm", "tasks.txt", "--output", code=0).out == "built\nbig 2\n"
+
+
+def test_a_farm_refuses_what_it_cannot_use_of_a_job_file(stoker: Stoker, tmp_path: Path):
+    (tmp_path / "tasks.txt").write_text("true\n")
+    (tmp_path / "requirements.txt").write_text("numpy\n")
+    job(tmp_path, "none", "{venv: requirements.txt}")
+    refused = stoker("farm", "tasks.txt", "--job", "job.yaml", code=2).err
+    assert "is no virtual environment, which a farm needs (job.yaml:3:21)\n" in refused
+    assert f"  try: python3 -m venv .venv && .venv/bin/pip install -r {tmp_path}/requirements.txt\n" in refused
+    job(tmp_path, "none", "{}", "stage: {copy: [requirements.txt]}\n")
+    refused = stoker("farm", "tasks.txt", "--job", "job.yaml", code=2).err
+    assert refused == "stage.copy: not supported in a farm (job.yaml:4:15)\n"
+    assert stoker("farm", "tasks.txt", "--set", "name=x", code=2).err.startswith("--set: no job file (--job)\n")
+    assert not (tmp_path / "tasks.farm").exists()

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,50 @@ def test_submitted_allocations_share_the_tasks(runs: Runs):
     assert numbers(runs.folder / "log") == list(range(50))
     assert json.loads(runs.stoker(*words).out)["tasks"] == 0
     assert len(list((runs.folder / "tasks.farm/ledger").iterdir())) <= 2
+
+
+def test_a_cluster_with_small_arrays_gets_several(make_lab):
+    lab = make_lab(f"b{os.getpid()}", "--nodes", "2", "--max-array-size", "3", "--mode", "processes")
+    small = Runs(lab, lab.shared)
+    write_tasks(small, *(f"echo {n} >> log" for n in range(4)))
+    words = ("farm", "tasks.txt", "--time", "10m", "--cpus-per-node", "1", "--allocations", "5", "--json")
+    sent = json.loads(small.stoker(*words).out)
+    assert (sent["allocations"], len(sent["jobs"])) == (5, 3)
+    wait_for_empty_queue(small)
+    assert status(small)["done"] == 4
+    assert len(list((small.folder / "tasks.farm/jobs").glob("*.log"))) == 5
+
+
+JOB = """
+name: settings
+run: "false"
+resources: {nodes: 1, ranks_per_node: 2, cpus_per_rank: 1, time: 7m}
+slurm: {partition: low, extra: [--nice=7]}
+environment: {venv: venv, modules: [flavour/1], variables: {SIZE: big}}
+"""
+
+
+def test_a_job_file_sets_the_allocation_and_the_environment(runs: Runs):
+    (runs.folder / "modules/flavour").mkdir(parents=True)
+    (runs.folder / "modules/flavour/1").write_text("#%Module\nsetenv FLAVOUR sweet\n")
+    (runs.folder / "venv/bin").mkdir(parents=True)
+    (runs.folder / "venv/bin/python").symlink_to(sys.executable)
+    (runs.folder / "job.yaml").write_text(JOB)
+    write_tasks(runs, "echo $FLAVOUR $SIZE $VIRTUAL_ENV $(command -v python)", "scontrol show job $SLURM_JOB_ID")
+    environment = {"MODULEPATH": f"{runs.folder}/modules"}
+    words = ("farm", "tasks.txt", "--job", "job.yaml", "--set", "resources.time=9m", "--json")
+    assert json.loads(runs.stoker(*words, "--dry-run", env=environment).out)["allocations"] == 1
+    runs.stoker(*words, env=environment)
+    wait_for_empty_queue(runs)
+    first, *job = runs.stoker("farm", "tasks.txt", "--output").out.splitlines()
+    assert first == f"sweet big {runs.folder}/venv {runs.folder}/venv/bin/python"
+    text = "\n".join(job)
+    for setting in ("Partition=low", "TimeLimit=00:09:00", "NumCPUs=2", "Nice=7"):
+        assert setting in text, text
+    assert status(runs)["done"] == 2
+    write_tasks(runs, "true 3")
+    refused = runs.stoker("farm", "tasks.txt", "--job", "job.yaml", code=1)
+    assert "environment.modules: 'flavour/1' cannot be loaded" in refused.err
 
 
 @pytest.mark.soak

@@ -15,6 +15,7 @@
 #include "farm/run/task_choice.h"
 #include "farm/run/worker.h"
 #include "farm/show/farm_folder.h"
+#include "launch/start/submit.h"
 
 namespace stoker::cli {
 namespace {
@@ -87,6 +88,9 @@ Result<FarmResult> run_step(FarmState& state, const FarmRequest& request, Output
   if (allocation) options.job = allocation->job_id;
   options.machine = farm::machine_resources(slurm::process_environment());
   options.job_is_over = job_query("");
+  STOKER_ASSIGN_OR_RETURN(environment, task_environment(request.job, out));
+  options.environment = std::move(environment.variables);
+  options.wrapper = std::move(environment.wrapper);
   const std::unique_ptr<Progress> progress = out.progress(state.folder().string());
   std::uint64_t shown = 0;
   options.on_failure = [&](const farm::TaskFailure& failure) {
@@ -230,7 +234,10 @@ int submit_farm(FarmState& state, FarmRequest& request, std::span<const std::str
     out.json(json_text(facts));
     return exit_code::kOk;
   }
-  slurm::SlurmCommands scheduler(current_environment());
+  if (const Status checked = check_farm_job(request.job, out); !checked.ok()) return out.fail(checked);
+  slurm::SlurmCommands scheduler(request.job
+                                     ? launch::scheduler_environment(*request.job, current_environment())
+                                     : current_environment());
   const auto queued = farm::queued_allocations(state, scheduler);
   if (!queued.ok()) return out.fail(queued.error());
   if (!queued->empty() && allocation.count == 0)
@@ -244,17 +251,6 @@ int submit_farm(FarmState& state, FarmRequest& request, std::span<const std::str
   out.json(json_text(facts));
   return exit_code::kOk;
 }
-
-struct FarmNumbers {
-  std::int64_t cores = 1;
-  std::int64_t gpus = 0;
-  std::int64_t nodes = 1;
-  std::int64_t cpus_per_node = 0;
-  std::int64_t gpus_per_node = 0;
-  std::int64_t allocations = 0;
-  std::optional<Duration> time;
-  std::optional<Duration> signal_before = std::chrono::seconds(60);
-};
 
 void declare(Arguments& arguments, FarmRequest& o, FarmNumbers& n) {
   arguments.positional("TASKS", &o.tasks, "Commands, one per line; a table (.csv, .tsv); a YAML list");
@@ -270,6 +266,9 @@ void declare(Arguments& arguments, FarmRequest& o, FarmNumbers& n) {
   arguments.option("--signal", &o.signal, "NAME", "Signal to tasks before the end of the allocation");
   arguments.option("--signal-before", &n.signal_before, "DURATION", "How long before the end");
   arguments.option("--time", &n.time, "DURATION", "Submit allocations of this length");
+  arguments.option("--job", &o.job_file, "JOB",
+                   "Job file with resources, partition, account, modules, environment, container");
+  arguments.option("--set", &o.set, "KEY=VALUE", "Override a value of the job file");
   arguments.option("--nodes", &n.nodes, "N", "Nodes of an allocation");
   arguments.option("--cpus-per-node", &n.cpus_per_node, "N", "Cores of a node of an allocation");
   arguments.option("--gpus-per-node", &n.gpus_per_node, "N", "GPUs of a node of an allocation");
@@ -289,9 +288,10 @@ void declare(Arguments& arguments, FarmRequest& o, FarmNumbers& n) {
 }
 
 Status check(FarmRequest& o, const FarmNumbers& n) {
+  const std::int64_t nodes = n.nodes.value_or(1);
   const std::pair<std::string_view, std::pair<std::int64_t, std::int64_t>> limits[] = {
       {"--cores", {n.cores, 1}},     {"--gpus", {n.gpus, 0}},
-      {"--nodes", {n.nodes, 1}},     {"--cpus-per-node", {n.cpus_per_node, 0}},
+      {"--nodes", {nodes, 1}},       {"--cpus-per-node", {n.cpus_per_node, 0}},
       {"--retries", {o.retries, 0}}, {"--gpus-per-node", {n.gpus_per_node, 0}},
       {"--at-once", {o.at_once, 0}}, {"--allocations", {n.allocations, 0}}};
   for (const auto& [name, value] : limits) {
@@ -301,16 +301,19 @@ Status check(FarmRequest& o, const FarmNumbers& n) {
   if (parse_signal_name(o.signal) == 0)
     return invalid("--signal: '{}' is not TERM, INT, HUP, USR1, USR2 or QUIT", printable(o.signal));
   const farm::AllocationRequest& a = o.allocation;
-  const bool wants_allocation = n.nodes > 1 || n.cpus_per_node > 0 || n.gpus_per_node > 0 ||
+  const bool wants_allocation = nodes > 1 || n.cpus_per_node > 0 || n.gpus_per_node > 0 ||
                                 n.allocations > 0 || a.memory_per_node || !a.account.empty() ||
-                                !a.partition.empty() || !a.qos.empty() || !a.extra.empty();
+                                !a.partition.empty() || !a.qos.empty() || !a.reservation.empty() ||
+                                !a.extra.empty();
   if (wants_allocation && !n.time)
-    return invalid("farm: no length of the allocations (--time)").cure("--time 4h");
+    return invalid("farm: no length of the allocations ({})",
+                   o.job ? "--time, resources.time in the job file" : "--time")
+        .cure("--time 4h");
   o.needs.cores = static_cast<std::uint32_t>(n.cores);
   o.needs.gpus = static_cast<std::uint32_t>(n.gpus);
   o.signal_before = n.signal_before.value_or(std::chrono::seconds(60));
   o.allocation.time = n.time.value_or(Duration(0));
-  o.allocation.nodes = static_cast<int>(n.nodes);
+  o.allocation.nodes = static_cast<int>(nodes);
   o.allocation.cpus_per_node = static_cast<int>(n.cpus_per_node);
   o.allocation.gpus_per_node = static_cast<int>(n.gpus_per_node);
   o.allocation.count = static_cast<std::uint64_t>(n.allocations);
@@ -328,8 +331,14 @@ int farm_tasks(std::span<const std::string> words, Output& out) {
   Arguments arguments("farm", "Run many small tasks, here or in few allocations.");
   declare(arguments, o, n);
   if (const auto code = arguments.parse(words, out)) return *code;
+  const bool shows = o.shows_status || o.shows_list || o.shows_output;
+  if (!o.job_file.empty() && !shows) {
+    if (const Status read = read_farm_job(o, n); !read.ok()) return out.fail(read);
+  } else if (!o.set.empty() && o.job_file.empty()) {
+    return out.fail(invalid("--set: no job file (--job)").cure("--job job.yaml"));
+  }
   if (const Status checked = check(o, n); !checked.ok()) return out.fail(checked);
-  if (o.shows_status || o.shows_list || o.shows_output) return show_farm(o, out);
+  if (shows) return show_farm(o, out);
   const auto list = farm::TaskList::load(o.tasks, o.command, o.needs);
   if (!list.ok()) return out.fail(list.error());
   const Path folder = farm::farm_folder(o.tasks);

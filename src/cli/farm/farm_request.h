@@ -1,4 +1,4 @@
-// The arguments of `stoker farm`. Used by farm.cc and farm_views.cc.
+// The arguments of `stoker farm`. Used by farm.cc, farm_job.cc and farm_views.cc.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,9 @@
 
 #include "cli/output.h"
 #include "farm/ledger/farm_state.h"
+#include "farm/run/task_process.h"
 #include "farm/submit/allocations.h"
+#include "job/job.h"
 
 namespace stoker::cli {
 
@@ -26,8 +28,37 @@ struct FarmRequest {
   bool shows_output = false;
   bool shows_list = false;
   std::vector<std::string> chosen;     ///< tasks to show; empty: all
+  std::string job_file;                ///< `--job`
+  std::vector<std::string> set;        ///< overrides of its values
+  std::optional<job::Job> job;         ///< as read from it
   farm::AllocationRequest allocation;  ///< time 0: run here
 };
+
+/// Numbers as typed, before they are checked.
+struct FarmNumbers {
+  std::int64_t cores = 1;
+  std::int64_t gpus = 0;
+  std::optional<std::int64_t> nodes;
+  std::int64_t cpus_per_node = 0;
+  std::int64_t gpus_per_node = 0;
+  std::int64_t allocations = 0;
+  std::optional<Duration> time;
+  std::optional<Duration> signal_before = std::chrono::seconds(60);
+};
+
+/// Reads the job file. Outside of an allocation, its resources and its options of Slurm apply where the
+/// command line has none. Invalid for settings that a farm cannot have.
+Status read_farm_job(FarmRequest& request, FarmNumbers& numbers);
+
+/// What the tasks of a farm run in.
+struct TaskEnvironment {
+  Environment variables;
+  farm::TaskWrapper wrapper;
+};
+/// With the modules, environments, variables and container of the job file, if there is one. Loads modules.
+Result<TaskEnvironment> task_environment(const std::optional<job::Job>& job, Output& out);
+/// Reports missing modules and programs and limits of the site before the submission.
+Status check_farm_job(const std::optional<job::Job>& job, Output& out);
 
 /// `--status`, `--output` and `--list`.
 int show_farm(const FarmRequest& request, Output& out);

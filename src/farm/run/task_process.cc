@@ -132,8 +132,9 @@ std::vector<pid_t> processes_of_workers(const std::vector<std::string>& worker_i
 }  // namespace
 
 Result<TaskStarter> TaskStarter::create(const Environment& environment,
-                                        const std::vector<std::string>& replaced) {
+                                        const std::vector<std::string>& replaced, TaskWrapper wrapper) {
   TaskStarter starter;
+  starter.wrapper_ = std::move(wrapper);
   for (const auto& [name, value] : environment) {
     if (name == "PATH") starter.path_ = value;
     // dash drops names that are no variables: exported functions of bash, such as `module`. Bash also reads
@@ -200,7 +201,22 @@ Result<pid_t> TaskStarter::spawn(const char* program, const std::vector<std::str
   return pid;
 }
 
+Result<pid_t> TaskStarter::start_wrapped(const TaskCall& call) {
+  const std::string* const program = find_program(wrapper_.words[0]);
+  if (program == nullptr) return not_found("{}: not in PATH", wrapper_.words[0]);
+  std::vector<std::string> words = wrapper_.words;
+  const auto own =
+      plain_words(call.command).value_or(std::vector<std::string>{wrapper_.shell, "-c", call.command});
+  words.insert(words.end(), own.begin(), own.end());
+  int exec_errno = 0;
+  STOKER_ASSIGN_OR_RETURN(pid, spawn(program->c_str(), words, call, &exec_errno));
+  if (exec_errno == 0) return pid;
+  ::waitpid(pid, nullptr, 0);
+  return posix_error(*program, exec_errno);
+}
+
 Result<pid_t> TaskStarter::start(const TaskCall& call) {
+  if (!wrapper_.words.empty()) return start_wrapped(call);
   int exec_errno = 0;
   if (const auto words = words_without_shell(call.command)) {
     const std::string* const program = find_program((*words)[0]);

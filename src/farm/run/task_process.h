@@ -22,6 +22,12 @@ struct TaskCall {
   std::vector<int> cores;              ///< to bind it to; empty: all
 };
 
+/// A program that runs the tasks, such as `ch-run IMAGE --`.
+struct TaskWrapper {
+  std::vector<std::string> words;  ///< before each command; empty: none
+  std::string shell;               ///< inside, for lines that need one
+};
+
 /// Starts tasks without copying this process, which may be large. A task is the leader of a process
 /// group, has /dev/null as input, and is killed when this process dies. Lines without shell syntax are
 /// started without a shell, portable ones by sh, all others by bash, or by sh where bash is missing. An
@@ -29,7 +35,8 @@ struct TaskCall {
 class TaskStarter {
  public:
   /// `replaced`: names of variables that calls set.
-  static Result<TaskStarter> create(const Environment& environment, const std::vector<std::string>& replaced);
+  static Result<TaskStarter> create(const Environment& environment, const std::vector<std::string>& replaced,
+                                    TaskWrapper wrapper);
 
   /// The process. A program that cannot be executed is reported by the shell in the output, with exit code
   /// 126 or 127.
@@ -38,12 +45,14 @@ class TaskStarter {
  private:
   const std::string* find_program(const std::string& name);
   std::optional<std::vector<std::string>> words_without_shell(const std::string& line) const;
+  Result<pid_t> start_wrapped(const TaskCall& call);
   Result<pid_t> spawn(const char* program, const std::vector<std::string>& words, const TaskCall& call,
                       int* exec_errno);
 
   std::vector<std::string> environment_;
   std::string path_;
   std::string shell_;
+  TaskWrapper wrapper_;
   bool may_use_sh_ = true;
   std::vector<std::string> functions_;  // of bash, in the environment
   Fd null_;

@@ -13,7 +13,7 @@ namespace {
 std::string output_of(const std::string& line, const std::string& name, const std::string& value) {
   const TempDirectory folder;
   auto file = File::open_append(folder / "out");
-  auto starter = TaskStarter::create({{"PATH", "/usr/bin:/bin"}, {name, value}}, {});
+  auto starter = TaskStarter::create({{"PATH", "/usr/bin:/bin"}, {name, value}}, {}, {});
   EXPECT_TRUE(file.ok() && starter.ok());
   const auto pid = starter->start({.command = line, .variables = {}, .output_fd = file->fd(), .cores = {}});
   EXPECT_TRUE(pid.ok());
@@ -36,6 +36,19 @@ TEST(TaskStarter, a_function_of_bash_comes_before_a_program) {
 
 TEST(TaskStarter, a_portable_line_passes_on_names_that_are_no_variables) {
   EXPECT_EQ(output_of("env | grep x.y", "x.y", "3"), "x.y=3\n");
+}
+
+TEST(TaskStarter, a_wrapper_gets_the_words_or_a_line_for_its_shell) {
+  const TempDirectory folder;
+  auto file = File::open_append(folder / "out");
+  auto starter =
+      TaskStarter::create({{"PATH", "/usr/bin:/bin"}}, {}, {.words = {"printf", "[%s]"}, .shell = "ash"});
+  for (const char* const line : {"a 'b c'", "a > b"}) {
+    const auto pid = starter->start({.command = line, .variables = {}, .output_fd = file->fd(), .cores = {}});
+    ASSERT_TRUE(pid.ok());
+    EXPECT_EQ(::waitpid(*pid, nullptr, 0), *pid);
+  }
+  EXPECT_EQ(*read_file(folder / "out"), "[a][b c][ash][-c][a > b]");
 }
 
 }  // namespace

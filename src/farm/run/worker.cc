@@ -103,6 +103,13 @@ class WorkerSignals {
   sigset_t before_;
 };
 
+// Null if it is not set.
+const std::string* value_in(const Environment& environment, std::string_view name) {
+  const auto found = std::find_if(environment.begin(), environment.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found == environment.end() ? nullptr : &found->second;
+}
+
 class Worker {
  public:
   Worker(FarmState& state, const WorkerOptions& options)
@@ -131,6 +138,7 @@ class Worker {
   std::vector<std::string> variables_of(const RunningTask& task) const;
   Status record_up_to_date(TaskIndex task);
   Status reap();
+  Status finish_held();
   Status finish(RunningTask& task, int status, const rusage& usage);
   std::uint64_t peak_of(const rusage& usage);
   void measure(RunningTask& task, MonoTime time);
@@ -138,7 +146,6 @@ class Worker {
   bool may_retry(TaskIndex task, TaskOutcome outcome);
   void receive(int signal);
   void check_limits();
-  Status finish_held();
   void stop(RunningTask& task, TaskStop cause, int signal);
   void stop_all(TaskStop cause, int signal);
   bool waits_for_others() const;
@@ -156,6 +163,7 @@ class Worker {
   std::optional<OutputFile> output_;
   std::deque<TaskIndex> queue_;
   std::vector<RunningTask> running_;
+  std::vector<HeldEnd> held_;
   std::map<TaskIndex, std::uint32_t> tries_;  // failures of tasks that are retried
   std::optional<MonoTime> head_waits_since_;  // the first task of the queue does not fit
   MonoTime began_;
@@ -163,7 +171,6 @@ class Worker {
   MonoTime last_poll_;
   std::uint64_t own_peak_bytes_ = 0;
   WorkerResult result_;
-  std::vector<HeldEnd> held_;
   Status problem_;             // ends the worker
   bool is_stopping_ = false;   // no task is started any more
   bool is_exhausted_ = false;  // nothing was claimable
@@ -181,10 +188,11 @@ double Worker::estimate(TaskIndex task) const {
 }
 
 Status Worker::begin() {
-  STOKER_ASSIGN_OR_RETURN(
-      starter,
-      TaskStarter::create(current_environment(), {"STOKER_TASK", "STOKER_DEADLINE", "CUDA_VISIBLE_DEVICES",
-                                                  std::string(kWorkerVariable), std::string(kStepVariable)}));
+  STOKER_ASSIGN_OR_RETURN(starter,
+                          TaskStarter::create(options_.environment,
+                                              {"STOKER_TASK", "STOKER_DEADLINE", "CUDA_VISIBLE_DEVICES",
+                                               std::string(kWorkerVariable), std::string(kStepVariable)},
+                                              options_.wrapper));
   starter_ = std::move(starter);
   STOKER_ASSIGN_OR_RETURN(member, Membership::join(state_, options_.job));
   member_ = std::move(member);
@@ -236,6 +244,7 @@ Result<WorkerResult> Worker::run() {
 
 Status Worker::step() {
   STOKER_RETURN_IF_ERROR(reap());
+  STOKER_RETURN_IF_ERROR(finish_held());
   if (now() - last_heartbeat_ >= kHeartbeat) {
     // After a long pause others may have taken this worker for lost, and its tasks.
     if (now() - last_heartbeat_ > kWorkerLease / 2) STOKER_RETURN_IF_ERROR(state_.refresh());
@@ -244,7 +253,6 @@ Status Worker::step() {
   }
   if (now() - last_poll_ >= kOtherPoll) STOKER_RETURN_IF_ERROR(poll_others());
   if (is_stopping_) return {};
-  STOKER_RETURN_IF_ERROR(finish_held());
   STOKER_RETURN_IF_ERROR(start_ready());
   if (queue_.empty() && !is_exhausted_ && !is_stopping_) {
     STOKER_RETURN_IF_ERROR(claim_more());
@@ -377,16 +385,16 @@ Status Worker::start_ready() {
 std::vector<std::string> Worker::variables_of(const RunningTask& task) const {
   std::vector<std::string> variables = {"STOKER_TASK=" + state_.list().name(task.task),
                                         format("{}={}", kWorkerVariable, member_->id())};
-  const auto inherited = environment_value("CUDA_VISIBLE_DEVICES");
+  const std::string* const inherited = value_in(options_.environment, "CUDA_VISIBLE_DEVICES");
   if (task.needs.gpus > 0) {
     std::string ids;
     for (const std::uint32_t gpu : task.grant.gpus)
       ids += (ids.empty() ? "" : ",") + resources_.machine().gpus[gpu];
     variables.push_back("CUDA_VISIBLE_DEVICES=" + ids);
-  } else if (inherited) {
+  } else if (inherited != nullptr) {
     variables.push_back("CUDA_VISIBLE_DEVICES=" + *inherited);
   }
-  if (!environment_value("OMP_NUM_THREADS"))
+  if (value_in(options_.environment, "OMP_NUM_THREADS") == nullptr)
     variables.push_back(format("OMP_NUM_THREADS={}", task.needs.cores));
   if (options_.end_time)
     variables.push_back(
@@ -451,26 +459,18 @@ Status Worker::reap() {
     RunningTask task = std::move(*found);
     if (found != running_.end() - 1) *found = std::move(running_.back());
     running_.pop_back();
-    Status finished = finish(task, status, usage);
-    if (first.ok()) first = std::move(finished);
-  }
-  return first;
-}
-
-TaskOutcome Worker::outcome_of(const RunningTask& task, const Exit& exit, std::string* why) const {
-  *why = to_text(exit);
     // What it left behind would use the cores of the next task.
     signal_group(pid, SIGKILL);
     if (may_be_stopped(status) && task.cause == TaskStop::none && !is_stopping_) {
       held_.push_back({std::move(task), status, usage, now() + kSignalsTogether});
       continue;
     }
-  if (exit.ok()) {
-    const TaskExtras* const extras = state_.list().extras(task.task);
-    if (extras == nullptr) return TaskOutcome::done;
-    const auto missing = std::find_if(extras->makes.begin(), extras->makes.end(),
-                                      [](const Path& file) { return !path_exists(file); });
-    if (missing == extras->makes.end()) return TaskOutcome::done;
+    Status finished = finish(task, status, usage);
+    if (first.ok()) first = std::move(finished);
+  }
+  return first;
+}
+
 // Until a signal came to this process too, or did not.
 Status Worker::finish_held() {
   Status first;
@@ -489,6 +489,14 @@ Status Worker::finish_held() {
   return first;
 }
 
+TaskOutcome Worker::outcome_of(const RunningTask& task, const Exit& exit, std::string* why) const {
+  *why = to_text(exit);
+  if (exit.ok()) {
+    const TaskExtras* const extras = state_.list().extras(task.task);
+    if (extras == nullptr) return TaskOutcome::done;
+    const auto missing = std::find_if(extras->makes.begin(), extras->makes.end(),
+                                      [](const Path& file) { return !path_exists(file); });
+    if (missing == extras->makes.end()) return TaskOutcome::done;
     *why = format("did not make {}", missing->string());
     return TaskOutcome::failed;
   }

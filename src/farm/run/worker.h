@@ -9,6 +9,7 @@
 
 #include "farm/ledger/farm_state.h"
 #include "farm/run/node_resources.h"
+#include "farm/run/task_process.h"
 #include "stoker/status.h"
 #include "stoker/time.h"
 
@@ -31,6 +32,8 @@ struct WorkerOptions {
   std::optional<double> end_time;                     ///< of the allocation, Unix seconds
   std::string job;                                    ///< Slurm's id, or ""
   MachineResources machine;
+  Environment environment;  ///< of the tasks, besides the variables that the worker sets
+  TaskWrapper wrapper;      ///< of the tasks
   JobIsOver job_is_over;
   std::function<void(const TaskFailure&)> on_failure;
   /// About once a second: finished tasks so far, and tasks that run here.

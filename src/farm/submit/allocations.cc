@@ -116,6 +116,7 @@ Result<std::string> allocation_script(const FarmState& state, const AllocationRe
   lines.option_if("--account", request.account);
   lines.option_if("--partition", request.partition);
   lines.option_if("--qos", request.qos);
+  lines.option_if("--reservation", request.reservation);
   lines.option("--nodes", format("{}", request.nodes));
   lines.option("--ntasks-per-node", "1");
   lines.option_if("--cpus-per-task", request.cpus_per_node);

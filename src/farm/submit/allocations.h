@@ -25,6 +25,7 @@ struct AllocationRequest {
   std::string account;
   std::string partition;
   std::string qos;
+  std::string reservation;
   std::vector<std::string> extra;    ///< further sbatch options
   std::uint64_t count = 0;           ///< number of allocations; 0: by the run times of the tasks
   std::vector<std::string> command;  ///< `stoker farm ...` without the options of the allocation
