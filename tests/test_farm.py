@@ -96,8 +96,8 @@ def test_a_task_without_enough_memory_runs_again_with_more(stoker: Stoker, tmp_p
     assert "failed" not in done.err
     assert [words[4] for words in ends(tmp_path)] == ["out_of_memory", "done"]
     write(tmp_path, "tasks.txt", f"{sys.executable} grow.py 150 long")
-    done = stoker("farm", tasks, "--memory", "60MiB", "--retries", "1", code=1)
-    assert "task 1 failed: more than 120MiB of memory" in done.err or "more than 60MiB" in done.err
+    done = stoker("farm", tasks, "--memory", "60MiB", code=1)
+    assert "task 1 failed: more than 60MiB of memory" in done.err
 
 
 def test_a_short_task_that_fails_with_too_much_memory_runs_again_with_more(stoker: Stoker, tmp_path: Path):
@@ -106,10 +106,12 @@ def test_a_short_task_that_fails_with_too_much_memory_runs_again_with_more(stoke
         "x = bytearray(150 << 20); sys.exit(0 if again else 9)\n"
     )
     tasks = write(tmp_path, "tasks.txt", f"{sys.executable} grow.py")
+    large = bytearray(300 << 20)  # the memory of the process that starts Stoker does not count
     farm(stoker, tasks, "--memory", "100MiB", "--retries", "1")
+    assert len(large) == 300 << 20
     first, second = ends(tmp_path)
     assert (first[4], second[4]) == ("out_of_memory", "done")
-    assert all(150 << 20 < int(words[9]) < 200 << 20 for words in (second,))
+    assert 150 << 20 < int(second[9]) < 200 << 20
 
 
 def test_a_task_that_takes_too_long_is_stopped(stoker: Stoker, tmp_path: Path):

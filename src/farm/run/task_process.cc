@@ -234,6 +234,11 @@ Result<pid_t> TaskStarter::start(const TaskCall& call) {
   return posix_error(shell, exec_errno);
 }
 
+ByteCount own_peak() {
+  const auto text = read_pseudo_file("/proc/self/status");
+  return {text ? kib_after(*text, "\nVmHWM:") << 10 : 0};
+}
+
 ByteCount memory_of(pid_t task, ByteCount limit) {
   const std::vector<rank::ProcessFacts> processes = rank::descendants(task);
   std::uint64_t resident = resident_bytes(task);

@@ -60,6 +60,9 @@ class TaskStarter {
   std::vector<char> stack_;
 };
 
+/// The largest memory that this program has had. Unlike in getrusage(2), the process that started it does not
+/// count.
+ByteCount own_peak();
 /// Memory of a process and its descendants, without counting shared pages twice once it exceeds `limit`.
 ByteCount memory_of(pid_t task, ByteCount limit);
 /// A signal to all processes of the task's group. Stopped ones continue.

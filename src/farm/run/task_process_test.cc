@@ -38,6 +38,13 @@ TEST(TaskStarter, a_portable_line_passes_on_names_that_are_no_variables) {
   EXPECT_EQ(output_of("env | grep x.y", "x.y", "3"), "x.y=3\n");
 }
 
+TEST(TaskProcess, the_own_peak_grows_with_this_process) {
+  const ByteCount before = own_peak();
+  const std::string filled(before.value + (64U << 20), 'x');
+  EXPECT_GT(own_peak().value, filled.size());
+  EXPECT_LT(own_peak().value, before.value + filled.size() + (64U << 20));
+}
+
 TEST(TaskStarter, a_wrapper_gets_the_words_or_a_line_for_its_shell) {
   const TempDirectory folder;
   auto file = File::open_append(folder / "out");

@@ -539,9 +539,7 @@ bool Worker::may_retry(TaskIndex task, TaskOutcome outcome) {
 std::uint64_t Worker::peak_of(const rusage& usage) {
   const auto peak = static_cast<std::uint64_t>(usage.ru_maxrss) << 10;
   if (peak > own_peak_bytes_) {
-    rusage own{};
-    ::getrusage(RUSAGE_SELF, &own);
-    own_peak_bytes_ = static_cast<std::uint64_t>(own.ru_maxrss) << 10;
+    own_peak_bytes_ = own_peak().value;
   }
   return peak > own_peak_bytes_ ? peak : 0;
 }
