@@ -39,9 +39,19 @@ class FarmJobs:
     def stoker(self, *words: str):
         return self.lab.run(BIN / "stoker", "farm", "tasks.txt", *words, code=None, cwd=self.folder)
 
-    def submit(self) -> bool:
-        size = ("--nodes", "2", "--cpus-per-node", "1", "--allocations", "1")
+    def submit(self, nodes: int = 2) -> bool:
+        size = ("--nodes", str(nodes), "--cpus-per-node", "1", "--allocations", "1")
         return self.stoker("--time", "20m", "--partition", "low", *size).code == 0
+
+    def preempt(self) -> str:
+        """Preempts the running job, and waits until it runs again."""
+        job = self.job()
+        fault(self.lab, "preempt", job)
+        show = f"scontrol show job {job} | grep -o 'Restarts=[0-9]*'"
+        wait_until(lambda: self.lab.sh(show).out == "Restarts=1\n", "the job is requeued", timeout=120)
+        fault(self.lab, "heal")
+        wait_until(lambda: self.job() == job, "the job runs again", timeout=120)
+        return job
 
     def done(self) -> int:
         return json.loads(self.stoker("--status", "--json").out)["done"]
@@ -85,17 +95,21 @@ def jobs(small_disk, tmp_path):
     lab.stoker("lab", "down", "--name", lab.name)
 
 
+def test_a_preempted_job_of_one_node_continues_without_failed_tasks(jobs):
+    farm = jobs(120)
+    assert farm.submit(nodes=1)
+    farm.wait_for_more()
+    farm.preempt()
+    farm.finish()
+    farm.check(interrupted=1)
+
+
 def test_tasks_of_a_farm_under_faults_are_recorded_once(jobs):
     farm = jobs(700)
     assert farm.submit()
     farm.wait_for_more()
 
-    job = farm.job()
-    fault(farm.lab, "preempt", job)
-    show = f"scontrol show job {job} | grep -o 'Restarts=[0-9]*'"
-    wait_until(lambda: farm.lab.sh(show).out == "Restarts=1\n", "the job is requeued", timeout=120)
-    fault(farm.lab, "heal")
-    wait_until(lambda: farm.job() == job, "the job runs again", timeout=120)
+    job = farm.preempt()
     farm.wait_for_more()
 
     nodes = farm.lab.run("scontrol", "show", "hostnames", farm.lab.sh(f"squeue -hj {job} -o %N").out.strip())
