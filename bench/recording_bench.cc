@@ -1,12 +1,15 @@
 // What recording costs a trainer per step: one row of metrics, one receipt of 64 samples, eight beacon
 // updates (the phases of a step and its number). Budget: 0.5 % of a 150 ms step, 750 us. And one sample of
 // the supervisor: budget 0.5 % of a second of one core, 5 ms.
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <unistd.h>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "base/file.h"
 #include "observe/system_sampler.h"
 #include "record/beacon.h"
 #include "record/metrics.h"
@@ -51,6 +54,24 @@ void log_one_metric(benchmark::State& state) {
   }
 }
 BENCHMARK(log_one_metric);
+
+// A million points in a row, until all of them survive a kill -9: budget 1 s.
+void log_a_million_points(benchmark::State& state) {
+  constexpr std::int64_t kPoints = 1'000'000;
+  for (auto _ : state) {
+    TempDirectory box;
+    record::MetricLog log(record::MetricLogOptions{.attempt = box.path(), .report = {}});
+    for (std::int64_t step = 1; step <= kPoints; ++step)
+      (void)log.log({{"loss", 1 / static_cast<double>(step)}}, step);
+    if (!log.flush(Deadline::after(std::chrono::seconds(60))).ok()) state.SkipWithError("not written");
+    state.PauseTiming();
+    const auto text = read_file(box / "points-0000.csv", 256_MiB);
+    if (!text.ok() || std::count(text->begin(), text->end(), '\n') != kPoints + 1)
+      state.SkipWithError("points are missing");
+    state.ResumeTiming();
+  }
+}
+BENCHMARK(log_a_million_points)->Unit(benchmark::kMillisecond)->Iterations(1)->UseRealTime();
 
 void beacon_update(benchmark::State& state) {
   TempDirectory box;

@@ -15,7 +15,8 @@
 
 // Protocol:
 //   1. log() formats its lines into `pending_`. It never waits for the disk.
-//   2. The writer's thread swaps `pending_` for an empty buffer every 50 ms and appends it with write(2).
+//   2. The writer's thread swaps `pending_` for an empty buffer every 50 ms, or at 1 MiB, and appends it with
+//      write(2).
 //   3. A short or failed write (disk full) keeps the rest, which is retried each second: no line is written
 //      twice, and none is cut.
 //   4. After fork(2) the child abandons the parent's buffer and thread. It opens a separate file on its first
@@ -32,6 +33,8 @@ constexpr Duration kRetryEvery = 1s;
 // Without new values for this many turns, the thread sleeps until log() wakes it.
 constexpr int kIdleTurns = 20;
 constexpr std::size_t kMaxWaiting = 8u << 20;
+constexpr std::size_t kHurryAt = 1u << 20;
+constexpr Duration kReportEvery = 10s;  // losses of a program that logs faster than the disk writes
 constexpr int kMaxProcesses = 100'000;
 
 // Increases in each forked child.
@@ -90,6 +93,7 @@ class MetricLog::Writer {
       wake_.notify_all();
     }
     thread_.join();
+    if (!is_failing_ && !is_forked_) report_losses();
   }
 
   bool is_of_this_process() const { return forks_ == forks.load(std::memory_order_relaxed); }
@@ -112,6 +116,7 @@ class MetricLog::Writer {
   Status open_file();
   void report_failure(const Status& problem);
   void report_success();
+  void report_losses();
 
   // Constant after construction.
   MetricLogOptions options_;
@@ -135,6 +140,7 @@ class MetricLog::Writer {
   File file_;
   std::string writing_;
   bool is_failing_ = false;
+  MonoTime next_report_;
 
   Thread thread_;  // last member: the thread uses everything above
 };
@@ -176,6 +182,9 @@ void MetricLog::Writer::append(std::span<const MetricValue> values, std::optiona
   const double time = unix_now();
   for (const MetricValue& value : values)
     append_point({.time = time, .step = step, .value = value.value, .metric = value.metric}, &pending_);
+  if (pending_.size() < kHurryAt || is_hurried_ || is_forked_ || !problem_.ok()) return;
+  is_hurried_ = true;
+  wake_.notify_one();
 }
 
 void MetricLog::Writer::run(StopToken stop) {
@@ -254,7 +263,10 @@ void MetricLog::Writer::report_failure(const Status& problem) {
 }
 
 void MetricLog::Writer::report_success() {
-  if (!is_failing_) return;
+  if (!is_failing_) {
+    if (!is_forked_ && RealClock().mono() >= next_report_) report_losses();
+    return;
+  }
   is_failing_ = false;
   if (is_forked_) return;
   std::uint64_t dropped = 0;
@@ -265,6 +277,18 @@ void MetricLog::Writer::report_success() {
   }
   if (dropped == 0) return;
   options_.report(format("{}: metrics are written again; {} values were lost meanwhile",
+                         printable(file_.path().string()), grouped(dropped)));
+}
+
+void MetricLog::Writer::report_losses() {
+  std::uint64_t dropped = 0;
+  {
+    MutexLock lock(mu_);
+    dropped = std::exchange(dropped_, 0);
+  }
+  if (dropped == 0) return;
+  next_report_ = RealClock().mono() + kReportEvery;
+  options_.report(format("{}: {} values are lost: they are logged faster than they can be written",
                          printable(file_.path().string()), grouped(dropped)));
 }
 
