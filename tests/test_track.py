@@ -97,7 +97,7 @@ def test_tensorboard_gets_scalars_and_params(stoker, made):
     assert [(step, value) for tag, step, value in found if tag == "rank1/val/acc, %"] == [(3, 5.0)]
     assert len(found) == 30 + 3 + 2 + samples(made)
     text = file.read_bytes()
-    for part in (b"_hparams_/session_start_info", b"_hparams_/session_end_info", b"text_summary", b"brain.Event:2"):
+    for part in (b"_hparams_/session_start_info", b"_hparams_/session_end_info", b"text_summary", b"brain.Event:1"):
         assert part in text
     assert b"hunter2" not in text
 
@@ -131,6 +131,42 @@ def test_an_offline_run_of_wandb_has_rows_config_and_stats(stoker, made):
     assert (summary["loss"], summary["best"]) == (7, 0.75)
     assert dict(tracker_files.fields(records[-1][1])).get(1, 0) == 0
     assert [kind for kind, _ in records].count(18) == 1
+
+
+def test_of_a_repeated_step_the_last_value_counts_in_trackers_report_and_compare(stoker, made):
+    """A loop that goes back from step 31 to 29, and a third attempt that begins at step 30 again."""
+    with (attempt(made, 2) / "points-0000.csv").open("a") as file:
+        file.write(
+            "".join(f"{BEGIN + 103 + i},{step},{value},loss\n" for i, (step, value) in enumerate([(31, 6), (29, 5)]))
+        )
+    made.started(3, BEGIN + 200)
+    (attempt(made, 3) / "points-0000.csv").write_text(f"{BEGIN + 201},30,4,loss\n{BEGIN + 202},31,3,loss\n")
+    made.ended(3, BEGIN + 240, "done", 0)
+    with FakeMlflow() as server:
+        push(stoker, "--to", "csv", "--to", "tensorboard", "--to", "wandb", "--to", f"mlflow={server.url}", code=0)
+        sent = server.values("loss")
+        times = [metric["timestamp"] for metric in server.metrics if metric["key"] == "loss"]
+    last = {28: pytest.approx(1 / 28), 29: 5, 30: 4, 31: 3}
+    read = [
+        (int(row["step"]), float(row["value"])) for row in table(made) if (row["rank"], row["metric"]) == ("0", "loss")
+    ]
+    (events,) = (made.path / "track/tensorboard").iterdir()
+    scalars = [(step, value) for tag, step, value in tracker_files.scalars(events) if tag == "loss"]
+    (offline,) = (made.path / "track/wandb").glob("*/*.wandb")
+    rows = [(row["step"], row["loss"]) for row in tracker_files.wandb_rows(offline) if "loss" in row]
+    for points in (sent, read, scalars, rows):
+        assert len(points) == 30 + 1 + 2 + 2
+        assert {step: value for step, value in points if step >= 28} == last, "dict() keeps the last one"
+    assert times == sorted(times), "MLflow takes the latest of the values of a step"
+    (report,) = json.loads(stoker("report", "last", "--format", "json", code=0).out)["runs"]
+    (loss,) = (metric for metric in report["metrics"] if metric["name"] == "loss")
+    assert dict(zip(loss["step"], loss["mean"], strict=True)) == {
+        **{step: pytest.approx(1 / step) for step in range(1, 29) if step != 7},
+        7: None,
+    } | {step: value for step, value in last.items() if step > 28}
+    compared = json.loads(stoker("compare", "last", "last", "--json", code=0).out)
+    (result,) = (each for each in compared["results"] if each["name"] == "loss")
+    assert (result["before"], result["after"]) == ([3], [3])
 
 
 def test_the_end_of_a_file_is_replaced_when_the_run_continues(stoker, made):

@@ -89,6 +89,19 @@ print(json.dumps({"types": points.dtypes.astype(str).to_dict(), "metrics": sorte
 """
 
 
+def test_tensorboard_shows_the_last_value_of_a_repeated_step(stoker, made):
+    made.started(2, BEGIN + 2 * STEPS)
+    lines = [f"{BEGIN + 2 * STEPS + step},{step},7,loss\n" for step in range(STEPS - 5, STEPS - 2)]
+    (made.attempt(2) / "points-0000.csv").write_text("".join(lines))
+    made.ended(2, BEGIN + 3 * STEPS, "done", 0)
+    stoker("track", "push", "last", "--to", "tensorboard", code=0)
+    found = json.loads(trackers_python(TENSORBOARD, made.path / "track/tensorboard"))
+    steps = [(step, value) for step, value, _ in found["loss"]]
+    assert [step for step, _ in steps] == list(range(STEPS - 2))
+    assert [value for _, value in steps[-3:]] == [7, 7, 7]
+    assert len([tag for tag in found["tags"] if tag.startswith("system/")]) > 0
+
+
 def test_pandas_reads_the_table(stoker, made):
     done = json.loads(stoker("track", "push", "last", "--to", "csv", "--json", code=0).out)
     found = json.loads(trackers_python(PANDAS, made.path / "track/points.csv"))

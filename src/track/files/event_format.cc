@@ -117,7 +117,10 @@ void EventFormat::head(const TrackedRun& run, std::string* out) {
   const double created = run.folder.description().created;
   std::string version;
   put_double(1, created, &version);
-  put_bytes(3, "brain.Event:2", &version);
+  // In files of this version, readers of TensorBoard drop the values of a metric from a step on that it
+  // repeats. Version 2 would need an event that drops all metrics, also metrics with a different kind of
+  // steps.
+  put_bytes(3, "brain.Event:1", &version);
   put_record(version, out);
   std::string summary;
   put_text("run/text_summary", params_table(run), &summary);
