@@ -1,5 +1,5 @@
-"""Metrics of unchanged scripts: found in their output and in the files that they write for TensorBoard and with Lightning's
-CSV logger."""
+"""Metrics of unchanged scripts: found in their output and in the files that they write for TensorBoard, W&B, MLflow and with
+Lightning's CSV logger."""
 
 import json
 import re
@@ -203,6 +203,36 @@ def test_wandb_files_of_the_run_are_read(stoker, tmp_path):
     """
     run(stoker, tmp_path, text)
     assert curves(stoker) == {"loss": {0: 1, 1: 0.5}}
+
+
+# The files of MLflow's file store, as its versions 2.22 and 3.17 write them.
+MLFLOW = """
+import json, os, pathlib, time
+def run(number, name, values):
+    folder = pathlib.Path(os.environ.get("STORE", "mlruns"), "0", f"{number:032x}")
+    (folder / "metrics/val").mkdir(parents=True)
+    (folder / "tags").mkdir()
+    (folder / "meta.yaml").write_text(f"run_id: {number:032x}\\nstart_time: {time.time_ns() // 1000000 + number}\\n")
+    tags = {"mlflow.runName": name} | json.loads(os.environ["MLFLOW_RUN_CONTEXT"])
+    for tag, value in tags.items():
+        (folder / "tags" / tag).write_text(value)
+    for metric, lines in values.items():
+        (folder / "metrics" / metric).write_text("".join(f"{time.time_ns() // 1000000} {line}\\n" for line in lines))
+if os.environ["RANK"] == "0":
+    run(1, "calm-deer", {"loss": ["0.5 1", "0.25 2 data"], "val/accuracy": ["nan 2"]})
+    run(2, "shy-fox", {"loss": ["4.0 9"]})
+    os.environ["MLFLOW_RUN_CONTEXT"] = '{"stoker.run": "of-another-job"}'
+    run(3, "sly-owl", {"loss": ["8.0 1"]})
+else:
+    run(4, "wise-elk", {"loss": ["1.5 1"]})
+"""
+
+
+@pytest.mark.parametrize("uri", [None, "file:store"])
+def test_runs_in_a_file_store_of_mlflow_are_read(stoker, tmp_path, uri):
+    place = {"MLFLOW_TRACKING_URI": uri, "STORE": "store"} if uri else {"MLFLOW_TRACKING_URI": None}
+    run(stoker, tmp_path, MLFLOW, ranks=2, env=place)
+    assert curves(stoker) == {"loss": {1: 1.0, 2: 0.25}, "shy-fox/loss": {9: 4}, "val/accuracy": {2: None}}
 
 
 LIGHTNING = r"""

@@ -14,7 +14,14 @@ if os.environ["RANK"] == "0":
     raise SystemExit(1)
 time.sleep(600)
 """
-    names = ["WANDB_RUN_ID", "WANDB_RESUME", "WANDB_DIR", "STOKER_TENSORBOARD_DIR", "STOKER_METRICS_FROM"]
+    names = [
+        "WANDB_RUN_ID",
+        "WANDB_RESUME",
+        "WANDB_DIR",
+        "STOKER_TENSORBOARD_DIR",
+        "STOKER_METRICS_FROM",
+        "MLFLOW_RUN_CONTEXT",
+    ]
     (tmp_path / "train.py").write_text(text % names)
     job = Job(tmp_path, f"{sys.executable} train.py", ranks=2)
     unset = dict.fromkeys(names)
@@ -22,6 +29,7 @@ time.sleep(600)
     stoker("resume", "last", "--from-start", code=1, env=unset)
     folder = job.run_folder()
     expected = [f"{folder.name}", "allow", str(folder), f"{folder}/tensorboard", "None"]
+    expected.append(f'{{"stoker.run":"{folder.name}"}}')
     for attempt in (1, 2):
         lines = job.log(0, attempt).decode().splitlines()
         assert lines == [f"{name}={value}" for name, value in zip(names, expected, strict=True)]

@@ -334,8 +334,8 @@ constexpr std::array kRecord = {
          .unset = "auto",
          .help =
              "Where metrics of a `run` command come from, beside the calls of `stoker.log`: auto reads its "
-             "output (progress bars, Hugging Face, Keras, JSON lines) and its TensorBoard, W&B "
-             "and Lightning files."}),
+             "output (progress bars, Hugging Face, Keras, JSON lines) and its TensorBoard, W&B, "
+             "MLflow and Lightning files."}),
     record<&RecordOptions::metrics_regex>(
         {.key = "record.metrics_from.regex",
          .unset = "none",

@@ -50,6 +50,7 @@ constexpr ReferenceRow kRankVariables[] = {
     {"STOKER_TENSORBOARD_DIR", "Folder of this run for TensorBoard's event files."},
     {"WANDB_RUN_ID, WANDB_RESUME, WANDB_DIR",
      "One run of W&B for each rank over all attempts, in the run folder, unless already set."},
+    {"MLFLOW_RUN_CONTEXT", "The run id as a tag of MLflow's new runs, unless already set."},
     {"STOKER_CHECKPOINT_DIR", "Checkpoint folder of this run."},
     {"STOKER_RESUME", "Checkpoint to resume from; empty for a fresh start."},
     {"STOKER_STAGE_DIR", "Folder on the node-local disk with the data of `stage`."},

@@ -4,8 +4,17 @@
 #include <sched.h>
 
 #include "base/file.h"
+#include "base/json/json.h"
+#include "observe/metrics/tracker_files.h"
+#include "stoker/time.h"
 
 namespace stoker::rank {
+namespace {
+
+// MLflow adds these tags to each run that the program starts: JSON.
+constexpr std::string_view kMlflowContext = "MLFLOW_RUN_CONTEXT";
+
+}  // namespace
 
 Environment rank_environment(Environment base, const RankPlacement& place, const Rendezvous& rendezvous,
                              int threads) {
@@ -78,9 +87,34 @@ void set_tracker_variables(Environment& environment, int rank) {
     if (!is_set) environment.emplace_back(name, value);
   };
   if (run.empty()) return;
-  set("WANDB_RUN_ID", rank == 0 ? run : format("{}-rank{}", run, rank));
+  const std::string task = variable(environment, "STOKER_TASK");
+  const std::string name = !task.empty() ? format("{}-task{}", run, task)
+                           : rank == 0   ? run
+                                         : format("{}-rank{}", run, rank);
+  set("WANDB_RUN_ID", name);
   set("WANDB_RESUME", "allow");
   set("WANDB_DIR", variable(environment, "STOKER_RUN_DIR"));
+  set(kMlflowContext, json_text(nlohmann::ordered_json{{std::string(observe::kMlflowTag), name}}));
+}
+
+observe::TrackerOptions tracker_options(const Environment& environment, const Path& attempt, int number,
+                                        const Path& working_directory) {
+  // Of a context with tags of the user, too.
+  const auto context = parse_json<nlohmann::json>(variable(environment, kMlflowContext));
+  const auto name = context.is_object() ? context.find(std::string(observe::kMlflowTag)) : context.end();
+  const bool is_named = context.is_object() && name != context.end() && name->is_string();
+  const bool is_first = number == 0 || !variable(environment, "STOKER_TASK").empty();
+  return {.attempt = attempt,
+          .rank = number,
+          .working_directory = working_directory,
+          .tensorboard_folder = variable(environment, "STOKER_TENSORBOARD_DIR"),
+          .wandb_folder = variable(environment, "WANDB_DIR"),
+          .wandb_run = variable(environment, "WANDB_RUN_ID"),
+          .mlflow_folder =
+              observe::mlflow_store_folder(variable(environment, "MLFLOW_TRACKING_URI"), working_directory),
+          .mlflow_name = is_named ? name->get<std::string>() : "",
+          .mlflow_run = is_first ? variable(environment, "MLFLOW_RUN_ID") : "",
+          .since = unix_seconds(RealClock().wall())};
 }
 
 void set_slurm_variables(Environment& environment, const RankPlacement& place,

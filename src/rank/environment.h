@@ -9,6 +9,10 @@
 #include "rank/plan.h"
 #include "stoker/status.h"
 
+namespace stoker::observe {
+struct TrackerOptions;
+}
+
 namespace stoker::rank {
 
 /// Variables from `stoker run` to `stoker rank`; the command never sees them.
@@ -67,8 +71,14 @@ std::string staged_folder(std::string_view folders, int node);
 void set_threads(Environment& environment, int threads);
 
 /// Variables with which a script's own calls of wandb continue one run over all attempts, a separate one for
-/// each rank. Variables that are set, also to an empty value, are kept.
+/// each rank or task (STOKER_TASK) of an array, and with which runs of MLflow have the tag kMlflowTag.
+/// Variables that are set, also to an empty value, are kept.
 void set_tracker_variables(Environment& environment, int rank);
+
+/// Where the trackers of a rank's command have their files, from its environment after
+/// set_tracker_variables(). `number`: of the rank or task, in the names of the attempt's files.
+observe::TrackerOptions tracker_options(const Environment& environment, const Path& attempt, int number,
+                                        const Path& working_directory);
 
 /// Inside an allocation: sets SLURM_PROCID and related variables as srun would, for programs that read them
 /// instead of RANK. `ranks_of_node` in the format of kNodesVariable.

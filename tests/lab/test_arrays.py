@@ -103,6 +103,36 @@ def test_only_the_tasks_that_failed_run_again(runs: Runs):
     )
 
 
+def test_metrics_of_tasks_are_read_from_their_output_and_trackers(runs: Runs):
+    program = """
+import json, os, pathlib, sys
+print("old line", flush=True)
+n = int(sys.argv[1])
+for step in (1, 2):
+    print({"loss": n / step, "step": step}, flush=True)
+    print(f"{step}/2 ", end="\\r", flush=True)
+run = pathlib.Path("mlruns/0", f"{n:032x}")
+(run / "metrics").mkdir(parents=True), (run / "tags").mkdir()
+(run / "meta.yaml").write_text("")
+(run / "tags/stoker.run").write_text(json.loads(os.environ["MLFLOW_RUN_CONTEXT"])["stoker.run"])
+(run / "metrics/accuracy").write_text(f"99999999999999 0.{n} 2\\n")
+print(os.environ["WANDB_RUN_ID"].partition("-task")[2])
+"""
+    (runs.folder / "train.py").write_text(program)
+    write(runs, 2, f"{sys.executable} train.py ${{params.n}}", "at_once: 2")
+    submit(runs)
+    assert runs.wait() == f"run {runs.run.name}: done (2 of 2 done)\n"
+    (report,) = json.loads(runs.stoker("report", "last", "--format", "json").out)["runs"]
+    assert [task["results"] for task in report["tasks"]] == [
+        {"accuracy": 0.1, "loss": 0.5},
+        {"accuracy": 0.2, "loss": 1.0},
+    ]
+    assert (runs.run / "tasks/00002.log").read_text().endswith("\n2\n")
+    assert sorted(path.name for path in (runs.run / "attempts/1").glob("points-*")) == [
+        f"points-000{n}-{writer}.csv" for n in (1, 2) for writer in ("log", "mlflow")
+    ]
+
+
 def test_logs_and_top_know_the_tasks(runs: Runs):
     run = "echo begun ${params.n}; while [ ! -e go ]; do sleep 0.1; done; echo end ${params.n}; test ${params.n} != 2"
     write(runs, 3, run, "at_once: 3")

@@ -169,6 +169,9 @@ class Tasks {
     options.command = job.command->arguments;
     options.directory = job.working_directory;
     options.log = task_log(run_folder(), task);
+    options.metrics_from = metrics_from(job);
+    options.attempt = request_.prepared->folder();
+    options.number = static_cast<int>(task);
     options.cpus = static_cast<int>(job.resources.cpus_per_rank.value_or(0));
     options.grace = job.timeouts.grace;
     STOKER_RETURN_IF_ERROR(begin(events, "", resume));

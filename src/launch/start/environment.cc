@@ -65,6 +65,8 @@ Environment inherited_environment(const job::Job& job, Environment base) {
   if (!outer.empty() && variable(base, "WANDB_RUN_ID").starts_with(outer)) {
     for (std::string_view name : {"WANDB_RUN_ID", "WANDB_RESUME", "WANDB_DIR"}) unset_variable(base, name);
   }
+  if (!outer.empty() && variable(base, "MLFLOW_RUN_CONTEXT").find(outer) != std::string::npos)
+    unset_variable(base, "MLFLOW_RUN_CONTEXT");
   std::erase_if(base, [](const auto& entry) {
     return entry.first.starts_with("STOKER_") && entry.first != "STOKER_CACHE";  // of the site
   });
@@ -83,6 +85,12 @@ Environment inherited_environment(const job::Job& job, Environment base) {
   }
   for (const auto& [name, value] : job.environment.variables) set_variable(base, name, value);
   return base;
+}
+
+std::string metrics_from(const job::Job& job) {
+  if (job.train) return "none";
+  if (job.record.metrics_regex) return "regex:" + *job.record.metrics_regex;
+  return std::string(to_text(job.record.metrics_from.value_or(job::MetricsFrom::automatic)));
 }
 
 Environment run_environment(Environment base, const RunContext& part) {

@@ -26,6 +26,9 @@ std::vector<std::string> wrap_in_node_venv(const job::Environment& environment, 
 /// `base` without the rank variables of an outer run, with the job's variables and its virtual environment.
 Environment inherited_environment(const job::Job& job, Environment base);
 
+/// Value of rank::kMetricsVariable for the job's commands.
+std::string metrics_from(const job::Job& job);
+
 /// The values of the run's variables.
 struct RunContext {
   const job::Job& job;

@@ -85,12 +85,6 @@ std::optional<double> deadline_of(const OwnTime& own, const rank::Plan& plan, do
 
 // All options except the environment, which needs the deadline computed here.
 // For the supervisors of the ranks. The trainer of `train` records its metrics itself.
-std::string metrics_from(const job::Job& job) {
-  if (job.train) return "none";
-  if (job.record.metrics_regex) return "regex:" + *job.record.metrics_regex;
-  return std::string(to_text(job.record.metrics_from.value_or(job::MetricsFrom::automatic)));
-}
-
 rank::GroupOptions group_of(const Request& request, const Prepared& prepared, const record::Attempt& attempt,
                             const Path& resumed_from) {
   const job::Job& job = request.job;

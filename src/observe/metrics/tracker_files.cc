@@ -17,7 +17,7 @@ constexpr std::string_view kWandb = ".wandb";
 constexpr std::uint64_t kMaxTurn = 8u << 20;
 constexpr std::size_t kMaxFiles = 256;
 constexpr std::size_t kMaxNames = 2000;
-constexpr int kLightningEvery = 5;
+constexpr int kClosedFilesEvery = 5;  // polls, for files that no process keeps open
 
 std::optional<struct stat> stat_of(const Path& path) {
   struct stat info{};
@@ -42,12 +42,20 @@ TrackerFiles::TrackerFiles(TrackerOptions options)
     : options_(std::move(options)),
       tensorboard_(options_.attempt / record::point_file_name(options_.rank, "tensorboard")),
       lightning_(options_.attempt / record::point_file_name(options_.rank, "lightning")),
-      wandb_(options_.attempt / record::point_file_name(options_.rank, "wandb")) {}
+      wandb_(options_.attempt / record::point_file_name(options_.rank, "wandb")),
+      mlflow_(options_.attempt / record::point_file_name(options_.rank, "mlflow")),
+      mlflow_store_({.folder = options_.mlflow_folder,
+                     .name = options_.mlflow_name,
+                     .run_id = options_.mlflow_run,
+                     .since = options_.since}) {}
 
 std::vector<std::string> TrackerFiles::poll(const std::vector<pid_t>& processes) {
   for (const pid_t process : processes) find_open_files(process);
   for (auto& [id, file] : followed_) read_followed(file);
-  if (options_.rank == 0 && ++polls_ % kLightningEvery == 0) read_lightning();
+  if (++polls_ % kClosedFilesEvery == 0) {
+    (void)read_mlflow();
+    if (options_.rank == 0) read_lightning();
+  }
   return end_turn();
 }
 
@@ -66,6 +74,8 @@ std::vector<std::string> TrackerFiles::finish() {
       read_followed(file);
     }
   }
+  while (read_mlflow()) {
+  }
   if (options_.rank == 0) read_lightning();
   return end_turn();
 }
@@ -74,6 +84,7 @@ std::vector<std::string> TrackerFiles::end_turn() {
   tensorboard_.flush();
   lightning_.flush();
   wandb_.flush();
+  mlflow_.flush();
   return std::exchange(problems_, {});
 }
 
@@ -164,6 +175,12 @@ void TrackerFiles::read_followed(Followed& file) {
     if (!status.ok())
       problems_.push_back(format("{}: {}; its later metrics are not shown", file.name, status.message()));
   }
+}
+
+bool TrackerFiles::read_mlflow() {
+  return mlflow_store_.poll([&](const record::PointLine& point) {
+    if (record::check_metric_name(point.metric).ok()) mlflow_.add(point);
+  });
 }
 
 void TrackerFiles::read_lightning() {

@@ -1,6 +1,6 @@
-// Metrics in the files that a rank's processes write for TensorBoard, W&B and with Lightning's CSV logger,
-// followed while they grow. Most are found among the open files of the processes, so no folder is searched
-// while the program runs. Used by the supervisor of a rank. One thread.
+// Metrics in the files that a rank's processes write for TensorBoard, W&B, MLflow and with Lightning's CSV
+// logger, followed while they grow. Most are found among the open files of the processes, so no folder is
+// searched while the program runs. Used by the supervisor of a rank. One thread.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,22 @@
 
 #include "base/file.h"
 #include "observe/metrics/event_file.h"
+#include "observe/metrics/mlflow_store.h"
 #include "observe/metrics/wandb_file.h"
 #include "record/points/points.h"
 
 namespace stoker::observe {
 
 struct TrackerOptions {
-  Path attempt;             ///< receives points-<rank>-tensorboard.csv and points-<rank>-lightning.csv
-  int rank = 0;             ///< rank 0 also reads Lightning's files, which only it writes
+  Path attempt;             ///< receives points-<rank>-tensorboard.csv and similar files
+  int rank = 0;             ///< or task. Rank 0 also reads Lightning's files, which only it writes
   Path working_directory;   ///< of the processes
   Path tensorboard_folder;  ///< STOKER_TENSORBOARD_DIR; may be ""
   Path wandb_folder;        ///< of the rank's command, WANDB_DIR; may be ""
   std::string wandb_run;    ///< WANDB_RUN_ID
+  Path mlflow_folder;       ///< of MLflow's file store; may be ""
+  std::string mlflow_name;  ///< value of kMlflowTag
+  std::string mlflow_run;   ///< MLFLOW_RUN_ID
   double since = 0;         ///< Unix seconds: older files belong to other runs
   Path proc = "/proc";
 };
@@ -60,6 +64,7 @@ class TrackerFiles {
   void follow(const Path& opened, const Path& shown);
   std::string prefix_of(const Path& folder);
   void read_followed(Followed& file);
+  bool read_mlflow();
   void read_lightning();
   void read_csv(const Path& path, CsvFile& csv);
   std::vector<std::string> end_turn();
@@ -72,6 +77,8 @@ class TrackerFiles {
   record::PointAppender tensorboard_;
   record::PointAppender lightning_;
   record::PointAppender wandb_;
+  record::PointAppender mlflow_;
+  MlflowStore mlflow_store_;
   std::vector<std::string> problems_;
   int polls_ = 0;
 };

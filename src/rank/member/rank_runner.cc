@@ -49,18 +49,12 @@ constexpr int kRetransmits = 4;
 constexpr Duration kStackAnswer = 1s;
 constexpr Duration kStackPause = 200ms;  // after the last of its output
 
-observe::TrackerOptions tracker_options(const RankConfig& config) {
+observe::TrackerOptions trackers_of(const RankConfig& config) {
   const int rank = config.place.rank.value;
   Environment command = current_environment();
   set_tracker_variables(command, rank);
   std::error_code error;
-  return {.attempt = config.attempt,
-          .rank = rank,
-          .working_directory = std::filesystem::current_path(error),
-          .tensorboard_folder = variable(command, "STOKER_TENSORBOARD_DIR"),
-          .wandb_folder = variable(command, "WANDB_DIR"),
-          .wandb_run = variable(command, "WANDB_RUN_ID"),
-          .since = unix_seconds(RealClock().wall())};
+  return tracker_options(command, config.attempt, rank, std::filesystem::current_path(error));
 }
 
 // One of the command's two output streams.
@@ -102,7 +96,7 @@ class RankRunner {
         beacon_(record::Attempt(config_.attempt, 0).beacon(config_.place.rank.value)),
         signals_(std::move(signals)),
         log_(std::move(log)),
-        metrics_(config_.metrics_from, tracker_options(config_)),
+        metrics_(config_.metrics_from, trackers_of(config_)),
         out_(options.out_fd, config_),
         err_(options.err_fd, config_) {}
 

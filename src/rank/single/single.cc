@@ -10,6 +10,7 @@
 #include "net/port.h"
 #include "rank/checkpoint_presence.h"
 #include "rank/environment.h"
+#include "rank/member/metric_collector.h"
 #include "rank/process/process_tree.h"
 #include "rank/process/signals.h"
 #include "rank/verdict.h"
@@ -21,34 +22,102 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kTickMs = 200;
+constexpr int kMetricsMs = 1000;
+constexpr std::uint64_t kMostOutput = 4u << 20;  // of one turn
 constexpr Duration kReapLimit = 5s;
+
+// Metrics of the process. Its output is read from the log, which it writes itself.
+class SingleMetrics {
+ public:
+  SingleMetrics(const SingleOptions& options, const Environment& environment)
+      : collector_(options.metrics_from,
+                   tracker_options(environment, options.attempt, options.number, options.directory)) {
+    is_collecting_ = options.metrics_from == "auto" || options.metrics_from.starts_with("regex:");
+    if (!is_collecting_) return;
+    auto log = File::open_regular(options.log);
+    if (log.ok()) log_ = *std::move(log);
+    const auto size = log_.fd() < 0 ? Result<std::uint64_t>(0) : log_.size();
+    read_ = size.ok() ? *size : 0;
+  }
+
+  bool is_collecting() const { return is_collecting_; }
+  void poll(const std::vector<pid_t>& processes) {
+    (void)read_output();
+    show(collector_.poll(processes));
+  }
+  /// Call it after the processes have ended.
+  void finish() {
+    if (!is_collecting_) return;
+    while (read_output()) {
+    }
+    show(collector_.finish());
+  }
+
+ private:
+  bool read_output() {
+    const auto size = log_.fd() < 0 ? Result<std::uint64_t>(0) : log_.size();
+    if (!size.ok() || *size <= read_) return false;
+    const auto bytes = log_.read_available(read_, std::min(kMostOutput, *size - read_));
+    if (!bytes.ok() || bytes->empty()) return false;
+    read_ += bytes->size();
+    collector_.feed(0, *bytes);
+    collector_.read_lines();
+    return true;
+  }
+  void show(const std::vector<std::string>& problems) const {
+    for (const std::string& problem : problems) {
+      auto log = File::open_append(log_.path());
+      if (log.ok()) (void)log->write(format("stoker: {}\n", problem));
+    }
+  }
+
+  MetricCollector collector_;
+  bool is_collecting_ = false;
+  File log_;
+  std::uint64_t read_ = 0;
+};
 
 // Waits for the child, handles signals and the time limit.
 class SingleProcess {
  public:
-  SingleProcess(const SingleOptions& options, Child child, SignalFd signals, SignalFd deaths)
+  SingleProcess(const SingleOptions& options, Child child, SingleMetrics& metrics, SignalFd signals,
+                SignalFd deaths)
       : options_(options),
         child_(std::move(child)),
+        metrics_(metrics),
         signals_(std::move(signals)),
         deaths_(std::move(deaths)) {}
 
   SingleEnding run() {
+    if (metrics_.is_collecting()) metrics_.poll({child_.pid()});  // it may end before the first turn
     while (!exit_) {
       wait();
       while (const auto signal = signals_.next_signal()) handle_signal(*signal);
       check_time_limit();
+      collect_metrics();
       reap();
       exit_ = child_.poll();
     }
     handle_pending_signals();
     kill_leftovers();
+    metrics_.finish();
     return conclude();
   }
 
  private:
   void wait() {
     pollfd waiting[] = {{signals_.fd(), POLLIN, 0}, {deaths_.fd(), POLLIN, 0}, {child_.pidfd(), POLLIN, 0}};
-    ::poll(waiting, 3, options_.deadline || kill_at_ ? kTickMs : -1);
+    const int longest = metrics_.is_collecting() ? kMetricsMs : -1;
+    ::poll(waiting, 3, options_.deadline || kill_at_ ? kTickMs : longest);
+  }
+
+  void collect_metrics() {
+    const MonoTime now = RealClock().mono();
+    if (!metrics_.is_collecting() || now < next_metrics_) return;
+    next_metrics_ = now + std::chrono::milliseconds(kMetricsMs);
+    std::vector<pid_t> processes;
+    for (const ProcessFacts& process : all()) processes.push_back(process.pid);
+    metrics_.poll(processes);
   }
 
   // Reaps orphans: each zombie counts against the limit on processes.
@@ -134,6 +203,8 @@ class SingleProcess {
 
   const SingleOptions& options_;
   Child child_;
+  SingleMetrics& metrics_;
+  MonoTime next_metrics_;
   SignalFd signals_;
   SignalFd deaths_;  // separate: an exited child is no sign of a pending signal
   std::optional<Exit> exit_;
@@ -164,14 +235,16 @@ Result<SingleEnding> run_single(const SingleOptions& options) {
   command.environment = rank_environment(
       options.environment, place, {.address = "127.0.0.1", .port = port.port()},
       cores_per_rank(options.cpus, place, slurm::cpus_on_node(slurm::process_environment())));
+  if (!options.attempt.empty()) set_tracker_variables(*command.environment, options.number);
   command.directory = options.directory;
   command.stdout_fd = log.get();
   command.stderr_fd = log.get();
   command.group = ::stoker::Group::own;
   command.parent_death_signal = SIGTERM;
+  SingleMetrics metrics(options, *command.environment);
   STOKER_ASSIGN_OR_RETURN(child, Child::spawn(command));
   if (options.started) options.started(child.pid());
-  return SingleProcess(options, std::move(child), std::move(signals), std::move(deaths)).run();
+  return SingleProcess(options, std::move(child), metrics, std::move(signals), std::move(deaths)).run();
 }
 
 }  // namespace stoker::rank

@@ -24,8 +24,11 @@ struct SingleOptions {
   int cpus = 0;                    ///< 0: all cores of this process
   std::optional<double> deadline;  ///< time limit, Unix seconds
   std::string deadline_text;
-  Duration notice{0};  ///< lead time of SIGUSR1, "save and stop", before the deadline; 0: never
-  Duration grace{0};   ///< between SIGTERM and SIGKILL
+  Duration notice{0};        ///< lead time of SIGUSR1, "save and stop", before the deadline; 0: never
+  Duration grace{0};         ///< between SIGTERM and SIGKILL
+  std::string metrics_from;  ///< as in kMetricsVariable: collects metrics from its output and its trackers
+  Path attempt;              ///< receives these metrics
+  int number = 0;            ///< of the task, in the names of the files of metrics
   std::function<void(pid_t)> started;
 };
 
