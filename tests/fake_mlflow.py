@@ -37,7 +37,8 @@ class FakeMlflow(FakeServer):
         self.experiments: dict[str, str] = {}
         self.runs: dict[str, dict] = {}
         self.metrics: list[dict] = []
-        self.params: dict[str, str] = {}
+        self.params: dict[str, str] = {}  # of the last run
+        self.params_of: dict[str, dict[str, str]] = {}  # by the name of the run
         self.files: dict[str, bytes] = {}
         self.datasets: list[dict] = []
         self.requests: list[tuple[str, dict]] = []
@@ -158,6 +159,8 @@ class FakeMlflow(FakeServer):
         for item in metrics + params:
             if item["key"] in self.refused_keys:
                 raise RefusedError(400, "INVALID_PARAMETER_VALUE", f"Invalid value for {item['key']}")
+        if params:
+            self.params = self.params_of.setdefault(run["info"]["run_name"], {})
         for param in params:
             if self.params.setdefault(param["key"], param["value"]) != param["value"]:
                 raise RefusedError(400, "INVALID_PARAMETER_VALUE", "Changing param values is not allowed")

@@ -147,10 +147,3 @@ def test_a_bad_value_is_an_error_of_the_job_file(stoker, tmp_path, record, messa
     job(tmp_path, record)
     refused = stoker("run", "job.yaml", code=2).err.splitlines()[0]
     assert refused.split(": ", 1)[1] == message
-
-
-def test_an_array_has_no_trackers(stoker, tmp_path):
-    (tmp_path / "values.csv").write_text("lr\n1\n2\n")
-    Job(tmp_path, "echo ${params.lr}", ranks=1, more="array: {over: values.csv}\nrecord: {csv: true}\n")
-    refused = stoker("check", "job.yaml", code=2).err
-    assert "record.csv: the tasks of an array cannot be sent to trackers (array, job.yaml:" in refused

@@ -376,16 +376,6 @@ void check_trackers(const EffectiveConfig& effective, const Job& job, ErrorList&
         effective.origin("record.mlflow"),
         format("record.mlflow: '{}' does not begin with http:// or https://", printable(*record.mlflow)));
   }
-  const std::pair<std::string_view, bool> trackers[] = {{"record.mlflow", record.mlflow.has_value()},
-                                                        {"record.tensorboard", record.tensorboard},
-                                                        {"record.wandb", record.wandb.has_value()},
-                                                        {"record.csv", record.csv}};
-  for (const auto& [key, is_set] : trackers) {
-    if (is_set && job.array.is_enabled())
-      errors.add(effective.origin(key),
-                 format("{}: the tasks of an array cannot be sent to trackers (array, {})", key,
-                        effective.origin("array").where()));
-  }
 }
 
 }  // namespace

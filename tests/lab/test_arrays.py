@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fake_mlflow import FakeMlflow
 from lab_jobs import COUNTER
 from running import wait_until
 from submitted import Runs
@@ -131,6 +132,39 @@ print(os.environ["WANDB_RUN_ID"].partition("-task")[2])
     assert sorted(path.name for path in (runs.run / "attempts/1").glob("points-*")) == [
         f"points-000{n}-{writer}.csv" for n in (1, 2) for writer in ("log", "mlflow")
     ]
+
+
+def test_each_task_is_a_run_of_the_trackers(runs: Runs):
+    log = "echo ,1,0.${params.n},accuracy >> $STOKER_ATTEMPT_DIR/points-000$STOKER_TASK-echo.csv"
+    run = f"{log}; test ${{params.n}} != 2 -o -e mended"
+    write(runs, 2, run, "at_once: 2", "record: {csv: true, wandb: lab}\n")
+    submit(runs)
+    runs.wait(code=1)
+
+    def sent(task: int) -> list[list[str]]:
+        rows = (runs.run / f"track/tasks/{task:05}/points.csv").read_text().splitlines()
+        return [[cell for i, cell in enumerate(row.split(",")) if i != 2] for row in rows[1:]]
+
+    assert [sent(n) for n in (1, 2)] == [[["1", "0", "1", f"0.{n}", "accuracy"]] for n in (1, 2)]
+    assert len(list(runs.run.glob("track/tasks/*/wandb/offline-run-*/run-*.wandb"))) == 2
+    (runs.folder / "mended").touch()
+    submit(runs, "last", command="resume")
+    runs.wait()
+    assert sent(2) == [[attempt, "0", "1", "0.2", "accuracy"] for attempt in ("1", "2")]
+    with FakeMlflow() as server:
+        done = runs.stoker("track", "push", "last", "--to", f"mlflow={server.url}").out
+        assert done == "task 1: mlflow: 1 point sent, 1 in all\ntask 2: mlflow: 2 points sent, 2 in all\n"
+        again = json.loads(
+            runs.stoker("track", "push", "last", "--task", "2", "--to", f"mlflow={server.url}", "--json").out
+        )
+        assert [(row["task"], row["delivered"], row["total"]) for row in again["trackers"]] == [(2, 0, 2)]
+    infos = {each["info"]["run_name"]: each["info"]["status"] for each in server.runs.values()}
+    assert infos == {f"{runs.run.name}-task{n}": "FINISHED" for n in (1, 2)}
+    assert server.params_of == {f"{runs.run.name}-task{n}": {"n": f"{n}", "word": f"w{n}"} for n in (1, 2)}
+    refused = runs.stoker("track", "push", "last", "--follow", "--to", "csv", code=2).err
+    assert refused.splitlines()[0] == f"track push: --follow: run {runs.run.name} is an array (--task)"
+    missing = runs.stoker("track", "push", "last", "--task", "3", "--to", "csv", code=1).err
+    assert missing == f"run {runs.run.name}: no task 3 (valid: 1 to 2)\n"
 
 
 def test_logs_and_top_know_the_tasks(runs: Runs):

@@ -1,6 +1,7 @@
 // `stoker track push RUN`: docs/commands/track-push.md
 #include "track/push/push.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <poll.h>
@@ -8,8 +9,11 @@
 
 #include "base/json/json.h"
 #include "base/language/counted.h"
+#include "base/secrets.h"
 #include "cli/commands.h"
 #include "cli/runs.h"
+#include "launch/state/array_file.h"
+#include "launch/state/task_record.h"
 #include "launch/status/life.h"
 #include "rank/process/signals.h"
 
@@ -26,11 +30,17 @@ struct TrackArguments {
   RunChoice choice;
   std::vector<std::string> to;
   std::string folder;
+  std::optional<std::int64_t> task;
   bool is_following = false;
 };
 
-Result<track::PushOptions> push_options(const TrackArguments& o, Output& out) {
-  STOKER_ASSIGN_OR_RETURN(run, find_run(o.choice));
+// What one task, or a run without tasks, sent.
+struct Pushed {
+  std::uint32_t task = 0;
+  std::vector<track::PushResult> results;
+};
+
+Result<track::PushOptions> push_options(const record::RunFolder& run, const TrackArguments& o, Output& out) {
   track::PushOptions options{.run = run, .folder = {}, .trackers = {}, .is_over = {}, .note = {}};
   options.folder = o.folder.empty() ? run.folder() / "track" : Path(o.folder);
   options.follows = o.is_following;
@@ -52,6 +62,73 @@ Result<track::PushOptions> push_options(const TrackArguments& o, Output& out) {
   }
   return options;
 }
+
+bool has_ended(launch::TaskState state) {
+  return state == launch::TaskState::done || state == launch::TaskState::failed ||
+         state == launch::TaskState::stopped;
+}
+
+// The tasks of an array.
+class ArrayPush {
+ public:
+  ArrayPush(record::RunFolder run, int attempt, launch::TaskArrayFile array)
+      : run_(std::move(run)), attempt_(attempt), array_(std::move(array)) {}
+
+  /// Numbers of the tasks that have started.
+  std::vector<std::int64_t> started() const {
+    std::vector<std::int64_t> tasks;
+    for (std::uint32_t task = 1; task <= array_.tasks.size(); ++task) {
+      if (record_of(task).attempt > 0) tasks.push_back(task);
+    }
+    return tasks;
+  }
+  /// NotFound without this task.
+  Result<track::PushOptions> options(std::int64_t number, const TrackArguments& o, Output& out) const {
+    if (number < 1 || number > static_cast<std::int64_t>(array_.tasks.size()))
+      return not_found("run {}: no task {} (valid: 1 to {})", run_.id(), number, array_.tasks.size());
+    const auto task = static_cast<std::uint32_t>(number);
+    const std::string own = record_of(task).run;
+    if (!own.empty()) {
+      STOKER_ASSIGN_OR_RETURN(folder, record::RunFolder::open(launch::tasks_folder(run_) / own));
+      return push_options(folder, o, out);
+    }
+    STOKER_ASSIGN_OR_RETURN(options, push_options(run_, o, out));
+    options.folder = options.folder / "tasks" / format("{:05}", task);
+    options.task = task;
+    options.describe = [this, task] { return describe(task); };
+    options.is_over = [this, task] { return has_ended(record_of(task).state); };
+    return options;
+  }
+
+ private:
+  launch::TaskRecord record_of(std::uint32_t task) const {
+    const bool is_chosen = std::ranges::binary_search(array_.chosen, task);
+    return launch::read_task(run_, task, attempt_, is_chosen);
+  }
+  track::TrackedRun describe(std::uint32_t task) const {
+    track::TrackedRun tracked = track::describe_run(run_);
+    tracked.task = task;
+    // The job file of the attempt has the values of the first task.
+    for (const auto& [name, value] : array_.tasks[task - 1].values) {
+      const std::string param = name.starts_with("params.") ? name.substr(7) : name;
+      std::erase_if(tracked.params, [&](const auto& known) { return known.first == param; });
+      tracked.params.emplace_back(param, hide_setting(name, value));
+    }
+    const launch::TaskRecord now = record_of(task);
+    tracked.state = {.state = now.state == launch::TaskState::done      ? record::State::done
+                              : now.state == launch::TaskState::failed  ? record::State::failed
+                              : now.state == launch::TaskState::stopped ? record::State::stopped
+                                                                        : record::State::running,
+                     .exit_code = now.exit_code,
+                     .started = now.started,
+                     .ended = now.ended};
+    return tracked;
+  }
+
+  record::RunFolder run_;
+  int attempt_;
+  launch::TaskArrayFile array_;
+};
 
 // SIGTERM leaves a moment for the last points, Ctrl-C only for the current request, a second one not even
 // that: a killed push loses nothing.
@@ -82,22 +159,54 @@ std::string describe(const track::PushResult& result) {
                 counted(result.waiting, "point"), result.status.message());
 }
 
-int print(const record::RunFolder& run, const std::vector<track::PushResult>& results, Output& out) {
+int print(const record::RunFolder& run, const std::vector<Pushed>& all, Output& out) {
   int code = exit_code::kOk;
   nlohmann::ordered_json trackers = nlohmann::ordered_json::array();
-  for (const track::PushResult& result : results) {
-    out.line("{}", describe(result));
-    if (!result.status.cure().empty()) out.line("  try: {}", result.status.cure());
-    if (code == exit_code::kOk) code = exit_code::from_status(result.status);
-    trackers.push_back({{"tracker", result.tracker},
-                        {"delivered", result.delivered},
-                        {"total", result.total},
-                        {"refused", result.refused},
-                        {"waiting", result.waiting},
-                        {"problem", result.status.ok() ? "" : std::string(result.status.message())}});
+  for (const Pushed& pushed : all) {
+    for (const track::PushResult& result : pushed.results) {
+      out.line("{}{}", pushed.task == 0 ? "" : format("task {}: ", pushed.task), describe(result));
+      if (!result.status.cure().empty()) out.line("  try: {}", result.status.cure());
+      if (code == exit_code::kOk) code = exit_code::from_status(result.status);
+      nlohmann::ordered_json row;
+      if (pushed.task > 0) row["task"] = pushed.task;
+      row["tracker"] = result.tracker;
+      row["delivered"] = result.delivered;
+      row["total"] = result.total;
+      row["refused"] = result.refused;
+      row["waiting"] = result.waiting;
+      row["problem"] = result.status.ok() ? "" : std::string(result.status.message());
+      trackers.push_back(std::move(row));
+    }
   }
   out.json(json_text(nlohmann::ordered_json{{"run", run.id()}, {"trackers", trackers}}));
   return code;
+}
+
+// Of an array without --task, the tasks follow each other.
+Result<std::vector<Pushed>> push_all(const record::RunFolder& run, const TrackArguments& o,
+                                     rank::SignalFd& signals, Output& out) {
+  std::vector<Pushed> all;
+  const auto last = run.last_attempt();
+  if (!last.ok() || !launch::is_array(*last)) {
+    if (o.task) return invalid("track push: --task: run {} is not an array", run.id());
+    STOKER_ASSIGN_OR_RETURN(options, push_options(run, o, out));
+    track::Push push(std::move(options));
+    all.push_back({0, wait_for(push, signals)});
+    return all;
+  }
+  if (o.is_following && !o.task) {
+    return invalid("track push: --follow: run {} is an array (--task)", run.id())
+        .cure("stoker track push {} --follow --task 1", run_reference(run));
+  }
+  STOKER_ASSIGN_OR_RETURN(file, launch::read_array_file(*last));
+  const ArrayPush array(run, last->number(), std::move(file));
+  for (const std::int64_t task : o.task ? std::vector{*o.task} : array.started()) {
+    STOKER_ASSIGN_OR_RETURN(options, array.options(task, o, out));
+    track::Push push(std::move(options));
+    all.push_back({static_cast<std::uint32_t>(task), wait_for(push, signals)});
+    if (push.control().must_end()) break;
+  }
+  return all;
 }
 
 }  // namespace
@@ -112,18 +221,18 @@ int track_push(std::span<const std::string> words, Output& out) {
   arguments.choices(track::kTrackerNames);
   arguments.option("--folder", &o.folder, "DIR",
                    "Folder for files and positions (default: track in the run folder)");
+  arguments.option("--task", &o.task, "N", "Send only this task of an array");
   arguments.flag("-f,--follow", &o.is_following, "Continue until the run has ended");
   arguments.example("stoker track push last --to tensorboard");
   if (const auto code = arguments.parse(words, out)) return *code;
-  auto options = push_options(o, out);
-  if (!options.ok()) return out.fail(options.error());
+  const auto run = find_run(o.choice);
+  if (!run.ok()) return out.fail(run.error());
   auto signals = rank::SignalFd::open({SIGINT, SIGTERM});
   if (!signals.ok()) return out.fail(signals.error());
   // A run on the same cores is worth more than its records.
   if (o.is_following) (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
-  const record::RunFolder run = options->run;
-  track::Push push(*std::move(options));
-  return print(run, wait_for(push, *signals), out);
+  const auto pushed = push_all(*run, o, *signals, out);
+  return pushed.ok() ? print(*run, *pushed, out) : out.fail(pushed.error());
 }
 
 }  // namespace stoker::cli

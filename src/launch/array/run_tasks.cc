@@ -13,6 +13,7 @@
 #include "launch/next/attempt_decision.h"
 #include "launch/next/policy.h"
 #include "launch/start/environment.h"
+#include "launch/start/tracker_process.h"
 #include "launch/state/array_file.h"
 #include "launch/state/task_record.h"
 #include "launch/status/predecessors.h"
@@ -175,13 +176,23 @@ class Tasks {
     options.cpus = static_cast<int>(job.resources.cpus_per_rank.value_or(0));
     options.grace = job.timeouts.grace;
     STOKER_RETURN_IF_ERROR(begin(events, "", resume));
+    std::string problem;
+    auto trackers = TrackerProcess::start(
+        job, {.run = run_folder(), .attempt = *request_.prepared, .task = task}, request_.stoker, &problem);
+    if (!problem.empty()) note_(format("task {}: {}", task, problem));
+    if (trackers) options.helper = trackers->pid();
     STOKER_ASSIGN_OR_RETURN(ending, rank::run_single(options));
     // An array may have 100 000 tasks that save nothing.
     (void)::rmdir(checkpoints.c_str());  // only if it is empty
-    return conclude({task, job, events, ending}, [&] {
+    auto code = conclude({task, job, events, ending}, [&] {
       const auto newest = newest_checkpoint(checkpoints, {.match = "", .settle = Duration::zero()});
       return newest.ok() ? *newest : Path();
     });
+    // The trackers also get the end of the task, which is recorded before.
+    if (trackers) {
+      for (const std::string& line : trackers->finish()) note_(line);
+    }
+    return code;
   }
 
   // A task with several ranks, or a training, is a complete run in tasks/.

@@ -383,7 +383,8 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
                    .back = {},
                    .tracker_notes = {}};
   std::string problem;
-  auto trackers = TrackerProcess::start(request.job, folder, attempt, request.stoker, &problem);
+  auto trackers =
+      TrackerProcess::start(request.job, {.run = folder, .attempt = attempt}, request.stoker, &problem);
   if (trackers) group.excluded_pids.push_back(trackers->pid());
   if (!problem.empty()) observer.on_note(problem);
   if (request.job.is_staged()) {

@@ -3,6 +3,7 @@
 // never waits for it before its end, and then only for a moment. Belongs to the main thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,9 +18,14 @@ namespace stoker::launch {
 
 class TrackerProcess {
  public:
+  /// The points to send.
+  struct Part {
+    const record::RunFolder& run;
+    const record::Attempt& attempt;
+    std::uint32_t task = 0;  ///< only this task of an array; 0: the run
+  };
   /// Nullopt if the job names no tracker, or if the process cannot be started: `problem` then has the reason.
-  static std::optional<TrackerProcess> start(const job::Job& job, const record::RunFolder& run,
-                                             const record::Attempt& attempt, const Path& stoker,
+  static std::optional<TrackerProcess> start(const job::Job& job, const Part& part, const Path& stoker,
                                              std::string* problem);
   TrackerProcess(TrackerProcess&&) = default;
   TrackerProcess& operator=(TrackerProcess&&) = delete;

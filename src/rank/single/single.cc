@@ -124,7 +124,7 @@ class SingleProcess {
   void reap() {
     while (deaths_.next_signal()) {
     }
-    (void)reap_orphans({child_.pid()});
+    (void)reap_orphans({child_.pid(), options_.helper});
   }
 
   void handle_signal(int signal) {
@@ -170,14 +170,29 @@ class SingleProcess {
     }
   }
 
-  static std::vector<ProcessFacts> all() { return descendants(::getpid()); }
+  std::vector<ProcessFacts> all() const {
+    std::vector<ProcessFacts> all = descendants(::getpid());
+    if (options_.helper <= 0) return all;
+    std::vector<pid_t> helpers = {options_.helper};
+    for (const ProcessFacts& process : descendants(options_.helper)) helpers.push_back(process.pid);
+    std::erase_if(all, [&](const ProcessFacts& process) {
+      return std::ranges::find(helpers, process.pid) != helpers.end();
+    });
+    return all;
+  }
+
+  bool has_processes_left() const {
+    if (options_.helper <= 0) return reap_orphans({});
+    (void)reap_orphans({options_.helper});
+    return std::ranges::any_of(all(), [](const ProcessFacts& process) { return process.state != 'Z'; });
+  }
 
   // Kills the remaining processes.
-  static void kill_leftovers() {
+  void kill_leftovers() const {
     const Deadline deadline = Deadline::after(kReapLimit);
     do {
       for (const ProcessFacts& process : all()) signal_process(process, SIGKILL);
-      if (!reap_orphans({})) return;
+      if (!has_processes_left()) return;
       ::poll(nullptr, 0, 2);
     } while (!deadline.passed());
   }

@@ -29,6 +29,7 @@ struct SingleOptions {
   std::string metrics_from;  ///< as in kMetricsVariable: collects metrics from its output and its trackers
   Path attempt;              ///< receives these metrics
   int number = 0;            ///< of the task, in the names of the files of metrics
+  pid_t helper = 0;          ///< a child that is no part of the task: the caller ends it; 0: none
   std::function<void(pid_t)> started;
 };
 

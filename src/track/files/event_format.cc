@@ -95,7 +95,7 @@ std::string session_start(const TrackedRun& run) {
     put_bytes(2, hparam_value(value), &entry);
     put_bytes(1, entry, &message);
   }
-  put_bytes(4, run.folder.id(), &message);
+  put_bytes(4, run.name(), &message);
   put_double(5, run.folder.description().created, &message);
   return message;
 }

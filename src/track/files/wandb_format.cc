@@ -110,7 +110,7 @@ class RecordWriter {
 std::string short_id(const TrackedRun& run) {
   constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
   std::string id;
-  for (const std::byte byte : sha256(run.folder.id()))
+  for (const std::byte byte : sha256(run.name()))
     id += kDigits[std::to_integer<unsigned>(byte) % kDigits.size()];
   return id.substr(0, 12);
 }
@@ -190,12 +190,12 @@ void WandbFormat::head(const TrackedRun& run, std::string* out) {
   const record::RunDescription& what = run.folder.description();
   std::string config;
   for (const auto& [name, value] : run.params) put_item(1, name, json_value(value), &config);
-  put_item(1, "stoker_run", json_string(run.folder.id()), &config);
+  put_item(1, "stoker_run", json_string(run.name()), &config);
   std::string message;
   put_bytes(1, short_id(run), &message);
   put_bytes(3, project_, &message);
   put_bytes(4, config, &message);
-  put_bytes(8, run.folder.id(), &message);
+  put_bytes(8, run.name(), &message);
   if (!what.hosts.empty()) put_bytes(13, what.hosts.front(), &message);
   put_bytes(17, timestamp(what.created), &message);
   writer.put(kRun, message);

@@ -83,8 +83,8 @@ std::string status_of(const TrackedRun& run) {
 
 std::vector<Json> tags_of(const TrackedRun& run) {
   const record::RunDescription& what = run.folder.description();
-  std::vector<Json> tags = {tag(kRunTag, run.folder.id()),
-                            tag("mlflow.runName", run.folder.id()),
+  std::vector<Json> tags = {tag(kRunTag, run.name()),
+                            tag("mlflow.runName", run.name()),
                             tag("mlflow.user", what.user),
                             tag("mlflow.source.name", run.command()),
                             tag("mlflow.source.type", "JOB"),
@@ -159,7 +159,7 @@ Status MlflowTracker::begin(const TrackedRun& run, TrackState& state) {
 Status MlflowTracker::find_or_create(const TrackedRun& run, TrackState& state) {
   STOKER_ASSIGN_OR_RETURN(experiment, experiment_id());
   const Json search = {{"experiment_ids", {experiment}},
-                       {"filter", format("tags.`{}` = '{}'", kRunTag, run.folder.id())},
+                       {"filter", format("tags.`{}` = '{}'", kRunTag, run.name())},
                        {"max_results", 1}};
   STOKER_ASSIGN_OR_RETURN(found, server_.call("runs/search", json_ascii(search)));
   STOKER_RETURN_IF_ERROR(must_succeed(found, "runs/search"));
@@ -194,7 +194,7 @@ Status MlflowTracker::create_run(const TrackedRun& run, const std::string& exper
   const record::RunDescription& what = run.folder.description();
   const Json body = {{"experiment_id", experiment},
                      {"user_id", what.user},
-                     {"run_name", run.folder.id()},
+                     {"run_name", run.name()},
                      {"start_time", milliseconds(what.created)},
                      {"tags", tags_of(run)}};
   STOKER_ASSIGN_OR_RETURN(made, server_.call("runs/create", json_ascii(body)));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ struct PushOptions {
   bool follows = false;           ///< until `is_over`, and unreachable trackers are tried for as long
   std::function<bool()> is_over;  ///< no further attempt follows; called by all threads
   NoteSink note;                  ///< called by all threads, one at a time
+  std::optional<std::uint32_t> task = {};  ///< of an array: only the points of this task
+  /// The state of the run; by default describe_run(). Called by all threads.
+  std::function<TrackedRun()> describe = {};
 };
 
 struct PushResult {

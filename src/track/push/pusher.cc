@@ -54,8 +54,7 @@ Status Pusher::push(Tracker& tracker) {
   lease_.emplace(*std::move(lease));
   STOKER_ASSIGN_OR_RETURN(state, load_state(state_file_));
   state_ = std::move(state);
-  STOKER_RETURN_IF_ERROR(
-      keep_trying([&](bool) { return tracker.begin(describe_run(options_.run), state_); }));
+  STOKER_RETURN_IF_ERROR(keep_trying([&](bool) { return tracker.begin(describe(), state_); }));
   STOKER_RETURN_IF_ERROR(save());
   if (state_.pending) {
     reader_.begin_pass(state_.done);
@@ -71,7 +70,7 @@ Status Pusher::push(Tracker& tracker) {
     control_.wait(std::max(kInterval, kPassShare * (RealClock().mono() - begin)));
     STOKER_RETURN_IF_ERROR(lease_->refresh());
   }
-  const TrackedRun run = describe_run(options_.run);
+  const TrackedRun run = describe();
   if (!run.has_ended()) return {};
   STOKER_RETURN_IF_ERROR(keep_trying([&](bool) { return tracker.end(run, state_); }));
   return save();
@@ -136,7 +135,7 @@ Status Pusher::keep_trying(const std::function<Status(bool is_repeated)>& attemp
 }
 
 std::uint64_t Pusher::count_waiting() {
-  PointReader reader(options_.run);
+  PointReader reader(options_.run, options_.task);
   Positions done = state_.done;
   reader.begin_pass(done);
   std::uint64_t waiting = 0;

@@ -15,11 +15,12 @@ class Pusher {
  public:
   /// All must outlive the object.
   Pusher(const PushOptions& options, const PushControl& control, NoteSink note)
-      : options_(options), control_(control), note_(std::move(note)), reader_(options.run) {}
+      : options_(options), control_(control), note_(std::move(note)), reader_(options.run, options.task) {}
   PushResult run(const TrackerChoice& choice);
 
  private:
   Status push(Tracker& tracker);
+  TrackedRun describe() const { return options_.describe ? options_.describe() : describe_run(options_.run); }
   Status deliver(Tracker& tracker, const PointBatch& batch, bool is_repeated);
   Status pass(Tracker& tracker);
   Status save();

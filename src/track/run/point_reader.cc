@@ -63,6 +63,7 @@ void PointReader::list_attempt(const record::Attempt& attempt) {
     return sources_.emplace_back(Source{key, path, attempt.number(), kind, number});
   };
   std::vector<record::PointFile> files = record::list_point_files(attempt);
+  if (task_) std::erase_if(files, [&](const auto& file) { return file.rank != static_cast<int>(*task_); });
   std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.source > b.source;
   });
@@ -73,7 +74,7 @@ void PointReader::list_attempt(const record::Attempt& attempt) {
                           (i + 1 < files.size() && files[i + 1].rank == files[i].rank);
   }
   const auto names = list_directory(attempt.folder());
-  if (!names.ok()) return;
+  if (!names.ok() || task_) return;
   for (const std::string& name : *names) {
     const Path path = attempt.folder() / name;
     if (name == attempt.epochs().filename()) add(path, Source::Kind::epochs, 0);
@@ -176,7 +177,7 @@ void PointReader::read_point(const Source& source, std::string_view line, PointB
   }
   if (!counts(source, point->metric)) return;
   batch.points.push_back({.attempt = source.attempt,
-                          .rank = source.number,
+                          .rank = task_ ? 0 : source.number,
                           .time = point->time > 0 ? point->time : run_.description().created,
                           .step = point->step,
                           .value = point->value,

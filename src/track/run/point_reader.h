@@ -53,7 +53,9 @@ struct PointBatch {
 
 class PointReader {
  public:
-  explicit PointReader(record::RunFolder run) : run_(std::move(run)) {}
+  /// Of an array, only the points of `task`, as points of rank 0.
+  explicit PointReader(record::RunFolder run, std::optional<std::uint32_t> task = {})
+      : run_(std::move(run)), task_(task) {}
 
   /// Lists the files of the run: read() then starts with the first one.
   void begin_pass(const Positions& done);
@@ -89,6 +91,7 @@ class PointReader {
   bool counts(const Source& source, std::string_view metric);
 
   record::RunFolder run_;
+  std::optional<std::uint32_t> task_;
   std::vector<Source> sources_;
   std::size_t current_ = 0;
   std::map<std::string, std::vector<std::string>, std::less<>> columns_;  // of tables, by key

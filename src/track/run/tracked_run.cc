@@ -33,11 +33,17 @@ bool TrackedRun::has_ended() const {
          state.state != record::State::running;
 }
 
+std::string TrackedRun::name() const { return task ? format("{}-task{}", folder.id(), *task) : folder.id(); }
+
 std::string TrackedRun::command() const { return join(folder.description().command, " "); }
 
 TrackedRun describe_run(const record::RunFolder& folder) {
-  TrackedRun run{
-      .folder = folder, .state = record::derive_state(folder), .params = {}, .changes = {}, .data = {}};
+  TrackedRun run{.folder = folder,
+                 .state = record::derive_state(folder),
+                 .params = {},
+                 .changes = {},
+                 .data = {},
+                 .task = {}};
   const auto attempts = folder.attempts();
   if (attempts.ok() && !attempts->empty()) {
     add_job(attempts->front(), job::Job(), true, &run);

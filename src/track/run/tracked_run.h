@@ -1,6 +1,8 @@
 // What trackers show about a run beside its points. Values; no state.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,8 +21,11 @@ struct TrackedRun {
   /// Settings that a later attempt changed: "attempt 2: train.epochs" and the new value.
   std::vector<std::pair<std::string, std::string>> changes;
   std::vector<record::DataInfo> data;  ///< empty until the capsule has them
+  std::optional<std::uint32_t> task;   ///< of an array: only this task
 
   bool has_ended() const;
+  /// The id of the run, of a task "<id>-task7".
+  std::string name() const;
   /// The command of the ranks, on one line.
   std::string command() const;
 };
