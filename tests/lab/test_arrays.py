@@ -117,7 +117,7 @@ run = pathlib.Path("mlruns/0", f"{n:032x}")
 (run / "meta.yaml").write_text("")
 (run / "tags/stoker.run").write_text(json.loads(os.environ["MLFLOW_RUN_CONTEXT"])["stoker.run"])
 (run / "metrics/accuracy").write_text(f"99999999999999 0.{n} 2\\n")
-print(os.environ["WANDB_RUN_ID"].partition("-task")[2])
+print(os.environ["WANDB_RUN_ID"].partition("-task")[2], pathlib.Path(os.environ["STOKER_TENSORBOARD_DIR"]).parts[-2:])
 """
     (runs.folder / "train.py").write_text(program)
     write(runs, 2, f"{sys.executable} train.py ${{params.n}}", "at_once: 2")
@@ -128,7 +128,7 @@ print(os.environ["WANDB_RUN_ID"].partition("-task")[2])
         {"accuracy": 0.1, "loss": 0.5},
         {"accuracy": 0.2, "loss": 1.0},
     ]
-    assert (runs.run / "tasks/00002.log").read_text().endswith("\n2\n")
+    assert (runs.run / "tasks/00002.log").read_text().endswith("\n2 ('tensorboard', '00002')\n")
     assert sorted(path.name for path in (runs.run / "attempts/1").glob("points-*")) == [
         f"points-000{n}-{writer}.csv" for n in (1, 2) for writer in ("log", "mlflow")
     ]

@@ -167,6 +167,9 @@ class Tasks {
     for (const std::string_view name : {kArrayFromVariable, kArrayLinkVariable})
       unset_variable(options.environment, std::string(name));
     set_variable(options.environment, "STOKER_TASK", std::to_string(task));
+    set_variable(
+        options.environment, "STOKER_TENSORBOARD_DIR",
+        (std::filesystem::absolute(run_folder().folder()) / "tensorboard" / format("{:05}", task)).string());
     options.command = job.command->arguments;
     options.directory = job.working_directory;
     options.log = task_log(run_folder(), task);

@@ -104,7 +104,8 @@ void TrackerFiles::find_open_files(pid_t process) {
   }
 }
 
-// Event files of processes that ended between two polls.
+// Event files of processes that ended between two polls. Folders of runs are skipped: an array may have
+// 100 000 tasks in one, and the folder of this run is searched by its name.
 void TrackerFiles::find_finished_files(const Path& folder, int depth) {
   const auto names = list_directory(folder);
   if (!names.ok()) return;
@@ -114,7 +115,7 @@ void TrackerFiles::find_finished_files(const Path& folder, int depth) {
       const auto info = stat_of(folder / name);
       const bool is_ours = processes_.contains(static_cast<pid_t>(process_of(name)));
       if (info && is_ours && modified(*info) >= options_.since) follow(folder / name, folder / name);
-    } else if (depth > 0 && folder_exists(folder / name)) {
+    } else if (depth > 0 && folder_exists(folder / name) && !path_exists(folder / name / "run.json")) {
       find_finished_files(folder / name, depth - 1);
     }
   }
