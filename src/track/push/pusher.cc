@@ -17,6 +17,7 @@ constexpr Duration kInterval = 2s;
 constexpr int kPassShare = 20;
 constexpr Duration kFirstDelay = 500ms;
 constexpr Duration kLongestDelay = 60s;
+constexpr Duration kLeaseTimeout = 20s;
 constexpr int kTriesOnce = 4;
 constexpr int kTriesAtEnd = 2;
 
@@ -49,9 +50,7 @@ PushResult Pusher::run(const TrackerChoice& choice) {
 
 Status Pusher::push(Tracker& tracker) {
   STOKER_RETURN_IF_ERROR(make_directories(options_.folder));
-  auto lease = record::WorkLease::take(options_.folder / (name_ + ".lock"), "sends this run");
-  if (!lease.ok()) return lease.error();
-  lease_.emplace(*std::move(lease));
+  STOKER_RETURN_IF_ERROR(take_lease());
   STOKER_ASSIGN_OR_RETURN(state, load_state(state_file_));
   state_ = std::move(state);
   STOKER_RETURN_IF_ERROR(keep_trying([&](bool) { return tracker.begin(describe(), state_); }));
@@ -74,6 +73,20 @@ Status Pusher::push(Tracker& tracker) {
   if (!run.has_ended()) return {};
   STOKER_RETURN_IF_ERROR(keep_trying([&](bool) { return tracker.end(run, state_); }));
   return save();
+}
+
+// The process beside an earlier attempt may still send its last points.
+Status Pusher::take_lease() {
+  const Deadline limit = Deadline::after(kLeaseTimeout);
+  for (;;) {
+    auto lease = record::WorkLease::take(options_.folder / (name_ + ".lock"), "sends this run");
+    if (lease.ok()) {
+      lease_.emplace(*std::move(lease));
+      return {};
+    }
+    if (!options_.follows || limit.passed() || control_.must_end()) return lease.error();
+    control_.wait(kFirstDelay);
+  }
 }
 
 Status Pusher::pass(Tracker& tracker) {

@@ -20,6 +20,7 @@ class Pusher {
 
  private:
   Status push(Tracker& tracker);
+  Status take_lease();
   TrackedRun describe() const { return options_.describe ? options_.describe() : describe_run(options_.run); }
   Status deliver(Tracker& tracker, const PointBatch& batch, bool is_repeated);
   Status pass(Tracker& tracker);
