@@ -70,6 +70,7 @@ int sweep_run(std::span<const std::string> words, Output& out);
 int sweep_ask(std::span<const std::string> words, Output& out);
 int sweep_tell(std::span<const std::string> words, Output& out);
 int sweep_report(std::span<const std::string> words, Output& out);
+int sweep_page(std::span<const std::string> words, Output& out);
 int sweep_status(std::span<const std::string> words, Output& out);
 int sweep_show(std::span<const std::string> words, Output& out);
 int sweep_best(std::span<const std::string> words, Output& out);
@@ -120,11 +121,12 @@ std::span<const CommandEntry> commands() {
       {"sweep run", "Run a command as trials of a sweep", sweep_run},
       {"sweep ask", "Start a trial of a sweep and print its parameters", sweep_ask},
       {"sweep tell", "End a trial with its result", sweep_tell},
-      {"sweep report", "Write a page about a sweep, or record a trial's metric", sweep_report},
+      {"sweep report", "Record a trial's metric: does the pruner stop it?", sweep_report},
       {"sweep status", "Show how a sweep proceeds", sweep_status},
       {"sweep show", "Show the trials of a sweep", sweep_show},
       {"sweep best", "Show the best trials of a sweep", sweep_best},
       {"sweep export", "Write the trials of a sweep as a table", sweep_export},
+      {"sweep page", "Write a page about a sweep", sweep_page},
       {"farm", "Run many small tasks, here or in few allocations", farm_tasks},
       {"compare", "Compare runs: what differs, and whether the result does", compare},
       {"checkpoint list", "List the checkpoints of a run and their state", checkpoint_list},

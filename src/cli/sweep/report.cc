@@ -1,10 +1,7 @@
-// `stoker sweep report STUDY [TRIAL STEP VALUE]`: docs/commands/sweep-report.md
-#include "base/file.h"
+// `stoker sweep report STUDY TRIAL STEP VALUE`: docs/commands/sweep-report.md
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/sweep/study_choice.h"
-#include "report/study/study_page.h"
-#include "stoker/time.h"
 
 namespace stoker::cli {
 namespace {
@@ -14,7 +11,6 @@ struct ReportArguments {
   std::string trial;
   std::string step;
   std::string value;
-  std::string file;
 };
 
 Result<bool> report_to_study(const ReportArguments& o, Output& out) {
@@ -27,55 +23,22 @@ Result<bool> report_to_study(const ReportArguments& o, Output& out) {
   return study.report(number, step, value);
 }
 
-int report_metric(const ReportArguments& o, Output& out) {
-  if (o.value.empty())
-    return out.fail(
-        invalid("sweep report: trial {}: STEP and VALUE are needed", printable(o.trial))
-            .cure("stoker sweep report {} {} 1 0.71", shell_quote(o.study), shell_quote(o.trial)));
-  if (!o.file.empty())
-    return out.fail(invalid("sweep report: --out is for the page of a study, without TRIAL"));
+}  // namespace
+
+int sweep_report(std::span<const std::string> words, Output& out) {
+  ReportArguments o;
+  Arguments arguments("sweep report", "Record the metric of a running trial and print whether to stop it.");
+  add_study(arguments, &o.study);
+  arguments.positional("TRIAL", &o.trial, "Number of the trial");
+  arguments.positional("STEP", &o.step, "Step or epoch of the trial");
+  arguments.positional("VALUE", &o.value, "Value of the objective at this step");
+  arguments.example("stoker sweep report lr.yaml 1 1 0.71");
+  if (const auto code = arguments.parse(words, out)) return *code;
   const auto is_stopped = report_to_study(o, out);
   if (!is_stopped.ok()) return out.fail(is_stopped.error());
   out.line("{}", *is_stopped ? "stop" : "continue");
   out.json(format(R"({{"stop":{}}})", *is_stopped));
   return exit_code::kOk;
-}
-
-int write_study_page(const ReportArguments& o, Output& out) {
-  const auto study = open_study(o.study, sweep::MissingStudy::refuse, out);
-  if (!study.ok()) return out.fail(study.error());
-  const report::study::StudyView view = report::study::view_of(*study);
-  const bool is_for_stdout = o.file == "-";
-  if (!is_for_stdout && (!out.is_json() || !o.file.empty())) {
-    const Path file = o.file.empty() ? study->folder() / "report.html" : Path(o.file);
-    const Status written =
-        write_file(file, report::study::study_page(*study, view, unix_seconds(RealClock().wall())));
-    if (!written.ok()) return out.fail(written);
-    out.line("{}", report::study::study_sentence(view));
-    out.line("  {}", printable(file.string()));
-  }
-  if (is_for_stdout) out.raw(report::study::study_page(*study, view, unix_seconds(RealClock().wall())));
-  out.json(report::study::study_json(view));
-  return exit_code::kOk;
-}
-
-}  // namespace
-
-int sweep_report(std::span<const std::string> words, Output& out) {
-  ReportArguments o;
-  Arguments arguments(
-      "sweep report",
-      "Write a page about a study. With a trial, record its metric and print whether to stop it.");
-  add_study(arguments, &o.study);
-  arguments.optional_positional("TRIAL", &o.trial, "Number of a running trial that reports its metric");
-  arguments.optional_positional("STEP", &o.step, "Step or epoch of the trial");
-  arguments.optional_positional("VALUE", &o.value, "Value of the objective at this step");
-  arguments.option("-o,--out", &o.file, "FILE",
-                   "File of the page, or '-' (default: report.html in the study's folder)");
-  arguments.example("stoker sweep report lr.yaml");
-  arguments.example("stoker sweep report lr.yaml 1 1 0.71");
-  if (const auto code = arguments.parse(words, out)) return *code;
-  return o.trial.empty() ? write_study_page(o, out) : report_metric(o, out);
 }
 
 }  // namespace stoker::cli

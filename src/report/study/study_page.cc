@@ -173,7 +173,7 @@ std::string footer(const sweep::Study& study, double now) {
   const WallTime time(std::chrono::duration_cast<Duration>(Seconds(now)));
   const std::string folder = printable(study.folder().string());
   return html::element("footer", "",
-                       format("Created by stoker {} at {} from {}. As JSON: stoker sweep report {} --json",
+                       format("Created by stoker {} at {} from {}. As JSON: stoker sweep page {} --json",
                               version(), utc_text(time), folder, shell_quote(folder)));
 }
 

@@ -1,4 +1,4 @@
-// The report of a study as an HTML page or JSON. Used by `stoker sweep report`. Thread-safe: no state.
+// The page of a study as HTML or JSON. Used by `stoker sweep page`. Thread-safe: no state.
 #pragma once
 
 #include <string>

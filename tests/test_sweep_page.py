@@ -1,4 +1,4 @@
-"""`stoker sweep report STUDY`, `stoker sweep status` and `stoker sweep show --importance`: the page in a browser, its facts as
+"""`stoker sweep page STUDY`, `stoker sweep status` and `stoker sweep show --importance`: the page in a browser, its facts as
 JSON, large and hostile studies."""
 
 import json
@@ -41,17 +41,17 @@ def sweep(stoker):
 
 
 def facts(sweep):
-    return json.loads(sweep("report", "lr.yaml", "--json", code=0).out)
+    return json.loads(sweep("page", "lr.yaml", "--json", code=0).out)
 
 
 def test_the_page_has_every_section(sweep):
     study = sweep.create()
     fill(study, 120)
-    done = sweep("report", "lr.yaml", code=0)
+    done = sweep("page", "lr.yaml", code=0)
     assert re.match(
-        r"lr: best val_loss 0\.3\d+ in trial \d+, of 10\d complete trials\n  lr.study/report.html\n", done.out
+        r"lr: best val_loss 0\.3\d+ in trial \d+, of 10\d complete trials\n  lr.study/page.html\n", done.out
     )
-    page = (study / "report.html").read_text()
+    page = (study / "page.html").read_text()
     headings = re.findall("<h2>(.*?)</h2>", page)
     assert headings == [
         "Best trials",
@@ -70,16 +70,16 @@ def test_the_page_has_every_section(sweep):
     assert "smallest val_loss" in page
     assert "4</dd>" in page  # skipped points
     assert "dotted: pruned, failed and running ones" in page
-    sweep("report", "lr.yaml", "--out", "page.html", code=0)
+    sweep("page", "lr.yaml", "--out", "page.html", code=0)
     assert (sweep.folder / "page.html").read_text()[:300] == page[:300]
-    assert sweep("report", "lr.yaml", "-o", "-", code=0).out.startswith("<!doctype html>")
+    assert sweep("page", "lr.yaml", "-o", "-", code=0).out.startswith("<!doctype html>")
 
 
 def test_facts_are_the_same_as_json(sweep):
     study = sweep.create()
     fill(study, 120)
     report = facts(sweep)
-    assert not (study / "report.html").exists()
+    assert not (study / "page.html").exists()
     assert report["counts"] == {"complete": 101, "pruned": 12, "running": 2, "failed": 5}
     assert report["skipped"] == 4
     assert report["objectives"] == {"val_loss": "minimize"}
@@ -104,9 +104,9 @@ def test_a_front_has_its_own_plot(sweep):
         a = number * 0.618 % 1
         journal.trial(number, (10 ** (-4 * a), 0.0, 1.0, float("nan")), [a, 100 * a * (1 + number % 2)])
     journal.write()
-    done = sweep("report", "lr.yaml", code=0)
+    done = sweep("page", "lr.yaml", code=0)
     assert re.match(r"lr: a Pareto front of \d+ trials among 60 complete trials\n", done.out)
-    page = (study / "report.html").read_text()
+    page = (study / "page.html").read_text()
     assert "<h2>Pareto front</h2>" in page
     assert "val_loss and images_per_s" in page
     assert page.count("<h3>images_per_s</h3>") >= 2
@@ -124,8 +124,8 @@ def test_a_study_with_little_in_it_has_a_page(sweep, trials):
         reports = [(1, float("nan")), (2, float("inf"))]
         journal.trial(number, point, [value] if state == "complete" else [], state=state, reports=reports)
     journal.write()
-    sweep("report", "lr.yaml", code=0)
-    page = (study / "report.html").read_text()
+    sweep("page", "lr.yaml", code=0)
+    page = (study / "page.html").read_text()
     assert "nan" not in re.sub("<title>.*?</title>", "", page).replace("nance", "")
     assert facts(sweep)["importances"] == {"val_loss": {}}
     assert sweep("status", "lr.yaml", code=0).out.startswith("lr: minimize val_loss")
@@ -134,24 +134,22 @@ def test_a_study_with_little_in_it_has_a_page(sweep, trials):
 def test_ten_thousand_trials_make_a_small_page(sweep):
     study = sweep.create(SWEEP.replace("trials: 200", "trials: 20000"))
     fill(study, 10_000)
-    sweep("report", "lr.yaml", code=0)
-    page = (study / "report.html").read_text()
+    sweep("page", "lr.yaml", code=0)
+    page = (study / "page.html").read_text()
     assert len(page) < 1_500_000
     assert "Drawn: 1 000 of 8" in page
     assert "Drawn: 100 of 9 " in page
     assert "500 of 10 000 trials" in page
 
 
-def test_a_report_with_half_a_metric_is_refused(sweep):
+def test_a_report_is_of_a_trial_and_the_page_is_another_command(sweep):
     sweep.create()
     fill(sweep.folder / "lr.study", 10)
-    assert sweep("report", "lr.yaml", "8", "3", code=2).err == (
-        "sweep report: trial 8: STEP and VALUE are needed\n  try: stoker sweep report lr.yaml 8 1 0.71\n"
-    )
-    assert sweep("report", "lr.yaml", "8", "3", "0.5", "--out", "x.html", code=2).err == (
-        "sweep report: --out is for the page of a study, without TRIAL\n"
-    )
-    assert "no such file or directory" in sweep("report", "lr.yaml", "--out", "no/page.html", code=1).err
+    missing = "sweep report: {} is missing\n  try: stoker sweep report --help\n"
+    assert sweep("report", "lr.yaml", code=2).err == missing.format("TRIAL")
+    assert sweep("report", "lr.yaml", "8", "3", code=2).err == missing.format("VALUE")
+    assert not list((sweep.folder / "lr.study").glob("*.html"))
+    assert "no such file or directory" in sweep("page", "lr.yaml", "--out", "no/page.html", code=1).err
 
 
 def test_the_status_has_best_pace_failures_and_running_trials(sweep):
@@ -205,8 +203,8 @@ return d.querySelector('figure output').textContent})()});}, 300)})</script>"""
 @pytest.mark.needs("chromium")
 def test_in_a_browser_it_has_no_error_and_fits_a_phone(sweep):
     fill(sweep.create(), 120)
-    sweep("report", "lr.yaml", code=0)
-    frame = '<iframe src="lr.study/report.html" width="390" height="800" style="border:0"></iframe>'
+    sweep("page", "lr.yaml", code=0)
+    frame = '<iframe src="lr.study/page.html" width="390" height="800" style="border:0"></iframe>'
     (sweep.folder / "frame.html").write_text(f"<!doctype html><title>-</title>{frame}{CHECK}")
     browser = [
         "chromium",
