@@ -1,5 +1,6 @@
 """stoker.study: a search from Python, by processes and threads, with trials that fail, and wrong definitions."""
 
+import hashlib
 import json
 import math
 
@@ -21,6 +22,38 @@ print(json.dumps(study.best[0]))
     best = json.loads(out)
     assert best["params"]["width"] == 32
     assert math.isclose(math.log10(best["params"]["lr"]), -2, abs_tol=0.05)
+
+
+# A space of all kinds of parameters, and trials of all states, some with equal values.
+MIXED = """
+import math, stoker
+SPACE = {
+    "lr": {"min": 1e-4, "max": 1, "log": True},
+    "width": {"min": 8, "max": 64},
+    "drop": {"min": 0, "max": 0.5, "step": 0.05},
+    "opt": {"values": ["sgd", "adam", "lion"]},
+    "momentum": {"min": 0, "max": 0.99, "type": "float", "when": {"opt": "sgd"}},
+}
+study = stoker.study("m.study", space=SPACE, objectives={"loss": "minimize"}, sampler="tpe", pruner={"kind": "median"})
+for number in range(400):
+    trial = study.ask()
+    p = trial.params
+    print(sorted(p.items()))
+    loss = abs(math.log10(p["lr"]) + 2) + abs(p["width"] - 30) / 30 + p["drop"] + len(p["opt"]) / 3
+    loss = round(loss + abs(p.get("momentum", 0.5) - 0.9), 2)
+    if number % 11 == 10:
+        trial.fail()
+    elif trial.report(loss + number % 3, step=1):
+        trial.prune()
+    else:
+        trial.tell(loss)
+"""
+
+
+def test_tpe_proposes_the_points_of_a_plain_computation(python):
+    """Their digest is that of samplers which sort all trials and add up all kernels for each point."""
+    points = "".join(line + "\n" for line in python(MIXED).splitlines())
+    assert hashlib.sha256(points.encode()).hexdigest()[:16] == "3bb5654d91c81b97"
 
 
 def test_trials_are_pruned_and_fail_by_exceptions(python):

@@ -66,6 +66,34 @@ std::optional<std::pair<std::int64_t, double>> last_report(const StudyTrial& tri
   return std::nullopt;
 }
 
+// to_model() for many points of a space.
+class ModelScale {
+ public:
+  explicit ModelScale(const Space& space) {
+    for (const Parameter& parameter : space.parameters()) {
+      const auto* const range = std::get_if<NumberRange>(&parameter.domain);
+      axes_.push_back({range, range == nullptr ? DensityInterval() : density_interval(*range)});
+    }
+  }
+  ModelPoint at(const Coordinates& point) const {
+    ModelPoint result(point);
+    for (std::size_t i = 0; i < point.size(); ++i) {
+      const auto& [range, interval] = axes_[i];
+      if (range == nullptr || std::isnan(point[i])) continue;
+      const double width = interval.high - interval.low;
+      result[i] = width > 0 ? (position_of(*range, point[i]) - interval.low) / width : 0.5;
+    }
+    return result;
+  }
+
+ private:
+  struct Axis {
+    const NumberRange* range = nullptr;  // null: choices
+    DensityInterval interval;
+  };
+  std::vector<Axis> axes_;
+};
+
 double median_loss(const std::vector<Observation>& complete) {
   if (complete.empty()) return -std::numeric_limits<double>::infinity();
   std::vector<double> losses;
@@ -77,17 +105,7 @@ double median_loss(const std::vector<Observation>& complete) {
 
 }  // namespace
 
-ModelPoint to_model(const Space& space, const Coordinates& point) {
-  ModelPoint result(point);
-  for (std::size_t i = 0; i < point.size(); ++i) {
-    const auto* const range = std::get_if<NumberRange>(&space.parameters()[i].domain);
-    if (range == nullptr || std::isnan(point[i])) continue;
-    const DensityInterval interval = density_interval(*range);
-    const double width = interval.high - interval.low;
-    result[i] = width > 0 ? (position_of(*range, point[i]) - interval.low) / width : 0.5;
-  }
-  return result;
-}
+ModelPoint to_model(const Space& space, const Coordinates& point) { return ModelScale(space).at(point); }
 
 Coordinates from_model(const Space& space, const ModelPoint& point) {
   Coordinates result(point);
@@ -103,36 +121,38 @@ Coordinates from_model(const Space& space, const ModelPoint& point) {
 
 Observations observations_of(const History& history) {
   Observations observations;
-  std::vector<std::vector<double>> losses;
+  observations.ended.reserve(history.prior.size() + history.trials.size());
+  const ModelScale scale(history.space);
+  const bool has_ranks = history.goals.size() > 1;
+  std::vector<std::vector<double>> losses;  // with has_ranks
   std::vector<const StudyTrial*> pruned;
   const auto add_complete = [&](const StudyTrial& trial, TrialNumber number) {
     std::vector<double> own = losses_of(trial, history.goals);
     if (!std::all_of(own.begin(), own.end(), [](double loss) { return std::isfinite(loss); })) return;
-    observations.ended.push_back({to_model(history.space, trial.point), number, own[0]});
-    losses.push_back(std::move(own));
+    observations.ended.push_back({scale.at(trial.point), number, own[0]});
+    if (has_ranks) losses.push_back(std::move(own));
   };
   for (std::size_t i = 0; i < history.prior.size(); ++i) add_complete(history.prior[i], i);
   for (const StudyTrial& trial : history.trials) {
-    if (trial.state == TrialState::running)
-      observations.running.push_back(to_model(history.space, trial.point));
+    if (trial.state == TrialState::running) observations.running.push_back(scale.at(trial.point));
     if (trial.state == TrialState::pruned) pruned.push_back(&trial);
     if (trial.state == TrialState::complete) add_complete(trial, history.prior.size() + trial.number);
   }
-  if (history.goals.size() > 1 && !losses.empty()) {
+  if (!losses.empty()) {
     const std::vector<double> ranks = pareto_ranks(losses);
     for (std::size_t i = 0; i < ranks.size(); ++i) observations.ended[i].loss = ranks[i];
   }
-  if (history.goals.size() == 1) {
+  if (!has_ranks && !pruned.empty()) {
     const double least = median_loss(observations.ended);
     for (const StudyTrial* trial : pruned) {
       const auto report = last_report(*trial, history.goals[0]);
       if (!report) continue;
-      observations.ended.push_back({to_model(history.space, trial->point),
-                                    history.prior.size() + trial->number, std::max(report->second, least)});
+      observations.ended.push_back(
+          {scale.at(trial->point), history.prior.size() + trial->number, std::max(report->second, least)});
     }
+    std::sort(observations.ended.begin(), observations.ended.end(),
+              [](const Observation& a, const Observation& b) { return a.number < b.number; });
   }
-  std::sort(observations.ended.begin(), observations.ended.end(),
-            [](const Observation& a, const Observation& b) { return a.number < b.number; });
   return observations;
 }
 

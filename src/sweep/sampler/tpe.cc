@@ -1,8 +1,12 @@
 #include "sweep/sampler/tpe.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <utility>
 
 #include "sweep/sampler/model_point.h"
 #include "sweep/sampler/uniform.h"
@@ -20,7 +24,51 @@ constexpr std::size_t kMostGood = 25;
 // Kernels this recent have full weight; older ones fade.
 constexpr std::size_t kRecent = 25;
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); }
+
+// The share of a normal distribution between two numbers of standard deviations.
+double share_between(double low, double high) {
+  constexpr double kAll = 9;  // from here on it is 1 in floating point
+  return low < -kAll && high > kAll ? 1 : normal_cdf(high) - normal_cdf(low);
+}
+
+// A number of a column, and its row.
+struct Cell {
+  std::uint64_t key = 0;  // has the order of the numbers
+  std::uint32_t row = 0;
+};
+
+std::uint64_t key_of(double number) {
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  const auto bits = std::bit_cast<std::uint64_t>(number + 0.0);  // -0 is 0
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+
+double number_of(std::uint64_t key) {
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  return std::bit_cast<double>((key & kSign) != 0 ? key ^ kSign : ~key);
+}
+
+// By key, and rows of equal keys in their order. By digits from the last one on, because comparisons of
+// thousands of numbers in no order are mispredicted branches.
+void sort_cells(std::vector<Cell>& cells) {
+  constexpr unsigned kDigits = 8;
+  std::array<std::array<std::uint32_t, 256>, kDigits> counts{};
+  for (const Cell& cell : cells) {
+    for (unsigned digit = 0; digit < kDigits; ++digit) ++counts[digit][(cell.key >> (8 * digit)) & 0xFF];
+  }
+  std::vector<Cell> other(cells.size());
+  for (unsigned digit = 0; digit < kDigits && !cells.empty(); ++digit) {
+    auto& places = counts[digit];
+    if (places[(cells[0].key >> (8 * digit)) & 0xFF] == cells.size()) continue;
+    std::uint32_t total = 0;
+    for (std::uint32_t& place : places) total += std::exchange(place, total);
+    for (const Cell& cell : cells) other[places[(cell.key >> (8 * digit)) & 0xFF]++] = cell;
+    cells.swap(other);
+  }
+}
 
 // A mixture of one product kernel for each observation and a broad one, the prior: a truncated normal for
 // each number, and for each choice a distribution that prefers the observed one.
@@ -58,9 +106,10 @@ class ParzenDensity {
     return point;
   }
 
-  double log_density(const ModelPoint& point) const {
+  // Any number above `enough` if it is above: the rest of the sum then decides nothing. `logs` is scratch.
+  double log_density(const ModelPoint& point, std::vector<double>& logs, double enough = kInfinity) const {
     // One pass over all kernels for each dimension keeps the loop free of branches.
-    std::vector<double> logs(logs_);
+    logs = logs_;
     for (std::size_t d = 0; d < dimensions_; ++d) {
       if (std::isnan(point[d])) continue;
       const double* const centers = &centers_[d * kernels_];
@@ -79,11 +128,17 @@ class ParzenDensity {
         }
       }
     }
-    const double largest = *std::max_element(logs.begin(), logs.end());
+    double largest = logs[0];
+    for (const double log : logs) largest = std::max(largest, log);
     // Of most kernels nothing is left in the sum.
     constexpr double kNegligible = -40;
+    constexpr double kRounding = 1e-9;
+    const double enough_sum = std::exp(enough + kRounding - largest);
     double sum = 0;
-    for (const double log : logs) sum += log - largest < kNegligible ? 0 : std::exp(log - largest);
+    for (const double log : logs) {
+      sum += log - largest < kNegligible ? 0 : std::exp(log - largest);
+      if (sum > enough_sum) break;
+    }
     return largest + std::log(sum);
   }
 
@@ -93,25 +148,35 @@ class ParzenDensity {
   void set_widths(std::size_t d) {
     double* const centers = &centers_[d * kernels_];
     double* const inverse_widths = &inverse_widths_[d * kernels_];
-    std::vector<std::pair<double, std::size_t>> sorted;
+    std::vector<Cell> sorted;
+    sorted.reserve(kernels_);
     for (std::size_t k = 0; k < kernels_; ++k) {
-      if (!std::isnan(centers[k])) sorted.emplace_back(centers[k], k);
+      if (!std::isnan(centers[k])) sorted.push_back({key_of(centers[k]), static_cast<std::uint32_t>(k)});
     }
-    std::sort(sorted.begin(), sorted.end());
+    sort_cells(sorted);
     const double least = 1 / std::min(100.0, 1 + static_cast<double>(kernels_));
+    double before = 0;
     for (std::size_t i = 0; i < sorted.size(); ++i) {
-      const double left = sorted[i].first - (i > 0 ? sorted[i - 1].first : 0);
-      const double right = (i + 1 < sorted.size() ? sorted[i + 1].first : 1) - sorted[i].first;
+      const double center = number_of(sorted[i].key);
+      const double left = center - before;
+      const double right = (i + 1 < sorted.size() ? number_of(sorted[i + 1].key) : 1) - center;
       double width = std::max(left, right);
       if (sorted.size() > 1 && i == 0) width = right;
       if (sorted.size() > 1 && i + 1 == sorted.size()) width = left;
-      inverse_widths[sorted[i].second] = 1 / std::clamp(width, least, 1.0);
+      inverse_widths[sorted[i].row] = 1 / std::clamp(width, least, 1.0);
+      before = center;
     }
+    // Most kernels of many are inside and have the least width: the logarithm of their norm is computed once.
+    double known_norm = 1;
+    double log_norm = 0;
     for (std::size_t k = 0; k < kernels_; ++k) {
       if (std::isnan(centers[k])) centers[k] = 0.5;
       const double inside =
-          normal_cdf((1 - centers[k]) * inverse_widths[k]) - normal_cdf(-centers[k] * inverse_widths[k]);
-      logs_[k] -= std::log(inside * std::sqrt(2 * std::numbers::pi) / inverse_widths[k]);
+          share_between(-centers[k] * inverse_widths[k], (1 - centers[k]) * inverse_widths[k]);
+      const double norm = inside * std::sqrt(2 * std::numbers::pi) / inverse_widths[k];
+      if (norm != known_norm) log_norm = std::log(norm);
+      known_norm = norm;
+      logs_[k] -= log_norm;
     }
   }
   double probability_of_center(std::size_t d) const {
@@ -164,23 +229,29 @@ std::optional<Coordinates> tpe_point(TrialNumber number, std::uint64_t seed, con
   const Observations known = observations_of(history);
   if (known.ended.size() < kStartupTrials) return random_point(history.space, random);
   std::vector<const Observation*> sorted;
+  sorted.reserve(known.ended.size());
   for (const Observation& observation : known.ended) sorted.push_back(&observation);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Observation* a, const Observation* b) { return a->loss < b->loss; });
+  const auto is_better = [](const Observation* a, const Observation* b) {
+    return a->loss < b->loss || (a->loss == b->loss && a->number < b->number);
+  };
   const auto good_count = std::min(
       kMostGood, static_cast<std::size_t>(std::ceil(kGoodShare * static_cast<double>(sorted.size()))));
-  std::sort(sorted.begin() + static_cast<std::ptrdiff_t>(good_count), sorted.end(),
-            [](const Observation* a, const Observation* b) { return a->number < b->number; });
+  std::partial_sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(good_count), sorted.end(),
+                    is_better);
   std::vector<const ModelPoint*> good_points;
+  for (std::size_t i = 0; i < good_count; ++i) good_points.push_back(&sorted[i]->point);
   std::vector<const ModelPoint*> bad_points;
-  for (std::size_t i = 0; i < sorted.size(); ++i)
-    (i < good_count ? good_points : bad_points).push_back(&sorted[i]->point);
+  bad_points.reserve(known.ended.size() + known.running.size());
+  for (const Observation& observation : known.ended) {
+    if (is_better(sorted[good_count - 1], &observation)) bad_points.push_back(&observation.point);
+  }
   for (const ModelPoint& point : known.running) bad_points.push_back(&point);
 
   const ParzenDensity good(history.space, good_points, std::vector<double>(good_count, 1));
   const ParzenDensity bad(history.space, bad_points, weights_by_age(bad_points.size()));
   std::optional<Coordinates> best;
-  double best_score = 0;
+  double best_score = -kInfinity;
+  std::vector<double> scratch;
   const std::size_t most_candidates =
       std::clamp(kMostCandidates * kKernelsOfMost / std::max<std::size_t>(bad_points.size(), 1),
                  kLeastCandidates, kMostCandidates);
@@ -190,7 +261,8 @@ std::optional<Coordinates> tpe_point(TrialNumber number, std::uint64_t seed, con
     if (!history.space.is_feasible(point)) continue;
     ++candidates;
     const ModelPoint at = to_model(history.space, point);
-    const double score = good.log_density(at) - bad.log_density(at);
+    const double good_log = good.log_density(at, scratch);
+    const double score = good_log - bad.log_density(at, scratch, good_log - best_score);
     if (!best || score > best_score) {
       best = std::move(point);
       best_score = score;

@@ -132,17 +132,15 @@ std::optional<Record> record_of(std::string_view line) {
 }
 
 // After an error, the records so far count, and the next read() returns the error.
-Result<std::vector<Record>> JournalReader::read() {
-  std::vector<Record> records;
+Status JournalReader::read(const std::function<void(Record record)>& sink) {
+  bool has_records = false;
   const Status read = read_journal(path_, &offset_, [&](std::string_view line) {
-    if (auto record = record_of(line)) {
-      records.push_back(*std::move(record));
-    } else {
-      ++damaged_;
-    }
+    auto record = record_of(line);
+    damaged_ += record ? 0 : 1;
+    has_records = has_records || record;
+    if (record) sink(*std::move(record));
   });
-  if (!read.ok() && records.empty()) return read;
-  return records;
+  return has_records ? Status() : read;
 }
 
 }  // namespace stoker::sweep

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,9 +63,10 @@ class JournalReader {
  public:
   explicit JournalReader(Path path) : path_(std::move(path)) {}
 
-  /// New records in order. A line that is not complete yet is left for the next read. Damaged lines are
-  /// counted in damaged(). NotFound if the file is gone.
-  Result<std::vector<Record>> read();
+  /// Passes on new records in order. A line that is not complete yet is left for the next read. Damaged lines
+  /// are counted in damaged(). NotFound if the file is gone. An error counts only if it is there before the
+  /// first new record.
+  Status read(const std::function<void(Record record)>& sink);
   std::uint64_t damaged() const { return damaged_; }
   const Path& path() const { return path_; }
 

@@ -136,41 +136,31 @@ Result<StudyTrial*> Study::find_running(TrialNumber number) {
 Status Study::refresh() {
   if (storage_) return refresh_from_storage();
   STOKER_ASSIGN_OR_RETURN(names, list_directory(folder_ / "journal"));
-  std::vector<Record> records = std::move(waiting_);
-  waiting_.clear();
+  // Records of one worker stay in their order.
+  const bool must_wait = !waiting_.empty();
   for (const std::string& name : names) {
     if (!name.ends_with(kJournalSuffix)) continue;
     const auto reader = readers_.try_emplace(name, folder_ / "journal" / name).first;
-    STOKER_ASSIGN_OR_RETURN(read, reader->second.read());
-    for (Record& record : read) {
-      if (auto* const start = std::get_if<TrialStart>(&record))
-        start->worker = name.substr(0, name.size() - kJournalSuffix.size());
-    }
-    records.insert(records.end(), std::make_move_iterator(read.begin()), std::make_move_iterator(read.end()));
+    const std::string worker = name.substr(0, name.size() - kJournalSuffix.size());
+    STOKER_RETURN_IF_ERROR(reader->second.read([&](Record record) {
+      auto* const start = std::get_if<TrialStart>(&record);
+      if (start != nullptr) start->worker = worker;
+      if ((must_wait && start == nullptr) || !apply(record)) waiting_.push_back(std::move(record));
+    }));
   }
-  // Starts first: one worker may have started a trial that a second one ended.
-  for (const Record& record : records) {
-    if (const auto* const start = std::get_if<TrialStart>(&record)) apply(*start);
-  }
-  for (Record& record : records) {
-    const bool is_applied = std::visit(
-        [&](const auto& alternative) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(alternative)>, TrialStart>) {
-            return true;
-          } else {
-            return apply(alternative);
-          }
-        },
-        record);
-    if (!is_applied) waiting_.push_back(std::move(record));
-  }
+  // One worker may have started a trial that a second one ended.
+  std::erase_if(waiting_, [&](const Record& record) { return apply(record); });
   return {};
 }
 
-void Study::apply(const TrialStart& record) {
-  if (record.point.size() != definition_.space.parameters().size()) return;
+bool Study::apply(const Record& record) {
+  return std::visit([&](const auto& alternative) { return apply(alternative); }, record);
+}
+
+bool Study::apply(const TrialStart& record) {
+  if (record.point.size() != definition_.space.parameters().size()) return true;
   StudyTrial* const known = find_trial(trials_, record.number);
-  if (known != nullptr && known->attempt >= record.attempt) return;
+  if (known != nullptr && known->attempt >= record.attempt) return true;
   StudyTrial trial;
   trial.number = record.number;
   trial.attempt = record.attempt;
@@ -182,12 +172,13 @@ void Study::apply(const TrialStart& record) {
   trial.skipped = known == nullptr ? 0 : known->skipped;
   if (known != nullptr) {
     *known = std::move(trial);
-    return;
+    return true;
   }
   // Nearly always the last one.
   auto place = trials_.end();
   while (place != trials_.begin() && std::prev(place)->number > trial.number) --place;
   trials_.insert(place, std::move(trial));
+  return true;
 }
 
 bool Study::apply(const SkippedPoints& record) {

@@ -112,7 +112,9 @@ class Study {
   Status ensure_journal();
   Status open_journal();
   Status use_journal(const std::string& name, Fd slot);
-  void apply(const TrialStart& record);
+  // False if the start of its trial was not read yet.
+  bool apply(const Record& record);
+  bool apply(const TrialStart& record);
   bool apply(const SkippedPoints& record);
   bool apply(const TrialReport& record);
   bool apply(const TrialEnd& record);
