@@ -67,6 +67,11 @@ class FakeScheduler final : public slurm::Scheduler {
     withdrawn_ids.emplace_back(id);
     return problem;
   }
+  Status set_array_limit(std::string_view id, std::uint32_t at_once, Deadline) override {
+    ++calls;
+    array_limits.emplace_back(id, at_once);
+    return problem;
+  }
   Status requeue(std::string_view id, Deadline) override {
     ++calls;
     requeued_ids.emplace_back(id);
@@ -95,6 +100,7 @@ class FakeScheduler final : public slurm::Scheduler {
   std::vector<std::string> cancelled_ids;
   std::vector<std::string> withdrawn_ids;
   std::vector<std::string> requeued_ids;
+  std::vector<std::pair<std::string, std::uint32_t>> array_limits;  ///< that were set, with the array's id
   std::int64_t array_limit = 1000;
   bool preempts = false;
   std::function<bool(const std::string& script)> refuse_array;

@@ -14,7 +14,9 @@ namespace {
 constexpr double kSilence_s = 120;
 
 bool is_alive(const Path& file, const ProcessIdentity& owner) {
-  if (owner.boot == this_process().boot) return is_alive_on_this_host(owner);
+  const ProcessIdentity self = this_process();
+  // Containers and a lab's nodes share a kernel and differ in their host names.
+  if (owner.boot == self.boot && owner.host == self.host) return is_alive_on_this_host(owner);
   struct stat found{};
   if (::stat(file.c_str(), &found) != 0) return false;
   const double changed = static_cast<double>(found.st_mtim.tv_sec);

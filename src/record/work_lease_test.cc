@@ -55,6 +55,16 @@ TEST(WorkLease, of_a_different_machine_is_taken_over_after_its_silence) {
   EXPECT_TRUE(WorkLease::take(file, "sends this run").ok());
 }
 
+TEST(WorkLease, of_a_container_on_this_machine_is_that_of_a_different_machine) {
+  TempDirectory box;
+  const Path file = box / "csv.lock";
+  const std::string owner =
+      format(R"({{"host":"n7","pid":1,"pid_start":1,"boot":"{}"}})", this_process().boot);
+  ASSERT_TRUE(write_file(file, owner).ok());
+  EXPECT_EQ(WorkLease::take(file, "sends this run").status().message(),
+            "process 1 on n7 already sends this run");
+}
+
 TEST(WorkLease, that_was_taken_over_is_not_refreshed_or_removed) {
   TempDirectory box;
   const Path file = box / "csv.lock";

@@ -60,13 +60,14 @@ Driver::Driver(sweep::Study study, DriverOptions options, TrialStarter& starter,
 
 Result<Driver> Driver::create(sweep::Study study, DriverOptions options, TrialStarter& starter,
                               slurm::Scheduler& scheduler) {
-  auto lease = record::WorkLease::take(study.folder() / "driver.json", "drives its trials");
+  auto lease =
+      record::WorkLease::take(study.folder() / format("{}.json", options.worker), "drives its trials");
   if (!lease)
     return std::move(lease)
         .error()
         .with_context(study.folder().string())
         .cure("stoker sweep show {}", shell_quote(study.folder().string()));
-  STOKER_RETURN_IF_ERROR(study.set_worker(std::string(kDriver)));
+  STOKER_RETURN_IF_ERROR(study.set_worker(options.worker));
   STOKER_RETURN_IF_ERROR(study.refresh());
   return Driver(std::move(study), std::move(options), starter, scheduler, *std::move(lease));
 }
@@ -76,15 +77,15 @@ void Driver::event(const std::string& text) {
 }
 
 std::size_t Driver::running() const {
-  return static_cast<std::size_t>(std::ranges::count_if(study_.trials(), [](const sweep::StudyTrial& trial) {
-    return trial.state == TrialState::running && trial.worker == kDriver;
+  return static_cast<std::size_t>(std::ranges::count_if(study_.trials(), [&](const sweep::StudyTrial& trial) {
+    return trial.state == TrialState::running && trial.worker == options_.worker;
   }));
 }
 
 std::vector<Driver::OwnTrial> Driver::own_trials() const {
   std::vector<OwnTrial> own;
   for (const sweep::StudyTrial& trial : study_.trials()) {
-    if (trial.state != TrialState::running || trial.worker != kDriver) continue;
+    if (trial.state != TrialState::running || trial.worker != options_.worker) continue;
     const TrialAttempt key{trial.number, trial.attempt};
     own.push_back({key, runs_.find(key), {}, false});
   }
@@ -127,7 +128,7 @@ Result<bool> Driver::step() {
   for (const OwnTrial& trial : trials)
     STOKER_RETURN_IF_ERROR(trial.run == nullptr ? follow_missing(trial) : follow(trial));
   STOKER_RETURN_IF_ERROR(start_more());
-  return running() > 0 || !(is_exhausted_ || is_budget_spent());
+  return running() > 0 || !(is_exhausted_ || has_enough() || is_budget_spent());
 }
 
 // A trial without a run: its start was put off, or the driver was killed before it.
@@ -241,6 +242,7 @@ Status Driver::end(TrialAttempt key, TrialEnding ending) {
   event(format("trial {}: {}", key.number, result_text(study_.definition(), ending)));
   STOKER_RETURN_IF_ERROR(study_.tell(key.number, std::move(ending)));
   followed_.erase(key);
+  (is_failed ? failed_ : ended_) += 1;
   if (ending.state != TrialState::pruned) failed_in_turn_ = is_failed ? failed_in_turn_ + 1 : 0;
   is_exhausted_ = false;  // a failed trial frees its place
   if (options_.most_failed > 0 && failed_in_turn_ >= options_.most_failed)
@@ -267,8 +269,8 @@ Status Driver::start(const sweep::Proposal& proposal) {
 // The retry of a failed trial comes before a new one.
 Result<std::optional<sweep::Proposal>> Driver::next_proposal() {
   for (const sweep::StudyTrial& trial : study_.trials()) {
-    const bool is_retried =
-        trial.state == TrialState::failed && trial.worker == kDriver && trial.attempt < options_.plan.retries;
+    const bool is_retried = trial.state == TrialState::failed && trial.worker == options_.worker &&
+                            trial.attempt < options_.plan.retries;
     if (!is_retried) continue;
     auto proposal = study_.retry(trial.number);
     // A driver that was killed while it began the attempt: the claim expires.
@@ -280,7 +282,7 @@ Result<std::optional<sweep::Proposal>> Driver::next_proposal() {
 }
 
 Status Driver::start_more() {
-  while (!is_exhausted_ && running() < options_.plan.at_once && next_start_.passed()) {
+  while (!is_exhausted_ && !has_enough() && running() < options_.plan.at_once && next_start_.passed()) {
     if (is_budget_spent()) return {};
     STOKER_ASSIGN_OR_RETURN(proposal, next_proposal());
     if (!proposal) {

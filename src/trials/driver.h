@@ -2,8 +2,8 @@
 // Belongs to one thread. All that it knows is on disk: after kill -9 a new driver continues the same trials
 // (docs/commands/sweep.md).
 //
-// The driver is the worker "driver" of the study, which distinguishes its trials from trials of other
-// processes. A trial that it asked for has a run, found by its name, or its run was not started yet.
+// The driver is a worker of the study, which distinguishes its trials from trials of other processes. A trial
+// that it asked for has a run, found by its name, or its run was not started yet.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +24,22 @@
 
 namespace stoker::trials {
 
-/// StudyTrial::worker of its trials.
+/// StudyTrial::worker of the trials that `stoker sweep FILE` drives.
 inline constexpr std::string_view kDriver = "driver";
 
 struct DriverOptions {
+  std::string worker = std::string(kDriver);  ///< of its trials; <worker>.json in the study is its lease
   sweep::TrialPlan plan;
   double gpus_per_trial = 0;                         ///< for TrialPlan::gpu_hours
   std::uint32_t most_failed = 3;                     ///< it stops after this number in a row; 0: never
+  std::uint64_t most_ended = 0;                      ///< trials, failed ones not counted; 0: any number
   std::function<void(const std::string&)> on_event;  ///< receives one line for each event
 };
 
 class Driver {
  public:
-  /// Exists while another process drives the study. The starter and the scheduler must outlive the driver.
+  /// Exists while another process is this worker of the study. The starter and the scheduler must outlive the
+  /// driver.
   static Result<Driver> create(sweep::Study study, DriverOptions options, TrialStarter& starter,
                                slurm::Scheduler& scheduler);
 
@@ -49,6 +52,9 @@ class Driver {
   void shut_down(Duration grace);
 
   const sweep::Study& study() const { return study_; }
+  /// Trials that ended in this process: complete or pruned, and failed.
+  std::uint64_t ended() const { return ended_; }
+  std::uint64_t failed() const { return failed_; }
   /// Trials of this driver that have not ended.
   std::size_t running() const;
 
@@ -83,6 +89,7 @@ class Driver {
   Status start_more();
   Result<std::optional<sweep::Proposal>> next_proposal();
   bool is_budget_spent();
+  bool has_enough() const { return options_.most_ended > 0 && ended_ >= options_.most_ended; }
   double used_gpu_hours();
   bool is_pruned(TrialAttempt key) const;
   Path pruned_mark(TrialAttempt key) const;
@@ -103,6 +110,8 @@ class Driver {
   Duration query_pause_;
   Deadline next_start_ = Deadline::after(Duration::zero());
   std::uint32_t failed_in_turn_ = 0;
+  std::uint64_t ended_ = 0;
+  std::uint64_t failed_ = 0;
   bool is_exhausted_ = false;
   bool is_budget_noted_ = false;
 };

@@ -1,5 +1,6 @@
 // `stoker sweep SWEEP`: docs/commands/sweep.md
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 
 #include "base/encode.h"
@@ -16,6 +17,7 @@
 #include "sweep/results/ranking.h"
 #include "sweep/results/trial_table.h"
 #include "sweep/runner/command_template.h"
+#include "trials/array.h"
 #include "trials/driver.h"
 #include "trials/job_starter.h"
 #include "trials/local_starter.h"
@@ -27,6 +29,9 @@ using namespace std::chrono_literals;
 
 constexpr Duration kStepInterval = 500ms;
 constexpr Duration kStopGrace = 60s;  // a run saves a checkpoint before it ends
+constexpr Duration kSubmitLimit = 60s;
+constexpr Duration kLeaseLimit = 150s;  // longer than a lease of a node that does not answer
+constexpr Duration kLeaseInterval = 5s;
 
 struct SweepArguments {
   std::string file;
@@ -36,6 +41,7 @@ struct SweepArguments {
   std::int64_t most_failed = 3;
   bool dry_run = false;
   bool force = false;
+  bool is_task = false;
 };
 
 // The plan of the file with this command's options.
@@ -65,8 +71,10 @@ bool is_batch_script(const Path& file) {
 }
 
 Result<sweep::TrialPlace> choose_place(const sweep::TrialPlan& plan, bool is_script) {
-  if (plan.place == sweep::TrialPlace::here && is_script)
-    return invalid("{}: a batch script runs only as a job (place: here)", printable(plan.job.string()))
+  const bool needs_job_file = plan.place == sweep::TrialPlace::here || plan.place == sweep::TrialPlace::array;
+  if (needs_job_file && is_script)
+    return invalid("{}: a batch script runs only as a job (place: {})", printable(plan.job.string()),
+                   stoker::to_text(plan.place))
         .cure("place: jobs");
   if (plan.place != sweep::TrialPlace::automatic) return plan.place;
   if (is_script) return sweep::TrialPlace::jobs;
@@ -143,6 +151,11 @@ std::string counts_text(const sweep::TrialCounts& counts) {
   return text;
 }
 
+std::string place_text(sweep::TrialPlace place) {
+  if (place == sweep::TrialPlace::array) return "as tasks of one array";
+  return place == sweep::TrialPlace::jobs ? "each as a job in the queue" : "here";
+}
+
 int show_result(const trials::Driver& driver, const SweepArguments& o, Output& out) {
   const sweep::Study& study = driver.study();
   const auto counts = sweep::count_trials(study.trials());
@@ -191,6 +204,74 @@ int drive(trials::Driver& driver, const SweepArguments& o, bool is_here, PlanFil
   return stop_requested() ? 128 + SIGINT : code;
 }
 
+// The command of a task: the same file with the same options.
+std::vector<std::string> task_command(const SweepArguments& o, const Path& stoker) {
+  std::vector<std::string> words = {
+      stoker.string(), "sweep",        std::filesystem::absolute(o.file).string(),
+      "--task",        "--max-failed", format("{}", o.most_failed)};
+  if (!o.job.empty()) words.insert(words.end(), {"--job", std::filesystem::absolute(o.job).string()});
+  return words;
+}
+
+int submit_trials(const sweep::Study& study, const SweepArguments& o, const trials::TrialJob& job,
+                  slurm::Scheduler& scheduler, Output& out) {
+  const auto request = trials::trial_request(job, {}, middle_of(study.definition().space));
+  if (!request.ok()) return out.fail(request.error());
+  const auto done = trials::submit_array(study, {job, *request, task_command(o, job.stoker)}, scheduler,
+                                         Deadline::after(kSubmitLimit));
+  if (!done.ok()) return out.fail(done.error());
+  const std::string& name = study.definition().name;
+  for (const std::string& id : done->known)
+    out.line("{}: array {} is in the queue, {} at once", name, id, job.plan.at_once);
+  if (!done->job.empty())
+    out.line("{}: array {} of {}, {} at once", name, done->job, counted(done->tasks, "task"),
+             job.plan.at_once);
+  if (done->left_out > 0)
+    out.note("{}: the largest array leaves out {}; the same command submits the rest later", name,
+             counted(done->left_out, "trial"));
+  if (done->job.empty() && done->known.empty()) out.line("{}: no trial is left", name);
+  out.line("  next  stoker sweep status {}", shell_quote(o.file));
+  out.json(format(R"({{"study":{},"job":{},"tasks":{},"open":{}}})", json_string(study.folder().string()),
+                  done->job.empty() ? "null" : json_string(done->job), done->tasks, done->open));
+  return exit_code::kOk;
+}
+
+// A requeued task waits until the lease of its earlier process expires on a different node.
+int run_task(const sweep::Study& study, trials::DriverOptions options, const trials::TrialJob& job,
+             slurm::Scheduler& scheduler, Output& out) {
+  trials::TrialArrayTask task;
+  const auto number = environment_value("SLURM_ARRAY_TASK_ID");
+  if (!number || !parse_number(*number, &task.number))
+    return out.fail(invalid("sweep: --task: this is no task of an array")
+                        .cure("stoker sweep {}.yaml --place array", job.study));
+  auto starter = trials::make_local_starter(job);
+  if (!starter.ok()) return out.fail(starter.error());
+  const ScopedStopSignals signals;
+  RealClock clock;
+  options.plan.at_once = 1;
+  options.most_ended = 1;
+  const bool was_requeued = environment_value("SLURM_RESTART_COUNT").has_value();
+  const Deadline patience = Deadline::after(was_requeued ? kLeaseLimit : 0s);
+  for (;; task.must_continue = true) {
+    auto driver = trials::drive_task(study.folder(), options, task, **starter, scheduler);
+    if (!driver.ok()) return out.fail(driver.error());
+    Result<bool> is_open = driver->has_value();
+    while (is_open.ok() && *is_open && !stop_requested()) {
+      is_open = (*driver)->step();
+      if (is_open.ok() && *is_open) clock.sleep(kStepInterval);
+    }
+    const bool has_result = driver->has_value() && (*driver)->ended() + (*driver)->failed() > 0;
+    if (*driver) (*driver)->shut_down(kStopGrace);
+    if (!is_open.ok()) return out.fail(is_open.error());
+    if (stop_requested()) return 128 + SIGTERM;
+    if (has_result) return exit_code::kOk;
+    if (patience.passed()) break;
+    clock.sleep(kLeaseInterval);
+  }
+  out.note("{}: no trial is left", study.definition().name);
+  return exit_code::kOk;
+}
+
 }  // namespace
 
 int sweep(std::span<const std::string> words, Output& out) {
@@ -202,10 +283,11 @@ int sweep(std::span<const std::string> words, Output& out) {
   arguments.option("--at-once", &o.at_once, "N",
                    "Trials that run or wait at the same time, in place of the file's");
   arguments.option("--place", &o.place, "PLACE",
-                   "Where trials run: auto, here or jobs, in place of the file's");
+                   "Where trials run: auto, here, jobs or array, in place of the file's");
   arguments.option("--max-failed", &o.most_failed, "N",
                    "Stop after this many failed trials in a row, 0 never");
   arguments.flag("--dry-run", &o.dry_run, "Show what would run, start nothing");
+  arguments.flag("--task", &o.is_task, "Run one trial, as a task of the sweep's array (used by its script)");
   arguments.flag("--force", &o.force, "Run a job that stoker check expects to be lost");
   arguments.example("stoker sweep lr.yaml --at-once 2");
   if (const auto code = arguments.parse(words, out)) return *code;
@@ -216,6 +298,7 @@ int sweep(std::span<const std::string> words, Output& out) {
                         .cure("stoker sweep run {} -- python train.py", shell_quote(o.file)));
   auto plan = plan_of(o, *file);
   if (!plan.ok()) return out.fail(plan.error());
+  if (o.is_task) plan->place = sweep::TrialPlace::here;
   const auto program = own_program();
   if (!program.ok()) return out.fail(program.error());
   trials::TrialJob job{.file = plan->job, .is_script = is_batch_script(plan->job), .plan = *plan};
@@ -235,7 +318,7 @@ int sweep(std::span<const std::string> words, Output& out) {
   options.gpus_per_trial = *gpus;
   if (o.dry_run) {
     out.line("would run {}, {} at once, {}", printable(plan->job.string()), plan->at_once,
-             *place == sweep::TrialPlace::jobs ? "each as a job in the queue" : "here");
+             place_text(*place));
     out.line("  middle  {}", sweep::to_text(middle_of(space)));
     out.json(format(R"({{"job":{},"at_once":{},"place":"{}"}})", json_string(plan->job.string()),
                     plan->at_once, stoker::to_text(*place)));
@@ -246,12 +329,14 @@ int sweep(std::span<const std::string> words, Output& out) {
   job.runs = trials::runs_folder(*study);
   ignore_sigpipe();
   auto scheduler = make_scheduler();
+  options.on_event = [&out](const std::string& text) { out.note("{}", text); };
+  if (o.is_task) return run_task(*study, std::move(options), job, scheduler, out);
+  if (*place == sweep::TrialPlace::array) return submit_trials(*study, o, job, scheduler, out);
   auto starter =
       *place == sweep::TrialPlace::jobs
           ? Result<std::unique_ptr<trials::TrialStarter>>(trials::make_job_starter(job, space, scheduler))
           : trials::make_local_starter(job);
   if (!starter.ok()) return out.fail(starter.error());
-  options.on_event = [&out](const std::string& text) { out.note("{}", text); };
   PlanFile limits(o, plan->at_once, to_json(study->definition()));
   auto driver = trials::Driver::create(*std::move(study), std::move(options), **starter, scheduler);
   if (!driver.ok()) return out.fail(driver.error());

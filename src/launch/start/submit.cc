@@ -45,30 +45,16 @@ void describe_tasks(const job::Job& job, slurm::BatchScript* script) {
 slurm::BatchScript describe(const Request& request, const record::Attempt& attempt, const std::string& run_id,
                             const JobOrder& order) {
   const job::Job& job = request.job;
-  const job::Resources& resources = job.resources;
   const Path folder = std::filesystem::absolute(attempt.folder()).lexically_normal();
-  slurm::BatchScript script;
+  slurm::BatchScript script = job_script(job);
   script.title =
       format("{}, attempt {} of run {}, written by stoker {}", job.name, attempt.number(), run_id, version());
-  script.job_name = job.name;
   script.comment = comment_of(run_id, attempt.number());
-  script.account = job.slurm.account.value_or("");
-  script.partition = job.slurm.partition.value_or("");
-  script.qos = job.slurm.qos.value_or("");
-  script.reservation = job.slurm.reservation.value_or("");
-  script.nodes = static_cast<int>(resources.nodes);
-  describe_tasks(job, &script);
-  script.gpus_per_node = static_cast<int>(resources.gpus_per_node());
-  script.ranks_per_gpu = static_cast<int>(resources.ranks_per_gpu);
-  script.memory_per_node = resources.memory_per_node;
-  script.time = job.chain.is_enabled() ? job.chain.time_per_link : resources.time;
   if (script.time) *script.time *= order.bundle;
   script.signal_before = slurm::signal_before(job.checkpoint.before_end, script.time);
   script.array = order.array;
   script.dependency = order.dependency;
-  script.directory = job.working_directory;
   script.log = folder / attempt.batch_log().filename();
-  script.extra = job.slurm.extra;
   script.command = {request.stoker.string(), "run", folder.string()};
   std::vector<std::string> variables;
   if (order.from > 0) variables.push_back(format("{}={}", kArrayFromVariable, order.from));
@@ -119,6 +105,26 @@ int links_from_environment() {
 }
 
 }  // namespace
+
+slurm::BatchScript job_script(const job::Job& job) {
+  const job::Resources& resources = job.resources;
+  slurm::BatchScript script;
+  script.job_name = job.name;
+  script.account = job.slurm.account.value_or("");
+  script.partition = job.slurm.partition.value_or("");
+  script.qos = job.slurm.qos.value_or("");
+  script.reservation = job.slurm.reservation.value_or("");
+  script.nodes = static_cast<int>(resources.nodes);
+  describe_tasks(job, &script);
+  script.gpus_per_node = static_cast<int>(resources.gpus_per_node());
+  script.ranks_per_gpu = static_cast<int>(resources.ranks_per_gpu);
+  script.memory_per_node = resources.memory_per_node;
+  script.time = job.chain.is_enabled() ? job.chain.time_per_link : resources.time;
+  script.signal_before = slurm::signal_before(job.checkpoint.before_end, script.time);
+  script.directory = job.working_directory;
+  script.extra = job.slurm.extra;
+  return script;
+}
 
 std::string comment_of(const std::string& run_id, int attempt) {
   return format("stoker:{}/{}", run_id, attempt);

@@ -68,6 +68,8 @@ struct JobOrder {
 /// Pass JobOrder::from and JobOrder::link to `stoker run` in a job.
 inline constexpr std::string_view kArrayFromVariable = "STOKER_ARRAY_FROM";
 inline constexpr std::string_view kArrayLinkVariable = "STOKER_ARRAY_LINK";
+/// The parts of a batch script that come from its job: where it runs, its resources and its time limit.
+slurm::BatchScript job_script(const job::Job& job);
 /// The order of a chain with these links after these runs.
 JobOrder chain_order(const Links& links, std::span<const Predecessor> predecessors);
 

@@ -396,6 +396,13 @@ Status SlurmCommands::cancel_pending(std::string_view id, Deadline deadline) {
   return run_for_output({"scancel", "--state=PENDING", std::string(id)}, deadline).status();
 }
 
+Status SlurmCommands::set_array_limit(std::string_view id, std::uint32_t at_once, Deadline deadline) {
+  return run_for_output(
+             {"scontrol", "update", format("JobId={}", id), format("ArrayTaskThrottle={}", at_once)},
+             deadline)
+      .status();
+}
+
 Status SlurmCommands::requeue(std::string_view id, Deadline deadline) {
   const Status status = run_for_output({"scontrol", "requeue", std::string(id)}, deadline).status();
   // Slurm requeues jobs of a failed node automatically, possibly before this call (ESLURM_JOB_PENDING).

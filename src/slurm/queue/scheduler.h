@@ -37,6 +37,8 @@ class Scheduler {
   virtual Status cancel(std::string_view id, Deadline deadline) = 0;
   /// Cancels the pending tasks of an array. Running tasks continue.
   virtual Status cancel_pending(std::string_view id, Deadline deadline) = 0;
+  /// Changes how many tasks of an array may run at the same time. Running tasks continue.
+  virtual Status set_array_limit(std::string_view id, std::uint32_t at_once, Deadline deadline) = 0;
   /// Requeues a job under the same id. No effect on a pending job. Invalid if the scheduler does not allow
   /// it.
   virtual Status requeue(std::string_view id, Deadline deadline) = 0;
@@ -70,6 +72,7 @@ class SlurmCommands final : public Scheduler {
   Result<JobList> describe(std::string_view id, Deadline deadline) override;
   Status cancel(std::string_view id, Deadline deadline) override;
   Status cancel_pending(std::string_view id, Deadline deadline) override;
+  Status set_array_limit(std::string_view id, std::uint32_t at_once, Deadline deadline) override;
   Status requeue(std::string_view id, Deadline deadline) override;
   Result<bool> is_being_preempted(std::string_view id, Deadline deadline) override;
   Result<std::int64_t> max_array_tasks(Deadline deadline) override;

@@ -271,13 +271,16 @@ TEST(Slurm, cancelling_names_the_job_and_an_unknown_one_is_not_found) {
   EXPECT_EQ(unknown.to_string(), "scancel: Kill job error on job id 9: Invalid job id specified");
 }
 
-TEST(Slurm, cancels_the_rest_of_an_array_and_requeues_a_job) {
+TEST(Slurm, cancels_or_limits_the_rest_of_an_array_and_requeues_a_job) {
   Commands commands;
   commands.add("scancel", "echo scancel \"$@\" >> \"$HERE/calls\"\n");
   commands.add("scontrol", "echo scontrol \"$@\" >> \"$HERE/calls\"\n");
   EXPECT_TRUE(commands.slurm().cancel_pending("12", soon()).ok());
   EXPECT_TRUE(commands.slurm().requeue("12_3", soon()).ok());
-  EXPECT_EQ(*read_file(commands / "calls"), "scancel --state=PENDING 12\nscontrol requeue 12_3\n");
+  EXPECT_TRUE(commands.slurm().set_array_limit("12", 4, soon()).ok());
+  EXPECT_EQ(*read_file(commands / "calls"),
+            "scancel --state=PENDING 12\nscontrol requeue 12_3\n"
+            "scontrol update JobId=12 ArrayTaskThrottle=4\n");
 }
 
 TEST(Slurm, slurm_restarts_a_job_without_a_request) {

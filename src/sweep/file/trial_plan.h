@@ -20,8 +20,9 @@ enum class TrialPlace {
   automatic,  ///< here inside an allocation and on a machine without Slurm, else as jobs
   here,       ///< on this machine, or on the nodes of this allocation
   jobs,       ///< each as a separate job
+  array,      ///< as tasks of one array
 };
-constexpr std::array<std::string_view, 3> names_of(TrialPlace) { return {"auto", "here", "jobs"}; }
+constexpr std::array<std::string_view, 4> names_of(TrialPlace) { return {"auto", "here", "jobs", "array"}; }
 
 /// Keys of a sweep file about running.
 struct TrialPlan {
