@@ -129,6 +129,12 @@ Result<TrialArray> submit_array(const sweep::Study& study, const TrialArrayReque
   return result;
 }
 
+bool has_unfinished_task(const sweep::Study& study) {
+  return std::ranges::any_of(study.trials(), [](const sweep::StudyTrial& trial) {
+    return trial.state == sweep::TrialState::running && worker_number(trial.worker);
+  });
+}
+
 Result<std::optional<Driver>> drive_task(const Path& study, DriverOptions options, TrialArrayTask task,
                                          TrialStarter& starter, slurm::Scheduler& scheduler) {
   const auto try_worker = [&](std::uint64_t number) -> Result<std::optional<Driver>> {

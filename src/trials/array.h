@@ -51,6 +51,9 @@ struct TrialArrayTask {
 Result<std::optional<Driver>> drive_task(const Path& study, DriverOptions options, TrialArrayTask task,
                                          TrialStarter& starter, slurm::Scheduler& scheduler);
 
+/// Whether a task has a trial without an ending; that task may be gone.
+bool has_unfinished_task(const sweep::Study& study);
+
 /// The number of tasks of a row of the queue: 1 for "812_7", 5 for "812_[3-6,9%2]"; nullopt if Slurm
 /// shortened the row.
 std::optional<std::uint64_t> array_tasks_of(std::string_view id);

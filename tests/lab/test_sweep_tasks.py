@@ -85,9 +85,11 @@ def test_trials_are_tasks_of_one_array_whose_cap_changes(sweep):
 
 def interrupt(sweep: Runs, *command: str) -> None:
     """Two of three trials of an array: the first is requeued, the second gets the command and loses its task."""
-    sweep.write("trials: 3\nat_once: 2\n", "sleep 5\n")
+    sweep.write("trials: 3\nat_once: 2\n", "sleep 6\n")
     assert submit(sweep)["tasks"] == 3
-    wait_until(lambda: len(running(sweep)) == 2 and states(sweep)["running"] == 2, "two trials run")
+    # Before, a task that is interrupted may leave a folder that is no run yet.
+    logs = sweep.folder / "lr.study/runs"
+    wait_until(lambda: len(list(logs.glob("*/attempts/1/rank-0000.log"))) == 2, "two trials run")
     requeued, lost = sorted(running(sweep))
     sweep.lab.run("scontrol", "requeue", requeued)
     sweep.lab.run(*command, lost)
@@ -123,7 +125,10 @@ def test_what_cannot_be_an_array_is_refused(sweep):
     sweep.write("trials: 2\n", "")
     (sweep.folder / "lr.yaml").rename(sweep.folder / "two.yaml")
     (sweep.folder / "job.yaml").write_text(JOB.replace("nodes: 1", "nodes: 2"))
-    assert "runs a trial on one node, not 2 (place: array)\n  try: place: jobs\n" in sweep.stoker("sweep", "two.yaml", code=2).err
+    assert (
+        "runs a trial on one node, not 2 (place: array)\n  try: place: jobs\n"
+        in sweep.stoker("sweep", "two.yaml", code=2).err
+    )
     (sweep.folder / "job.sh").write_text("#!/bin/bash\n#SBATCH --time=5\ntrue\n")
     refused = sweep.stoker("sweep", "two.yaml", "--job", "job.sh", code=2).err
     assert "job.sh: a batch script runs only as a job (place: array)\n" in refused

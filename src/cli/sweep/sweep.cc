@@ -236,8 +236,9 @@ int submit_trials(const sweep::Study& study, const SweepArguments& o, const tria
   return exit_code::kOk;
 }
 
-// A requeued task waits until the lease of its earlier process expires on a different node.
-int run_task(const sweep::Study& study, trials::DriverOptions options, const trials::TrialJob& job,
+// Without a new trial, a task waits until the lease of a task that is gone expires: on a node that died it is
+// not given back.
+int run_task(sweep::Study study, trials::DriverOptions options, const trials::TrialJob& job,
              slurm::Scheduler& scheduler, Output& out) {
   trials::TrialArrayTask task;
   const auto number = environment_value("SLURM_ARRAY_TASK_ID");
@@ -250,8 +251,7 @@ int run_task(const sweep::Study& study, trials::DriverOptions options, const tri
   RealClock clock;
   options.plan.at_once = 1;
   options.most_ended = 1;
-  const bool was_requeued = environment_value("SLURM_RESTART_COUNT").has_value();
-  const Deadline patience = Deadline::after(was_requeued ? kLeaseLimit : 0s);
+  const Deadline patience = Deadline::after(kLeaseLimit);
   for (;; task.must_continue = true) {
     auto driver = trials::drive_task(study.folder(), options, task, **starter, scheduler);
     if (!driver.ok()) return out.fail(driver.error());
@@ -265,7 +265,8 @@ int run_task(const sweep::Study& study, trials::DriverOptions options, const tri
     if (!is_open.ok()) return out.fail(is_open.error());
     if (stop_requested()) return 128 + SIGTERM;
     if (has_result) return exit_code::kOk;
-    if (patience.passed()) break;
+    if (const Status read = study.refresh(); !read.ok()) return out.fail(read);
+    if (patience.passed() || !trials::has_unfinished_task(study)) break;
     clock.sleep(kLeaseInterval);
   }
   out.note("{}: no trial is left", study.definition().name);
@@ -330,7 +331,7 @@ int sweep(std::span<const std::string> words, Output& out) {
   ignore_sigpipe();
   auto scheduler = make_scheduler();
   options.on_event = [&out](const std::string& text) { out.note("{}", text); };
-  if (o.is_task) return run_task(*study, std::move(options), job, scheduler, out);
+  if (o.is_task) return run_task(*std::move(study), std::move(options), job, scheduler, out);
   if (*place == sweep::TrialPlace::array) return submit_trials(*study, o, job, scheduler, out);
   auto starter =
       *place == sweep::TrialPlace::jobs
