@@ -65,6 +65,27 @@ def test_each_node_gets_everything_once_and_gives_results_back(runs: Runs, archi
     assert left(runs) == []
 
 
+def test_a_dataset_is_copied_once_and_read_from_the_cache_on_all_nodes(runs: Runs, example_dataset: Path):
+    # The lab's nodes share one disk, and so one cache: both stage into it at once.
+    runs.job(
+        "echo $STOKER_DATA_TRAIN; cat $STOKER_DATA_TRAIN/*.tar | cksum",
+        "nodes: 2, ranks_per_node: 2",
+        f"data: {{train: {{source: {example_dataset}, place: local}}}}\nstage: {{directory: {runs.folder}/local}}\n",
+    )
+    runs.submit()
+    assert runs.wait() == f"run {runs.run.name}: done\n"
+    logs = [runs.log(rank).splitlines() for rank in range(4)]
+    assert len({tuple(log) for log in logs}) == 1
+    (cache,) = left(runs)
+    assert Path(logs[0][0]).parent == runs.folder / "local" / cache / "datasets"
+    shards = list(example_dataset.glob("*.tar"))
+    assert sum(event["files"] for event in staged(runs, "in")) == len(shards)
+    assert len(os.listdir(runs.folder / "local" / cache / "shards")) == len(shards)
+    # The leases have ended.
+    purged = runs.stoker("cache", "purge", "--all", "--cache", runs.folder / "local" / cache)
+    assert "removed" in purged.out
+
+
 def test_results_come_back_from_a_job_that_slurm_ends(runs: Runs):
     runs.job("echo $RANK > $STOKER_STAGE_DIR/made; exec sleep 300", "nodes: 2", stage(runs, "back: [made]"))
     job = runs.submit()

@@ -184,6 +184,17 @@ TEST_F(CacheTest, evicts_the_dataset_used_longest_ago) {
   EXPECT_EQ(bytes_of(old->folder), bytes_of(box_ / "photos"));
 }
 
+TEST_F(CacheTest, the_folder_of_a_cached_dataset_can_be_staged_again) {
+  const auto first = stage();
+  const auto again = stage(first->folder);
+  ASSERT_TRUE(again.ok()) << again.status().to_string();
+  EXPECT_EQ(again->hits, 3u);
+  EXPECT_EQ(read_use(*cache_, first->version)->source, box_ / "photos");
+  ASSERT_TRUE(remove_shard(*cache_, key(box_ / "photos", 0)).ok());
+  EXPECT_EQ(stage(first->folder)->copied, 1u);
+  EXPECT_EQ(bytes_of(first->folder), bytes_of(box_ / "photos"));
+}
+
 TEST_F(CacheTest, never_evicts_a_dataset_in_use) {
   const auto used = stage();
   std::optional<OwnLease> lease;
@@ -223,6 +234,14 @@ TEST_F(CacheTest, a_lease_of_an_invisible_process_lasts_a_day) {
   const timespec past[] = {{.tv_sec = 5, .tv_nsec = 0}, {.tv_sec = 5, .tv_nsec = 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, lease->c_str(), past, 0), 0);
   EXPECT_THAT(*living_leases(*cache_), IsEmpty());
+}
+
+TEST_F(CacheTest, a_lease_of_a_different_host_with_the_same_boot_lasts_a_day) {
+  const auto report = stage();
+  record::ProcessIdentity elsewhere = record::this_process();
+  elsewhere.host = "n2";
+  ASSERT_TRUE(begin_lease(*cache_, report->version, elsewhere).ok());
+  EXPECT_THAT(*living_leases(*cache_), SizeIs(1));
 }
 
 TEST_F(CacheTest, a_lease_from_before_a_restart_has_ended) {

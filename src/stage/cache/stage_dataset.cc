@@ -261,7 +261,14 @@ Result<CacheReport> stage_dataset(const CacheFolder& cache, const dataset::OpenD
   const auto lease = OwnLease::begin(cache, dataset.manifest.version);
   STOKER_RETURN_IF_ERROR(lease.status());
   STOKER_RETURN_IF_ERROR(remove_leftovers(cache).status());
-  return DatasetStaging(cache, dataset, request, progress).run();
+  CacheRequest resolved = request;
+  std::error_code error;
+  // The folder of the cache itself: a link to it would lead to itself.
+  if (std::filesystem::equivalent(request.source, cache.dataset(dataset.manifest.version), error)) {
+    STOKER_ASSIGN_OR_RETURN(use, read_use(cache, dataset.manifest.version));
+    resolved.source = use.source;
+  }
+  return DatasetStaging(cache, dataset, resolved, progress).run();
 }
 
 }  // namespace stoker::stage
