@@ -86,5 +86,20 @@ TEST(Context, a_parameter_of_a_checkpoint_has_no_cure_for_arrays) {
   EXPECT_THAT(diagnosis.cure.english(), HasSubstr("strict=False"));
 }
 
+TEST(Context, only_a_container_has_the_cure_of_containers) {
+  for (const char* line : {"FATAL:   could not open image a.sif: no such file or directory\n",
+                           "FATAL:   \"torchrun\": executable file not found in $PATH\n",
+                           "FATAL:   While making image from oci registry: error fetching image\n"})
+    EXPECT_EQ(explain_log(line).rule, "container-missing") << line;
+  for (const char* line :
+       {"FATAL: the number of cells must be even\n", "[solver] FATAL:   dt is too large for this mesh\n",
+        " ** FATAL: nx=6 is not divisible by px=4\n"})
+    EXPECT_THAT(explain_log(line).cause.english(), Not(HasSubstr("container"))) << line;
+  const Diagnosis abort =
+      explain_log("** FATAL: ny=9 is not divisible by py=2\n" + std::string(60, '-') +
+                  "\nMPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 17.\n");
+  EXPECT_THAT(abort.cause.english(), HasSubstr("ny=9 is not divisible"));
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

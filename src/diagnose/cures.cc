@@ -195,8 +195,9 @@ std::string node_of(const Hit& hit, const FailureFacts& facts) {
 Message filled(Message::Formatter formatter, std::string_view text, const Hit& hit,
                const FailureFacts& facts) {
   const auto& groups = hit.groups;
+  const std::string& frame = hit.frame.empty() ? hit.outer_frame : hit.frame;
   return Message::of(formatter, text, groups[0], groups[1], groups[2], groups[3],
-                     hit.frame.empty() ? std::string() : format("({})", hit.frame),
+                     frame.empty() ? std::string() : format("({})", frame),
                      facts.run.empty() ? std::string("last") : facts.run, facts.started_from,
                      node_of(hit, facts));
 }

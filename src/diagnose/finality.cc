@@ -14,6 +14,8 @@ namespace {
 
 // A reason is at most this far above its exception.
 constexpr std::uint64_t kReasonAbove = 4;
+// Lines from a missing file to the end of a script that worked without it.
+constexpr std::uint64_t kWorkOfScript = 4;
 // A longer line is advice, or data.
 constexpr std::size_t kLongestWords = 240;
 
@@ -117,6 +119,11 @@ bool script_worked_after(const LogScan& log, const Hit& hit) {
   if (end.has_measure) return true;
   const bool has_progress = std::any_of(log.result.progress.begin(), log.result.progress.end(),
                                         [&](const ProgressLine& each) { return each.line > hit.line; });
+  // A script that stresses its success after further work has reported, or avoided, what it lacked.
+  const bool is_of_files = hit.rule->name == "tool-file-missing" || is_helper(hit);
+  if (is_of_files && end.is_emphatic && *end.finished - hit.line >= kWorkOfScript &&
+      log.result.last_failed_end == 0)
+    return true;
   return has_progress ||
          (is_helper(hit) &&
           (end.is_explicit || has_sign(log.result, hit, {AfterError::work, AfterError::way_around})));

@@ -67,6 +67,12 @@ std::string_view part_of_library(std::string_view text) {
   return {};
 }
 
+bool is_waiting_frame(std::string_view text) {
+  static const RE2 kWaits(
+      R"re(/lib/python3[\d.]*/(?:threading|selectors|socket|ssl|subprocess|queue|asyncio/\w+|multiprocessing/\w+|concurrent/futures/\w+)\.py", line \d+ in (?:_?poll|_?wait\w*|_?join\w*|_?acquire|_?read\w*|_?recv\w*|_?select|_?accept|_?get|_try_wait|communicate|_communicate|result)$)re");
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kWaits);
+}
+
 std::string_view python_needed(std::string_view code, std::string_view message) {
   struct Syntax {
     const char* pattern;

@@ -19,6 +19,9 @@ std::optional<std::string> library_of(std::string_view text);
 /// reason: "torch.load". Points to a constant.
 std::string_view part_of_library(std::string_view text);
 
+/// Whether the frame of a dump is of a function of Python's library that waits: `join`, `poll`, `recv`.
+bool is_waiting_frame(std::string_view text);
+
 /// The Python version that a line of code needs by its syntax: "3.12"; "" if unknown. `message`: of the
 /// syntax error. Points to a constant.
 std::string_view python_needed(std::string_view code, std::string_view message);

@@ -99,7 +99,9 @@ bool is_progress_bar(std::string_view line) {
 bool reports_fallback(std::string_view line) {
   static const RE2 kFallback(
       R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|starting from scratch|)"
-      R"((?:using|use|taking|trying|loading|restoring|switching to|continu\w+ with) (?:the |a |an |its |my )?(?:local|cached|previous|older|old|earlier|last good|next|other|another|second(?:ary)?|alternat\w+|default|built-?in|backup|fallback|slower|bundled|mirror|replacement|substitute|existing|cpu)\b|)"
+      R"((?:using|use|taking|trying|loading|restoring|switching to|continu\w+ with) (?:the |a |an |its |my )?(?:local|cached|previous|older|old|earlier|last good|next|other|another|second(?:ary)?|alternat\w+|default|built-?in|backup|fallback|slower|bundled|mirror|replacement|substitute|existing|cpu|system|pure|synthetic|dummy|serial|generated|empty|randomly)\b|)"
+      R"(re-?(?:starting|running|submitting|computing|generating|building|creating|downloading|queue?ing) (?:with(?:out)? )?(?:the |a |all )?(?:remaining|rest|missing|failed|new|fresh|lost|broken|it|them)\b|)"
+      R"((?:generating|building|creating|computing|downloading) (?:it|them|the missing)\b|)"
       R"((?:using|use|taking|with|loading|writing|reading) [^.;]{1,60}\binstead\b)\b)");
   return matches(line, kFallback);
 }
@@ -132,6 +134,7 @@ bool reports_success(std::string_view line) {
       R"((?-i)(?:^|[\s\[])INFO(?i)[\]:]? +(?:all )?(?:done|finished|completed?)[.!]{0,3}$|)"
       R"(\b(?:finished|completed|ended|exit(?:ed|ing)|terminated|done) (?:successfully|normally|cleanly|OK)\b|)"
       R"(\b(?:build|tests?|checks?|validation|verification|installation|export|conversion|evaluation|compilation|simulation|computation|processing|benchmark|inference|preprocessing|upload|backup) (?:OK|passed|success\w*|completed?|finished|succeeded|done)\b[.!]?$|)"
+      R"(\b(?:finished|completed?|done|ended|end|summary|total|run|build)\b\W{1,4}0 (?:errors?|failures?|failed)\b|)"
       R"(`?Trainer\.fit`? stopped: `?max_(?:epochs|steps|time)|'train_runtime'|)"
       R"(\bfinal (?:eval|test|val|acc|loss|error|metric|score|checkpoint|model|weights|result|perplexity)\w*\b|)"
       R"((?-i)^\W{0,4}(?:PASSED|SUCCESS)\b(?i)|)"
@@ -151,6 +154,11 @@ bool reports_success(std::string_view line) {
   RE2::GlobalReplace(&text, kNone, "");
   RE2::GlobalReplace(&text, kAfter, "");
   return !matches(text, kDoubt);
+}
+
+bool stresses_success(std::string_view line) {
+  static const RE2 kSuccess(R"((?i)\b(?:success\w*|succeeded|(?:0|no|without) errors?)\b)");
+  return matches(line.substr(0, kLongestEnd), kSuccess) && reports_success(line);
 }
 
 bool reports_good_exit(std::string_view line) {
@@ -215,16 +223,27 @@ std::string_view without_head(std::string_view line) {
 
 bool reports_result(std::string_view line) {
   static const RE2 kResult(
-      R"((?i)^(?:[^ ]+ )?(?:(?:saved|wrote|written|exported|uploaded|pushed|stored) (?:\w+ ){0,3}(?:model|weights|results?|metrics|predictions|report|submission|tokenizer|embeddings|features|dataset|outputs?|\S+\.(?:json|csv|txt|npz|npy|parquet|onnx|pt|safetensors|pkl|html|png|pdf))\b|)"
-      R"((?:\w+ ){0,2}(?:model|weights|results|metrics|predictions|report) (?:was |were |has been |have been )?(?:saved|written|exported|uploaded|stored) (?:to|in|as|at)\b|)"
+      R"((?i)^(?:[^ ]+ )?(?:(?:saved|wrote|written|exported|uploaded|pushed|stored) (?:\w+ ){0,3}(?:to )?(?:model|weights|results?|metrics|predictions|report|submission|tokenizer|embeddings|features|dataset|outputs?|\S+\.[a-z]\w{0,11})\b|)"
+      R"((?:\w+ ){1,3}(?:was |were |has been |have been )?(?:saved|written|exported|uploaded|stored) (?:to|into|in|as|at)\b|)"
+      R"((?:downloaded|fetched|received|transferred|converted|processed|indexed) (?:all )?\d[\d.,]* ?(?:[kmgt]i?b|bytes?|files?|documents?|records?|rows?|images?|samples?|shards?)\b|)"
       R"((?:total )?(?:training|elapsed|run|wall|total)[ _]?(?:time|took)\b.{0,20}\d|)"
       R"((?:the )?best (?:\w+ ){0,3}(?:model|checkpoint|epoch|score|accuracy|acc|loss|auc|f1|params|parameters|trial|value)\b.*\d))");
   // "Resuming from the best checkpoint", "checkpoint" lines of a running training.
   static const RE2 kDoubt(
       R"((?i)\b(?:not|fail\w*|error|cannot|could|loading|resum\w*|will|epoch[ =:]*\d+ ?/)\b|)"
-      R"(\b(?:saved|saving|wrote|written|uploaded)\b.*(?:\bbest\b|(?:epoch|step|iter|ckpt|checkpoint)[-_=: ]?\d))");
+      R"(\b(?:saved|saving|wrote|written|uploaded)\b.*(?:\bbest\b|(?:epoch|step|iter|ckpt|checkpoint)[-_=: ]?\d)|)"
+      R"(^(?:\w+ )*(?:checkpoints?|ckpt|snapshots?|state|logs?|config\w*|settings|arguments|options|cache) (?:\w+ ){0,2}(?:saved|written|stored|exported)\b)");
   const std::string_view text = without_head(line.substr(0, kLongestEnd));
   return matches(text, kResult) && !matches(text, kDoubt);
+}
+
+bool states_number(std::string_view line) {
+  static const RE2 kNumber(
+      R"((?i)\b(?:results?|answer|sum|total|mean|average|median|final|score|accuracy|auc|f1|rmse|mae|energy|norm|residual|speed-?up|bandwidth|throughput|(?:g|m|t)flops?(?:/s)?|checksum|pi|integral|area|probability|error)\b[\w ()/\[\]%^]{0,24}(?: ?[=:] ?| +)[-+]?\d)");
+  static const RE2 kDoubt(
+      R"((?i)\b(?:params?|parameters|weights|layers|batch|size|rank|world|gpus?|nodes|ranks|workers|threads|memory|samples|images|files|tokens|steps|epochs?|code|errno|line|port|loss|lr|eta|free|used)\b|[Ee]rror:)");
+  const std::string_view text = without_head(line.substr(0, kLongestEnd));
+  return matches(text, kNumber) && !matches(text, kDoubt) && !is_progress(text);
 }
 
 bool reports_failed_end(std::string_view line) {

@@ -19,6 +19,9 @@ enum class LogLevel {
 /// Reads "INFO:root:", "2025-11-21 10:03:11 ERROR text", "[WARNING]", "I1121 10:03:11.25", "(raylet) ".
 LogLevel level_of(std::string_view line);
 
+/// Whether the line states a computed number by its name: "pi = 3.1416  error 1e-9", "total energy: -76.02".
+bool states_number(std::string_view line);
+
 /// Whether the line is a warning, and no error: "UserWarning: text", "WARNING:root:text".
 bool is_warning(std::string_view line);
 
@@ -60,6 +63,9 @@ bool reports_success(std::string_view line);
 
 /// Whether the line reports an exit code of 0, or that all tests passed: "3 passed, 1 xfailed in 2.1s".
 bool reports_good_exit(std::string_view line);
+
+/// Whether the line reports the end of the program and stresses its success: "completed successfully".
+bool stresses_success(std::string_view line);
 
 /// Whether a success above the line cannot be the last word of the program: "Configuring incomplete, errors
 /// occurred!". Lines with a level, and ends of a part, do not count.

@@ -14,10 +14,13 @@ constexpr std::ptrdiff_t kAboveFinish = 10;
 constexpr std::size_t kLongestKind = 16;
 
 // Whether an error is reported above a line: a script may print "Done" although its program has just failed.
+// An error is none if the next line reports how the program continues.
 bool is_below_error(const Lines& lines, Lines::const_reverse_iterator end) {
+  bool is_handled = false;
   for (auto each = end; each != lines.crend() && each - end <= kAboveFinish; ++each) {
-    if (reports_error(each->text)) return true;
+    if (!is_handled && reports_error(each->text)) return true;
     if (is_progress(each->text)) return false;
+    is_handled = reports_retry(each->text) || reports_fallback(each->text);
   }
   return false;
 }
@@ -52,6 +55,7 @@ void find_finish(const Lines& lines, LogEnd& end) {
       end.rank = each->rank;
       end.is_logged = level_of(each->text) != LogLevel::none;
       end.is_explicit = reports_good_exit(each->text);
+      end.is_emphatic = end.is_explicit || stresses_success(each->text);
       const auto above = std::next(each);
       end.has_measure = has_measure(each->text) ||
                         std::any_of(lines.crbegin(), each,
@@ -66,7 +70,8 @@ void find_finish(const Lines& lines, LogEnd& end) {
 }
 
 void find_last_result(const Lines& lines, LogEnd& end) {
-  if (lines.empty() || !reports_result(lines.back().text) || is_below_error(lines, lines.crbegin())) return;
+  if (lines.empty() || is_below_error(lines, lines.crbegin())) return;
+  if (!reports_result(lines.back().text) && !states_number(lines.back().text)) return;
   if (is_only_one_of_its_kind(lines, lines.back().text)) end.last_result = lines.back().line;
 }
 

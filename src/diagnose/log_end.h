@@ -22,6 +22,7 @@ struct LogEnd {
   bool is_doubtful = false;  ///< an error is reported closely above that line, which no library printed
   bool has_measure = false;  ///< that line or a neighbour has a measure, which no script around it knows
   bool is_explicit = false;  ///< that line reports an exit code of 0, or that all tests passed
+  bool is_emphatic = false;  ///< it is explicit, or names the success: "completed successfully", "0 errors"
   int rank = -1;             ///< of the process that printed that line; -1: unknown
   /// The last line reports a result that the program did not report before: it may have finished.
   std::optional<std::uint64_t> last_result;

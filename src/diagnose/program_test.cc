@@ -190,5 +190,31 @@ TEST(Program, a_crash_in_a_worker_of_ray_has_its_line) {
             "the program crashed (env.py:8): Segmentation fault");
 }
 
+TEST(Program, a_process_that_waited_when_it_was_aborted_hung) {
+  const std::string aborted = "Fatal Python error: Aborted\n\n";
+  const std::string feeder =
+      "Thread 0x00007f01 (most recent call first):\n  File \"/users/ada/feed.py\", line 3 in fill\n\n";
+  const std::string current = "Current thread 0x00007f02 (most recent call first):\n";
+  const auto waits = [&](const std::string& frame) {
+    return aborted + feeder + current + "  File \"/v/lib/python3.11/" + frame +
+           "\n  File \"/users/ada/run.py\", line 9 in main\n\n";
+  };
+  for (const char* frame : {"threading.py\", line 1139 in _wait_for_tstate_lock",
+                            "multiprocessing/popen_fork.py\", line 27 in poll",
+                            "multiprocessing/connection.py\", line 384 in _recv",
+                            "selectors.py\", line 415 in select", "subprocess.py\", line 1264 in wait"}) {
+    const Diagnosis hang = explain_log(waits(frame) + "rc=124\n");
+    EXPECT_EQ(hang.rule, "aborted-while-waiting") << frame;
+    EXPECT_THAT(hang.cause.english(), HasSubstr("(run.py:9)")) << frame;
+  }
+  // A crash in the current thread, whatever the others wait for.
+  const Diagnosis crash = explain_log(waits("json/decoder.py\", line 3 in raw_decode"));
+  EXPECT_EQ(crash.rule, "dump-of-crash");
+  EXPECT_THAT(crash.cause.english(), HasSubstr("(run.py:9)"));
+  std::string fault = waits("threading.py\", line 3 in wait");
+  fault.replace(0, aborted.size(), "Fatal Python error: Segmentation fault\n\n");
+  EXPECT_EQ(explain_log(fault).rule, "dump-of-crash");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

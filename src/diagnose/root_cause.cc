@@ -23,6 +23,8 @@ constexpr std::uint64_t kShortPause = 60;
 constexpr std::uint64_t kFinalLines = 8;
 // Chained exceptions are within this distance.
 constexpr std::uint64_t kChained = 80;
+// From an exception to the traceback of the one that was raised from it.
+constexpr std::uint64_t kNextInChain = 8;
 
 // Rules for processes that the kernel or Slurm killed for their memory, most specific first: srun names the
 // node and the task, slurmstepd only the step.
@@ -43,7 +45,6 @@ constexpr std::array<std::string_view, 1> kResults = {"optuna-no-trial"};
 // Crashes that a dump of Python's stack explains better, if one follows.
 constexpr std::array<std::string_view, 4> kCrashes = {"crashed", "ray-worker-died", "python-crashed",
                                                       "heap-damaged"};
-constexpr std::string_view kDumpOfCrash = "dump-of-crash";
 // Ends without a reason, which may have come from processes that waited for ever.
 constexpr std::array<std::string_view, 5> kEndsOfHang = {"timeout-command", "timeout-exit", "time-limit",
                                                          "dump-of-hang", "interrupted"};
@@ -136,9 +137,23 @@ std::uint64_t quiet_lines(const Suspect& cause, std::uint64_t until) {
   return quiet;
 }
 
+// The last hit of the same kind in that log. An error that repeats without progress in between is one
+// failure.
+Suspect last_repetition(const Suspect& cause) {
+  const auto is_same = [&](const Hit& hit) {
+    return hit.rule == cause.hit->rule && hit.rank == cause.hit->rank && hit.line >= cause.hit->line;
+  };
+  const std::vector<Hit>& hits = cause.log->result.hits;
+  const auto last = std::find_if(hits.rbegin(), hits.rend(), is_same);
+  if (cause.log->is_record || last == hits.rend() || is_reported(*last) || resumed(cause, last->begin))
+    return cause;
+  return {cause.log, &*last};
+}
+
 // Whether the job continued for a while after the failure, until an external end.
-bool was_survived(const Suspect& cause, const Suspect& outside) {
-  if (cause.log->is_record) return false;
+bool was_survived(const Suspect& first, const Suspect& outside) {
+  if (first.log->is_record) return false;
+  const Suspect cause = last_repetition(first);
   const bool is_same_log = cause.log == outside.log;
   return quiet_lines(cause, is_same_log ? position_of(*outside.hit) : end_of(*cause.log)) > kShortPause;
 }
@@ -213,8 +228,9 @@ bool was_handled(const Suspect& suspect, const std::vector<Suspect>& end) {
 }
 
 // Whether the job may have survived an error this far from the end of its log.
-bool may_be_survived(const Suspect& cause) {
-  if (cause.log->is_record) return false;
+bool may_be_survived(const Suspect& first) {
+  if (first.log->is_record) return false;
+  const Suspect cause = last_repetition(first);
   const ScanResult& log = cause.log->result;
   const bool has_failed_end = log.last_failed_end > cause.hit->line && !is_reported(*cause.hit);
   if (is_cause(cause) && !has_failed_end && resumed(cause, log.lines + 2)) return true;
@@ -450,6 +466,20 @@ Suspect last_uncaught(const Suspect& cause, const std::vector<Suspect>& end) {
   return cause;
 }
 
+// The outer exception of a chain, if the inner one came from a library that looked for an entry, and the
+// outer one states which entry the program asked for.
+Suspect outer_exception(const Suspect& cause, const std::vector<Suspect>& end) {
+  const Hit& inner = *cause.hit;
+  const bool is_bare = inner.rule->failure_class == FailureClass::general && inner.frame.empty();
+  if (!is_bare || cause.log->is_record) return cause;
+  for (const Suspect& each : end) {
+    const bool is_next = each.log == cause.log && each.rank() == cause.rank() && each.hit->is_chained &&
+                         each.hit->begin > inner.line && each.hit->begin <= inner.line + kNextInChain;
+    if (is_next && !each.hit->frame.empty() && is_program_error(each.hit->text)) return each;
+  }
+  return cause;
+}
+
 std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::optional<int> first_rank) {
   auto cause = earliest(end, {FailureClass::root, FailureClass::general}, first_rank);
   // An unknown exception of a peer may be an effect of the kill.
@@ -465,7 +495,10 @@ std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::option
     const bool is_later = is_before(*outside, *cause, {}) && outside->log == cause->log;
     if (is_later || was_survived(*cause, *outside) || was_restarted(*cause, *outside)) return outside;
   }
-  if (cause) return proxy_of(result_of(more_specific(last_uncaught(*cause, end), end), end), end);
+  if (cause) {
+    const Suspect last = outer_exception(last_uncaught(*cause, end), end);
+    return proxy_of(result_of(more_specific(last, end), end), end);
+  }
   if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return missing_peer(*hang, end);
   return outside;
 }

@@ -53,7 +53,7 @@ TEST(HandledErrors, callbacks_of_libraries_yield_to_the_exception_of_the_program
       explain_log(callback + "\nDuring handling of the above exception, another exception occurred:\n\n" +
                   kTraceback + "OSError: no connection\n")
           .cause,
-      "the program raised RuntimeError: Event loop is closed");
+      "the program raised RuntimeError: Event loop is closed (train.py:7)");
   // Alone, or after the program's own, nothing changes.
   EXPECT_EQ(explain_log(callback).cause, "the program raised RuntimeError: Event loop is closed");
   EXPECT_EQ(explain_log(kTraceback + "ValueError: shape (256, 10)\n" + callback).cause,
@@ -191,6 +191,46 @@ TEST(PeerFailures, of_jax_tasks_are_named) {
                         "coordination service. Incarnation: 1\n")
                 .rule,
             "");
+}
+
+// One start of a worker that fails, as multiprocessing repeats it.
+const std::string kFailedWorker = kTraceback +
+                                  "RuntimeError: \n        An attempt has been made to start a new process "
+                                  "before the\n        current process has finished its bootstrapping "
+                                  "phase.\n\n        Use the idiom in the main module.\n";
+
+TEST(RootCause, an_error_that_repeats_until_the_interrupt_is_the_cause) {
+  std::string log;
+  for (int i = 0; i < 40; ++i) log += "loading\n" + kFailedWorker + "starting workers\n";
+  const Diagnosis spawn = explain_log(log + kTraceback + "KeyboardInterrupt\n");
+  EXPECT_EQ(spawn.rule, "main-not-guarded");
+  EXPECT_EQ(spawn.certainty, Certainty::known);
+  const std::string limit =
+      "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-11-21T10:03:11 DUE TO TIME LIMIT ***\n";
+  std::string broken;
+  for (int i = 0; i < 30; ++i) broken += "next file\nopening\nreading\n" + kTraceback + "KeyError: 'lr'\n";
+  EXPECT_EQ(explain_log(broken + limit).rule, "python-exception");
+  // A training that works in spite of it.
+  std::string working;
+  for (int i = 0; i < 8; ++i) working += kTraceback + "KeyError: 'lr'\n" + steps(20);
+  EXPECT_EQ(explain_log(working + limit).rule, "time-limit");
+  EXPECT_EQ(explain_log(steps(3) + kTraceback + "KeyboardInterrupt\n").rule, "interrupted");
+}
+
+TEST(RootCause, the_line_of_the_program_is_that_of_the_outer_exception) {
+  const std::string library =
+      "Traceback (most recent call last):\n  File \"/v/lib/python3.11/site-packages/store/a.py\", line 3, in "
+      "get\n";
+  const std::string direct =
+      "\nThe above exception was the direct cause of the following exception:\n\n" + kTraceback;
+  const Diagnosis entry = explain_log(library + "FileNotFoundError: tp\n" + direct + "KeyError: 'tp'\n");
+  EXPECT_EQ(entry.cause, "the program raised KeyError: 'tp' (train.py:7)");
+  const Diagnosis same = explain_log(library + "LookupError: no row 7\n" + direct + "OSError: failed\n");
+  EXPECT_EQ(same.cause, "the program raised LookupError: no row 7 (train.py:7)");
+  // A path is a file, whatever is raised from it.
+  EXPECT_EQ(explain_log(library + "FileNotFoundError: data/a.nc\n" + direct + "KeyError: 'a'\n").rule,
+            "file-not-found");
+  EXPECT_EQ(explain_log(kTraceback + "FileNotFoundError: config\n").certainty, Certainty::likely);
 }
 
 }  // namespace

@@ -54,7 +54,6 @@ constexpr std::array<std::string_view, 12> kNothing = {
 constexpr std::uint64_t kManyNan = 20, kAfterNan = 200;
 // Rules whose frames follow.
 constexpr std::string_view kDumpOfHang = "dump-of-hang";
-constexpr std::string_view kDumpOfCrash = "dump-of-crash";
 constexpr std::string_view kSanitizer = "sanitizer-report";
 // Rules of harmless lines that repeat the failure of a process.
 constexpr std::array<std::string_view, 7> kFailedEnds = {
@@ -290,7 +289,9 @@ void LogScanner::take_reason_above(Hit& hit) const {
 // it.
 void LogScanner::mark_retried(std::string_view text, int rank) {
   if (result_.hits.empty() || text.starts_with(kIgnored)) return;
-  if (!reports_retry(text) && !reports_fallback(text)) return;
+  // A warning of Python that quotes a traceback ends with the line of code that gave it.
+  const bool is_of_warning = text.starts_with("  warnings.warn(");
+  if (!is_of_warning && !reports_retry(text) && !reports_fallback(text)) return;
   // A summary of tests: "1 failed, 2 skipped".
   static const RE2 kSummary(R"(\d (?:failed|passed), )");
   if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kSummary)) return;
@@ -371,7 +372,20 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
   return true;
 }
 
+// The exceptions that the outer one was raised from have frames of libraries only if the program called them
+// further out.
+void LogScanner::name_frame_in_chain(const Hit& outer) {
+  std::uint64_t until = outer.begin;
+  for (auto hit = result_.hits.rbegin(); hit != result_.hits.rend(); ++hit) {
+    if (hit->rank != outer.rank || hit->line > until || until - hit->line > kAfterChain) return;
+    if (hit->frame.empty()) hit->outer_frame = outer.frame;
+    if (!hit->is_chained) return;
+    until = hit->begin;
+  }
+}
+
 void LogScanner::keep(Hit hit) {
+  if (hit.is_chained && !hit.frame.empty()) name_frame_in_chain(hit);
   watched_lines_ = std::max(watched_lines_, kAfterHit);
   const std::uint64_t count = ++counts_[hit.rule];
   if (count <= kFirstWithProgress) remember_progress_before(hit.begin);

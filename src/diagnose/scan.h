@@ -26,7 +26,8 @@ struct Hit {
   std::uint64_t overwrites = 0;  ///< number of overwrites with \r before it, as in progress bars
   std::string text;              ///< the line, printable
   std::array<std::string, 4> groups;
-  std::string frame;  ///< "train.py:88" of a traceback: the last frame outside of libraries
+  std::string frame;        ///< "train.py:88" of a traceback: the last frame outside of libraries
+  std::string outer_frame;  ///< without one: that of the exception that was raised from this one
   int rank = -1;
   std::optional<double> time;
   bool is_logged = false;   ///< its traceback was printed by a logging call, which handles the exception
@@ -105,7 +106,9 @@ class LogScanner {
   struct OpenDump {
     Hit hit;
     std::uint64_t lines = 0;
-    std::string_view below;  // as in a traceback
+    std::string_view below;           // as in a traceback
+    bool has_frames = false;          // of its current thread
+    bool is_of_other_thread = false;  // the current lines
   };
   // A report of an exception that Python or its logging handled.
   struct HandledReport {
@@ -144,6 +147,7 @@ class LogScanner {
   void follow_table(std::string_view text);
   bool match(std::string_view text, int rank, const Traceback* traceback);
   void keep(Hit hit);
+  void name_frame_in_chain(const Hit& outer);
   void remember_end(std::string_view block);
   bool has_only_notable_words() const;
   void remember_notable(std::string_view text);

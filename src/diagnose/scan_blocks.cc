@@ -19,6 +19,7 @@ constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of 
 constexpr std::uint64_t kAfterUnread = 80;
 constexpr std::uint64_t kAfterNothing = 1000;
 constexpr std::string_view kNoneType = "NoneType";
+constexpr std::string_view kBelowWait = "waiting";
 constexpr std::string_view kWhat = "  what():";
 constexpr std::string_view kOfRayTask = "RayTaskError(";
 // A rule whose line may have a continuation.
@@ -264,13 +265,33 @@ bool LogScanner::follow_dump(std::string_view text, int rank) {
                          text.starts_with("Thread 0x") || text.starts_with("Stack (most recent") ||
                          text.starts_with("Current thread 0x") || text.starts_with("    #") ||
                          text.starts_with("READ of size") || text.starts_with("WRITE of size");
-  std::string frame = is_inside ? frame_of(text) : "";
-  if (const std::string_view part = part_of_library(text); is_inside && !part.empty())
-    open->second.below = part;
-  if (is_inside && frame.empty()) return true;
-  open->second.hit.frame = std::move(frame);
+  if (!is_inside) {
+    close_dump(open);
+    return false;
+  }
+  OpenDump& dump = open->second;
+  std::string frame = frame_of(text);
+  // After a crash the frames of the current thread count, which Python prints last.
+  if (text.starts_with("Thread 0x")) dump.is_of_other_thread = dump.hit.rule->name == kDumpOfCrash;
+  if (text.starts_with("Current thread 0x")) {
+    dump.is_of_other_thread = dump.has_frames = false;
+    dump.hit.frame.clear();
+    dump.below = {};
+  }
+  if (dump.is_of_other_thread) {
+    if (dump.hit.frame.empty()) dump.hit.frame = std::move(frame);
+    return true;
+  }
+  const bool is_frame = text.starts_with("  File ");
+  if (is_frame && !dump.has_frames && dump.hit.rule->name == kDumpOfCrash && is_waiting_frame(text))
+    dump.below = kBelowWait;
+  dump.has_frames = dump.has_frames || is_frame;
+  if (const std::string_view part = part_of_library(text); dump.below != kBelowWait && !part.empty())
+    dump.below = part;
+  if (frame.empty()) return true;
+  dump.hit.frame = std::move(frame);
   close_dump(open);
-  return is_inside;
+  return true;
 }
 
 void LogScanner::close_dump(std::map<int, OpenDump>::iterator open) {

@@ -214,5 +214,63 @@ TEST(Survived, the_success_of_one_rank_does_not_excuse_another) {
   EXPECT_EQ(explain_log(caught + "[rank1]: INFO root: Training complete\n").certainty, Certainty::none);
 }
 
+TEST(Survived, a_way_around_an_error_and_a_result_end_well) {
+  const std::string server =
+      "WARNING: Retrying after connection broken by 'HTTPConnection(host='127.0.0.1', port=8080): [Errno "
+      "111] "
+      "Connection refused'\n";
+  EXPECT_EQ(explain_log(server + server + "downloaded 3.2 MB\n").certainty, Certainty::none);
+  EXPECT_EQ(explain_log(server + server + "connecting to the next\n").certainty, Certainty::likely);
+  const std::string hub =
+      "ERROR:root:no tokenizer: We couldn't connect to 'https://huggingface.co' to load the files\n";
+  EXPECT_EQ(
+      explain_log(hub + "using a character tokenizer instead\nvocabulary written to vocab.tsv\n").certainty,
+      Certainty::none);
+  EXPECT_NE(explain_log(hub + "vocabulary written to vocab.tsv\n").rule, "");
+  const std::string bad =
+      "2025-11-21 10:03:11,159 ERROR row 7 is broken, skipped\n" + kTraceback + "ValueError: no number\n";
+  EXPECT_EQ(explain_log(bad + bad + "kept 10 rows\nwrote rows.jsonl\n").certainty, Certainty::none);
+  EXPECT_NE(explain_log(bad + bad + "wrote rows.jsonl\n" + kTraceback + "KeyError: 'a'\n").rule, "");
+  // A pool that is started again, and one that is not.
+  const std::string pool =
+      kTraceback + "concurrent.futures.process.BrokenProcessPool: A process was terminated abruptly\n";
+  EXPECT_EQ(explain_log(pool + "the pool died, resubmitting the missing tiles\nDone in 3 s\n").certainty,
+            Certainty::none);
+  EXPECT_NE(explain_log(pool + "Done in 3 s\n").rule, "");
+}
+
+TEST(Survived, a_traceback_in_a_warning_of_python_is_no_failure) {
+  const std::string warning = "/v/lib/python3.11/site-packages/search.py:9: FitWarning: \n2 fits failed:\n" +
+                              kTraceback +
+                              "ValueError: no such solver\n\n  warnings.warn(text, FitWarning)\n";
+  EXPECT_EQ(explain_log(warning + "best score 0.7\n").certainty, Certainty::none);
+  EXPECT_NE(explain_log(warning + kTraceback + "KeyError: 'a'\n").rule, "");
+}
+
+TEST(Survived, a_script_that_stresses_its_success_has_handled_missing_files) {
+  const std::string script =
+      "cp: cannot stat '/nfs/mesh.bin': No such file or directory\nno mesh there, making one\ncells 100\n"
+      "block 1 of 2\nblock 2 of 2\n";
+  EXPECT_EQ(explain_log(script + "JOB COMPLETED SUCCESSFULLY\n").certainty, Certainty::none);
+  EXPECT_EQ(explain_log(script + "== finished: 0 errors, 2 warnings ==\n").certainty, Certainty::none);
+  EXPECT_NE(explain_log(script + "== finished: 3 errors, 2 warnings ==\n").certainty, Certainty::none);
+  EXPECT_NE(explain_log(script).rule, "");
+  // Nothing but the words of the script.
+  EXPECT_NE(
+      explain_log("cp: cannot stat 'mesh.bin': No such file or directory\nJob completed successfully\n").rule,
+      "");
+}
+
+TEST(Survived, a_log_without_an_error_that_ends_with_a_result_ended_well) {
+  for (const char* line :
+       {"pi = 3.14159265  error 1.2e-13\n", "total energy: -76.02 Ha\n", "checksum 0x1f = 31\n",
+        "embeddings saved to emb.npy\n", "speedup 3.9 with 4 processes\n"})
+    EXPECT_EQ(explain_log(std::string("reading\n") + line).certainty, Certainty::none) << line;
+  for (const char* line :
+       {"world size: 4\n", "learning rate 0.1\n", "error: -3\n", "total parameters: 1200\n",
+        "checkpoint saved to a.pt\n", "config written to run.yaml\n", "step 7 accuracy 0.5\n"})
+    EXPECT_EQ(explain_log(std::string("reading\n") + line).certainty, Certainty::unknown) << line;
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

@@ -111,8 +111,9 @@ constexpr FailureRule kEnvironmentRules[] = {
      "[1580.34] [n1:43722:2] ucp_rkey.c:266  UCX  ERROR failed to unpack remote key from remote md[5]: "
      "Input/output error",
      "pytorch/pytorch#31528"},
-    {"container-missing", root, "FATAL:", R"(FATAL: +(.*))", "the container cannot start: {1}",
-     "check its path on the nodes; `apptainer inspect FILE` reads it", "",
+    {"container-missing", root, "FATAL:",
+     R"((?i)^(?:\S+ )?(?-i)FATAL: {2,}(?i)(.*(?:container|image|\.sif\b|apptainer|singularity|squashfs|sandbox|overlay|namespace|(?:docker|oras|library|shub)://|executable file not found).*))",
+     "the container cannot start: {1}", "check its path on the nodes; `apptainer inspect FILE` reads it", "",
      "FATAL:   could not open image /users/a.sif: failed to retrieve path for /users/a.sif: lstat "
      "/users/a.sif: "
      "no such file or directory",
