@@ -56,7 +56,7 @@ TEST(CausalLink, an_error_that_a_retry_survived_yields_to_the_last_exception) {
   const std::string slow =
       "WARNING attempt 1/3 failed: [Errno -3] Temporary failure in name resolution; retrying\n";
   EXPECT_EQ(explain_log(slow + kTraceback + "TypeError: 'NoneType' object is not iterable\n").rule,
-            "python-exception");
+            "used-none");
   // The last attempt failed for the same reason.
   EXPECT_EQ(explain_log(refused + retry + refused).rule, "server-refused-url");
   EXPECT_EQ(

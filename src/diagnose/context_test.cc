@@ -101,5 +101,21 @@ TEST(Context, only_a_container_has_the_cure_of_containers) {
   EXPECT_THAT(abort.cause.english(), HasSubstr("ny=9 is not divisible"));
 }
 
+TEST(Context, a_name_is_that_of_the_command_that_asked_for_it) {
+  EXPECT_EQ(
+      explain_log("Resolving data.example.org (data.example.org)... failed: Name or service not known.\n")
+          .cause,
+      "the name of a server, data.example.org does not resolve on that node");
+  for (const char* line : {"wget: unable to resolve host address 'data.example.org'\n",
+                           "E: Temporary failure resolving 'deb.example.org'\n",
+                           "ping: data.example.org: Name or service not known\n"})
+    EXPECT_THAT(explain_log(line).cure.english(), HasSubstr("login node")) << line;
+  EXPECT_THAT(
+      explain_log("ssh: Could not resolve hostname forge: Name or service not known\nfatal: Could not "
+                  "read from remote repository.\n")
+          .cure.english(),
+      HasSubstr("repository"));
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

@@ -35,10 +35,19 @@ bool is_scaffold(std::string_view line) {
   return RE2::PartialMatch(as_piece(line), kScaffold);
 }
 
+constexpr std::size_t kLongestReason = 240;
+
+// Whether the next line completes the sentence.
+bool is_open(std::string_view reason) {
+  return reason.ends_with(';') || reason.ends_with(',') || reason.ends_with(':');
+}
+
 // JAX: two trees differ there, in keys that follow.
 constexpr std::string_view kTreesDiffer = " at key path";
 // Keras: a line with the sizes of each input follows.
 constexpr std::string_view kCardinality = "Data cardinality is ambiguous";
+// Hugging Face datasets: the columns of a file and of the dataset follow.
+constexpr std::string_view kNotCast = "Couldn't cast";
 constexpr std::string_view kInUserCode = "in user code:";
 
 }  // namespace
@@ -48,7 +57,8 @@ bool ExceptionMessage::is_continued(std::string_view first_line) {
   if (colon == std::string_view::npos) return false;
   const std::string_view head = trim(first_line.substr(colon + 1));
   return first_line.ends_with(':') || is_empty_head(head) || is_validation(head) ||
-         first_line.starts_with("yaml.") || head.ends_with(kTreesDiffer) || head.starts_with(kCardinality);
+         first_line.starts_with("yaml.") || head.ends_with(kTreesDiffer) || head.starts_with(kCardinality) ||
+         head == kNotCast;
 }
 
 ExceptionMessage::ExceptionMessage(std::string_view first_line) {
@@ -67,9 +77,14 @@ bool ExceptionMessage::add(std::string_view line) {
   const std::string_view text = trim(line);
   if (text.empty()) return true;
   if (!reason_.empty()) {
-    if (text.starts_with("in \"")) reason_ += format(", {}", text);
-    return false;
+    if (has_position_) {
+      if (text.starts_with("in \"")) reason_ += format(", {}", text);
+      return false;
+    }
+    reason_ += format(" {}", text);
+    return is_open(reason_) && reason_.size() < kLongestReason;
   }
+  if (head_ == kNotCast) return add_columns(text);
   if (head_.ends_with(kTreesDiffer)) return add_keys(text);
   if (head_.starts_with(kCardinality)) {
     reason_ = format("{}, {}", std::exchange(head_, ""), text);
@@ -83,7 +98,28 @@ bool ExceptionMessage::add(std::string_view line) {
     return true;
   }
   reason_ = place_.empty() ? std::string(text) : format("{}: {}", place_, text);
-  return has_position_;
+  return has_position_ || is_open(reason_);
+}
+
+// The names of the columns of a file, one a line; "to"; the columns in the dataset; and the reason.
+bool ExceptionMessage::add_columns(std::string_view text) {
+  static const RE2 kColumn(R"(^([\w .-]+): \w)");
+  static const RE2 kFeature(R"('([^']+)': (?:Value|List|Sequence|ClassLabel|Image|Audio|LargeList|\{))");
+  std::string name;
+  if (text.starts_with("because")) {
+    reason_ = format("{} to {} {}", std::exchange(columns_, ""), std::exchange(keys_, ""), text);
+    return false;
+  }
+  if (text == "to" || text.starts_with("--")) {
+    is_above_keys_ = true;
+  } else if (!is_above_keys_ && RE2::PartialMatch(as_piece(text), kColumn, &name)) {
+    columns_ += format("{}{}", columns_.empty() ? "" : ", ", name);
+  } else if (text.starts_with("{")) {
+    re2::StringPiece rest = as_piece(text);
+    while (RE2::FindAndConsume(&rest, kFeature, &name))
+      keys_ += format("{}{}", keys_.empty() ? "" : ", ", name);
+  }
+  return true;
 }
 
 // Lines about two trees that differ: the keys of each follow a line that announces them.

@@ -25,6 +25,7 @@ class ExceptionMessage {
 
  private:
   bool add_keys(std::string_view text);
+  bool add_columns(std::string_view text);
 
   std::string type_;
   std::string head_;    // the message of the first line
@@ -33,7 +34,8 @@ class ExceptionMessage {
   bool is_validation_ = false;
   bool is_in_user_code_ = false;
   bool is_above_keys_ = false;  // the line announces the keys of one of two trees
-  std::string keys_;            // of the first one
+  std::string keys_;            // of the first one, or the columns of a dataset
+  std::string columns_;         // of a file that differs from its dataset
   bool has_position_ = false;   // YAML: the position follows the reason
 };
 

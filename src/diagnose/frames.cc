@@ -25,6 +25,20 @@ bool is_of_system(std::string_view file) {
   return false;
 }
 
+// The meaning of a line of code in a traceback.
+std::string_view part_of_code(std::string_view code) {
+  static const RE2 kPositions(R"(\b(?:wpe|\w*pos\w*_emb\w*|embed_positions?)\()");
+  static const RE2 kTokens(R"(\b(?:wte|word_emb\w*|tok\w*_emb\w*|embed_tokens|shared)\()");
+  static const RE2 kDevices(R"(devices?\b.*\breshape\(|\bMesh\(.*\breshape\()");
+  static const RE2 kReader(R"(\bjson\.loads?\(|\b(?:yaml|toml|tomllib|pickle)\.(?:safe_)?load\()");
+  const re2::StringPiece line(code.data(), code.size());
+  if (RE2::PartialMatch(line, kPositions)) return "positions";
+  if (RE2::PartialMatch(line, kTokens)) return "tokens";
+  if (RE2::PartialMatch(line, kDevices)) return "devices";
+  if (RE2::PartialMatch(line, kReader)) return "reader";
+  return {};
+}
+
 }  // namespace
 
 std::string frame_of(std::string_view text) {
@@ -64,7 +78,11 @@ std::string_view part_of_library(std::string_view text) {
   if (has("jax/_src/dispatch.py") && has(" in apply_primitive")) return "jax.dispatch";
   if (has(" in _execute_child") || (has("popen_fork.py") && has(" in _launch"))) return "process.start";
   if (has(" in _fixup_main_from_path")) return "spawn";
-  return {};
+  if (has("/http_proxy.py\"")) return "proxy";
+  if (has("zarr/core/group.py") || has("h5py/_hl/group.py")) return "store";
+  if (has("pandas/core/indexes/base.py") && has(" in get_loc")) return "table";
+  if (has("lightning/") && has("core/saving.py") && has(" in _load_state")) return "lightning.load";
+  return part_of_code(text);
 }
 
 bool is_waiting_frame(std::string_view text) {

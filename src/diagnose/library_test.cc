@@ -79,7 +79,7 @@ TEST(Library, what_was_not_read_explains_a_later_none) {
   // A first start is no failure, whatever happens later.
   EXPECT_EQ(explain_log(first_start + steps(3) + kBegin + kOfUser + "KeyError: 'lr'\n").rule,
             "python-exception");
-  EXPECT_EQ(explain_log(first_start + steps(90) + none).rule, "python-exception");
+  EXPECT_EQ(explain_log(first_start + steps(90) + none).rule, "used-none");
 }
 
 TEST(Library, all_lines_of_a_message_are_read) {
@@ -241,6 +241,72 @@ TEST(Library, a_loss_that_stays_nan_explains_a_failed_assertion) {
   EXPECT_EQ(lasting.evidence.at(0).where, "train.log:21");
   EXPECT_EQ(explain_log(steps(20) + "step 21: loss=nan\n" + steps(20) + gate).rule, "assertion");
   EXPECT_EQ(explain_log(nan + steps(400) + gate).rule, "assertion");
+}
+
+std::string with_code(const std::string& code, const std::string& exception) {
+  return format("{}  File \"/users/ada/net.py\", line 9, in forward\n    {}\n{}\n", kBegin, code, exception);
+}
+
+TEST(Library, the_line_of_code_shows_what_an_unspecific_exception_is_about) {
+  const std::string index = "IndexError: index out of range in self";
+  EXPECT_EQ(explain_log(with_code("x = x + self.pos_embedding(positions)", index)).rule,
+            "position-out-of-range");
+  EXPECT_EQ(explain_log(with_code("x = self.embed_tokens(ids)", index)).rule, "token-out-of-range");
+  EXPECT_EQ(explain_log(with_code("x = self.table(ids)", index)).rule, "target-out-of-range");
+  const std::string reshape = "ValueError: cannot reshape array of size 2 into shape (2,4)";
+  EXPECT_EQ(explain_log(with_code("mesh = Mesh(np.array(devices).reshape(2, 4), names)", reshape)).rule,
+            "mesh-needs-devices");
+  EXPECT_EQ(explain_log(with_code("x = x.reshape(2, 4)", reshape)).rule, "reshape-differs");
+  const std::string none = "TypeError: 'NoneType' object is not subscriptable";
+  EXPECT_EQ(explain_log(with_code("n = yaml.safe_load(text)['n']", none)).rule, "read-none");
+  const Diagnosis used = explain_log(with_code("n = best['n']", none));
+  EXPECT_EQ(used.cause, "the program used a None (net.py:9): 'NoneType' object is not subscriptable");
+  EXPECT_EQ(used.certainty, Certainty::likely);
+}
+
+TEST(Library, the_frame_of_a_library_shows_what_was_looked_for) {
+  EXPECT_EQ(explain_log(in_library("pandas/core/indexes/base.py", "get_loc", "KeyError: 'city'")).cause,
+            "the table has no column or row 'city' (train.py:7)");
+  EXPECT_EQ(explain_log(in_library("zarr/core/group.py", "getitem", "KeyError: 'wind'")).cause,
+            "the store or file has no array or group wind (train.py:7)");
+  EXPECT_EQ(explain_log(in_library("httpcore/_sync/http_proxy.py", "handle_request",
+                                   "httpcore.ConnectTimeout: timed out"))
+                .rule,
+            "proxy-not-reached");
+  const std::string missing =
+      "TypeError: Net.__init__() missing 2 required positional arguments: 'a' and 'b'";
+  EXPECT_EQ(explain_log(in_library("lightning/pytorch/core/saving.py", "_load_state", missing)).cause,
+            "the checkpoint does not hold the arguments of Net: 'a' and 'b' (train.py:7)");
+  EXPECT_EQ(explain_log(with_code("net = Net()", missing)).rule, "python-exception");
+}
+
+TEST(Library, a_file_of_the_user_may_hide_a_module_from_a_library) {
+  const auto imported = [](const std::string& file) {
+    return format(
+        "{}  File \"/users/ada/train.py\", line 1, in <module>\n    import lib\n"
+        "  File \"/v/lib/python3.11/site-packages/lib/a.py\", line 4, in <module>\n    from queue import "
+        "Queue\n"
+        "  File \"{}\", line 2, in <module>\n    jobs = open_jobs()\nNameError: name 'open_jobs' is not "
+        "defined\n",
+        kBegin, file);
+  };
+  EXPECT_EQ(explain_log(imported("/users/ada/queue.py")).cause,
+            "your file queue.py hides the module queue, which a library imports (queue.py:2)");
+  EXPECT_EQ(explain_log(imported("/users/ada/jobs.py")).rule, "python-exception");
+}
+
+TEST(Library, a_message_ends_where_its_sentence_ends) {
+  EXPECT_EQ(
+      explain_log(with_code("f(x)", "ValueError: sizes differ:\n  * 3 in a;\n  * 4 in b\nepoch over")).cause,
+      "the program raised ValueError: sizes differ: * 3 in a; * 4 in b (net.py:9)");
+  const Diagnosis columns = explain_log(
+      with_code("load()",
+                "datasets.table.CastError: Couldn't cast\ntext: string\nsplit: string\n-- schema "
+                "metadata --\nx: 3\nto\n{'text': Value('string')}\nbecause column names don't match"));
+  EXPECT_THAT(columns.cause.english(), HasSubstr("(net.py:9): text, split to text"));
+  const Diagnosis trees = explain_log(with_code(
+      "restore()", "ValueError: tree structures do not match:\nparams:\n    - Source: 2\n    - Target: 3\n"));
+  EXPECT_EQ(trees.rule, "orbax-trees-differ");
 }
 
 }  // namespace

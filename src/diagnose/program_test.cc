@@ -207,7 +207,7 @@ TEST(Program, a_process_that_waited_when_it_was_aborted_hung) {
     EXPECT_EQ(hang.rule, "aborted-while-waiting") << frame;
     EXPECT_THAT(hang.cause.english(), HasSubstr("(run.py:9)")) << frame;
   }
-  // A crash in the current thread, whatever the others wait for.
+  // A crash in the current thread, whatever its peers wait for.
   const Diagnosis crash = explain_log(waits("json/decoder.py\", line 3 in raw_decode"));
   EXPECT_EQ(crash.rule, "dump-of-crash");
   EXPECT_THAT(crash.cause.english(), HasSubstr("(run.py:9)"));

@@ -55,6 +55,9 @@ inline constexpr std::string_view kUnknownPosition = "rank-position-unknown";
 /// Processes that were forked from a program with threads: they may wait for ever.
 inline constexpr std::string_view kForkOfThreads = "fork-of-threads";
 
+/// Tasks that have yet to connect. Printed at each start.
+inline constexpr std::string_view kTasksMissing = "jax-tasks-missing";
+
 /// A dump of Python's stacks after a crash, or after a signal that aborted a process that waited.
 inline constexpr std::string_view kDumpOfCrash = "dump-of-crash";
 

@@ -94,6 +94,8 @@ class LogScanner {
     bool is_retried = false;
     std::string_view below;  // the part of a library whose frames it has: "torch.load"
     std::string library;     // of its last frame; "" in the user's code
+    std::string imported;    // by the last line of code, in a library
+    std::string hidden;      // a module that a file of the user hides from a library
     std::uint64_t line = 0;  // of the evidence; 0: the current line
   };
   // An exception whose message continues.
@@ -126,6 +128,7 @@ class LogScanner {
   void close_dump(std::map<int, OpenDump>::iterator open);
   bool close_traceback(std::string_view text, int rank, const Traceback& traceback);
   bool match_below(std::string_view text, std::string_view part, int rank, const Traceback& traceback);
+  static void note_hidden_module(std::string_view text, Traceback& traceback);
   bool match_nothing(std::string_view text, int rank, Traceback traceback);
   bool match_syntax_error(std::string_view text, int rank, Traceback traceback);
   bool match_message_line(std::map<int, OpenException>::iterator open, std::string_view text, int rank);

@@ -85,6 +85,7 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
   if (is_inside) {
     if (std::string frame = frame_of(text); !frame.empty()) open->second.frame = std::move(frame);
     if (const std::string_view part = part_of_library(text); !part.empty()) open->second.below = part;
+    note_hidden_module(text, open->second);
     if (auto library = library_of(text)) open->second.library = *std::move(library);
     return true;
   }
@@ -102,8 +103,23 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
   return close_traceback(text, rank, traceback);
 }
 
+// Notes a file of the user that a library imported in place of a module with its name.
+void LogScanner::note_hidden_module(std::string_view text, Traceback& traceback) {
+  static const RE2 kImport(R"(^\s+(?:from|import) (\w+))");
+  const std::string frame = frame_of(text);
+  if (!frame.empty() && !traceback.imported.empty() && frame.starts_with(traceback.imported + ".py:"))
+    traceback.hidden = traceback.imported;
+  const bool is_in_library = !traceback.library.empty() && frame.empty();
+  if (is_in_library &&
+      RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kImport, &traceback.imported))
+    return;
+  if (!frame.empty()) traceback.imported.clear();
+}
+
 // Keeps the exception that ends a traceback.
 bool LogScanner::close_traceback(std::string_view text, int rank, const Traceback& traceback) {
+  if (!traceback.hidden.empty() && match_below(text, format("own {}.py", traceback.hidden), rank, traceback))
+    return true;
   if (match_below(text, traceback.below, rank, traceback)) return true;
   if (text.starts_with(kSyntaxError) && match_syntax_error(text, rank, traceback)) return true;
   const bool is_of_library = text.starts_with("AssertionError") && !traceback.library.empty();

@@ -100,7 +100,7 @@ bool is_harmless(const Suspect& suspect) {
   if (suspect.log->is_record) return false;
   // Processes that work do not wait for ever.
   const ScanResult& log = suspect.log->result;
-  if (suspect.hit->rule->name == kForkOfThreads)
+  if (suspect.hit->rule->name == kForkOfThreads || suspect.hit->rule->name == kTasksMissing)
     return log.end.finished || count_progress(log, suspect.hit->line, log.lines + 2) > 0;
   if (!is_cause(*suspect.hit)) return false;
   return suspect.hit->level == LogLevel::info || suspect.hit->is_fallback;

@@ -82,6 +82,15 @@ constexpr FailureRule kDataRules[] = {
      "use an earlier checkpoint; write to a temporary file and rename it", "",
      "ValueError: Unpack failed: incomplete input", "source of msgpack, _unpacker.pyx"},
     // Arrays.
+    {"mesh-needs-devices", root, "(below devices)\nmust equal the product of mesh_shape",
+     R"((?:cannot reshape array of size (\d+) into shape (\([\d, ]*\)) \(below devices\)$|Number of devices (\d+) must equal the product of mesh_shape (\([\d, ]*\))))",
+     "a mesh of the shape {2}{4} needs another number of devices than there are: {1}{3} {frame}",
+     "request as many devices as the mesh has, or change its shape; on CPUs "
+     "`export XLA_FLAGS=--xla_force_host_platform_device_count=N`",
+     "python -c 'import jax; print(jax.devices())'",
+     "ValueError: cannot reshape array of size 1 into shape (4,2) (below devices)\n"
+     "ValueError: Number of devices 4 must equal the product of mesh_shape (4, 2)",
+     "source of JAX, mesh_utils.py"},
     {"reshape-differs", root, "cannot reshape array of size",
      R"(cannot reshape array of size (\d+) into shape (\([\d,]*\)))",
      "an array of {1} elements cannot take the shape {2} {frame}",

@@ -67,6 +67,12 @@ constexpr FailureRule kJaxRules[] = {
      "time",
      "start `num_processes` tasks, all of them with the same `coordinator_address`", "",
      "RPC: /xla.coordination.CoordinationService/RegisterTask", "source of XLA, client.cc"},
+    {"jax-tasks-missing", hang, " tasks to connect", R"(Waiting for (\d+)/(\d+) tasks to connect)",
+     "{1} of {2} tasks of the job did not connect to the coordinator, and their peers waited for them",
+     "start all tasks, and compare their addresses and ports with `TF_CONFIG` or `coordinator_address`; read "
+     "the logs of the missing ones",
+     "", "I0000 00:00:1 7 coordination_service.cc:502] Waiting for 1/2 tasks to connect.",
+     "source of XLA, coordination_service.cc"},
     {"jax-task-died", ending, "/task:",
      R"((?:^ *|[Tt]ask |task died:? .*)/job:(?:jax_worker|worker|chief|ps)/(?:\S*/)?task:(\d+)(?:$| heartbeat timeout))",
      "task {1} ended, or its heartbeats did not arrive", "read the log of task {1}", "",

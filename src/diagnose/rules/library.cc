@@ -107,6 +107,24 @@ constexpr FailureRule kLibraryRules[] = {
      "('dec', 'enc')\n"
      "ValueError: Dict key mismatch; expected keys: ['a', 'b'], dict: {'a': 1}.",
      "source of JAX, tree_util.py"},
+    {"jax-mapped-sizes", root, "got inconsistent sizes for array axes to be mapped",
+     R"(vmap got inconsistent sizes for array axes to be mapped: (\S.*?)[;.]?$)",
+     "arrays that `vmap` maps have different sizes {frame}: {1}",
+     "give them the same number of samples where they are loaded; `in_axes=None` for an argument that is not "
+     "mapped",
+     "",
+     "ValueError: vmap got inconsistent sizes for array axes to be mapped: * one axis had size 17: axis 0 of "
+     "argument x; * one axis had size 18: axis 0 of argument z",
+     "source of JAX, api.py"},
+    {"orbax-trees-differ", root, "tree structures do not match",
+     R"(tree structures do not match: (\S.*?):?$)",
+     "the checkpoint has other entries than what the program restores it into {frame}: {1}",
+     "restore with the model and the optimizer that it was saved with; `partial_restore=True` restores only "
+     "the entries of `item`",
+     "",
+     "ValueError: User-provided restore item and on-disk value metadata tree structures do not match: "
+     "opt_state: - Source: (<class 'list'>, 2)",
+     "source of Orbax, base_pytree_checkpoint_handler.py"},
     {"jax-static-unhashable", root, "Non-hashable static arguments", "",
      "a static argument of a jitted function is not hashable {frame}",
      "pass a tuple instead of a list or a dict, or do not mark it as static", "",
@@ -188,7 +206,38 @@ constexpr FailureRule kLibraryRules[] = {
      "'x' "
      "sizes: 1000, 'y' sizes: 999",
      "source of Keras, data_adapter_utils.py"},
+    {"keras-labels-shape", root, "must have the same shape. Received: target.shape\n are incompatible",
+     R"(^(?:\w+\.)*\w+: (?:Arguments `target` and `output` must have the same (?:shape|rank).*target\.shape=(\([^)]*\)), output\.shape=(\([^)]*\))|Shapes (\([^)]*\)) and (\([^)]*\)) are incompatible$))",
+     "labels of the shape {1}{3} do not fit the output {2}{4} of the model {frame}",
+     "integer labels need `sparse_categorical_crossentropy`, or `keras.utils.to_categorical`; otherwise give "
+     "the last layer as many outputs as there are classes",
+     "",
+     "ValueError: Arguments `target` and `output` must have the same shape. Received: target.shape=(None, "
+     "1), output.shape=(None, 5)\n"
+     "ValueError: Shapes (None, 1) and (None, 5) are incompatible",
+     "source of Keras, nn.py"},
+    {"keras-weights-differ", root,
+     "and the shape of the target value in `variable.assign\nvariables during loading\nobjects could not be "
+     "loaded",
+     R"((?:variable\.shape=(\([^)]*\)), Received: value\.shape=(\([^)]*\))(?:.*<Variable path=([^,>\s]+))?|Layer '([^']+)' expected \d+ variables, but received \d+ variables during loading))",
+     "the weights belong to a different model {frame}[[: {3}]][[: the layer {4} has other variables]][[: "
+     "shape {2} in the file and {1} in the model]]",
+     "build the model with the settings that the weights were saved with; "
+     "`load_weights(FILE, skip_mismatch=True)` loads only what fits",
+     "",
+     "The shape of the target variable and the shape of the target value in `variable.assign(value)` must "
+     "match. variable.shape=(3, 16), Received: value.shape=(3, 8). Target variable: <Variable "
+     "path=enc0/kernel, shape=(3, 16)>\n"
+     "ValueError: Layer 'dense' expected 2 variables, but received 0 variables during loading.",
+     "source of Keras, saving_lib.py"},
     // Lightning.
+    {"lightning-arguments-not-saved", root, "(below lightning.load)",
+     R"(^TypeError: (?:\w+\.)*?(\w+)\.__init__\(\) missing \d+ required positional arguments?: (.*) \(below lightning\.load\)$)",
+     "the checkpoint does not hold the arguments of {1}: {2} {frame}",
+     "pass them to `load_from_checkpoint`, and call `self.save_hyperparameters()` in `__init__` for later "
+     "checkpoints",
+     "", "TypeError: Net.__init__() missing 1 required positional argument: 'width' (below lightning.load)",
+     "source of Lightning, saving.py"},
     {"lightning-monitor", root, "could not find the monitored key",
      R"(could not find the monitored key in the returned metrics: (\[[^\]]*\]))",
      "a callback of Lightning monitors a metric that was not logged: there are {1}",
@@ -295,6 +344,25 @@ constexpr FailureRule kLibraryRules[] = {
      "compare the lengths of the arrays where they are loaded: one of them lacks samples", "",
      "ValueError: Found input variables with inconsistent numbers of samples: [100, 99]",
      "source of scikit-learn, validation.py"},
+    {"column-missing", root, "(below table)", R"(^KeyError: (.*) \(below table\)$)",
+     "the table has no column or row {1} {frame}",
+     "`print(list(df.columns))` shows its names: a blank, a different separator or spelling is usual; "
+     "`skipinitialspace=True` and `sep=` of `read_csv`",
+     "", "KeyError: 'age' (below table)", "source of pandas, base.py"},
+    {"entry-missing", root, "(below store)\nobject '",
+     R"(^(?:KeyError|FileNotFoundError): ['\x22]?([^\s'\x22/]+)['\x22]? \(below store\)$|\(object '([^']+)' doesn't exist\))",
+     "the store or file has no array or group {1}{2} {frame}",
+     "list what it has: `print(list(group))`; correct the name, or write it first", "",
+     "KeyError: 'tp' (below store)\nKeyError: \"Unable to synchronously open object (object 'tp' doesn't "
+     "exist)\"",
+     "source of zarr, group.py; h5py, group.py"},
+    {"dataset-columns-differ", root, "because column names don't match",
+     R"(Couldn't cast:? (.*?) because column names don't match)",
+     "the files of a dataset have different columns {frame}[[: {1}]]",
+     "give all files the same columns, or load them apart and join them: `concatenate_datasets`", "",
+     "datasets.table.CastError: Couldn't cast text, label, source to text, label because column names don't "
+     "match",
+     "source of datasets, table.py"},
     {"csv-malformed", root, "Error tokenizing data",
      R"(Error tokenizing data. C error: Expected (\d+) fields in line (\d+), saw (\d+))",
      "line {2} of a CSV file has {3} fields instead of {1}",
@@ -397,6 +465,24 @@ constexpr FailureRule kLibraryRules[] = {
      "`set_start_method` was called twice, or after a library had started processes {frame}",
      "call it once, first in the program, below `if __name__ == '__main__':`", "",
      "RuntimeError: context has already been set", "source of CPython, multiprocessing/context.py"},
+    {"module-hidden", root, "(below own ", R"(\(below own (\w+)\.py\)$)",
+     "your file {1}.py hides the module {1}, which a library imports {frame}",
+     "rename your file {1}.py, and delete `__pycache__` beside it",
+     "python -c 'import {1}; print({1}.__file__)'",
+     "RecursionError: maximum recursion depth exceeded (below own random.py)", "source of CPython, import.c"},
+    {"read-none", general, "(below reader)",
+     R"(^(AttributeError: 'NoneType' object has no attribute '\w+'|TypeError: 'NoneType' object is not \w+) \(below reader\)$)",
+     "a file was empty, or holds nothing (`null`), and the program used it {frame}: {1}",
+     "print its name before that line, and skip or repair such files", "find . -size 0",
+     "AttributeError: 'NoneType' object has no attribute 'get' (below reader)", "source of CPython",
+     kScriptEnds, kFitsSeveral},
+    {"used-none", general, "'NoneType' object ",
+     R"(^(?:AttributeError|TypeError): ('NoneType' object (?:has no attribute '\w+'|is not (?:subscriptable|iterable|callable)|does not support item assignment).*))",
+     "the program used a None {frame}: {1}",
+     "print the values of that line: a missing key (`get`), a search without a match, an empty file or a "
+     "function without `return` give None",
+     "", "AttributeError: 'NoneType' object has no attribute 'shape'", "source of CPython", kScriptEnds,
+     kFitsSeveral},
     {"python-too-old", root, "(below Python ", R"(^SyntaxError: .*\(below Python ([\d.]+)\)$)",
      "Python is too old for a line of the code, which needs Python {1} {frame}",
      "use an environment with that version; `python --version` shows the current one", "python --version",

@@ -62,6 +62,13 @@ constexpr FailureRule kProgramRules[] = {
      "connection: "
      "[Errno 111] Connection refused\")))",
      "source of urllib3, exceptions.py"},
+    {"proxy-not-reached", root, "(below proxy)",
+     R"((?:[Cc]onnection refused|timed out|[Nn]o route to host|[Nn]ame or service not known|[Tt]emporary failure in name resolution|403 Forbidden|407 Proxy).* \(below proxy\)$)",
+     "the proxy that the environment names does not answer or refuses {frame}",
+     "`unset HTTPS_PROXY HTTP_PROXY ALL_PROXY https_proxy http_proxy` if none is needed, or set them to the "
+     "proxy of your site",
+     "env | grep -i proxy", "httpcore.ConnectError: [Errno 111] Connection refused (below proxy)",
+     "source of httpcore, http_proxy.py"},
     {"server-refused", root, "onnection refused\nErrno 111",
      R"(host='(localhost|::1|127\.[\d.]+|10\.[\d.]+|192\.168\.[\d.]+|172\.(?:1[6-9]|2\d|3[01])\.[\d.]+)', port=(\d+)\).*(?:refused|Errno 111)|host='([\w.:-]+)', port=(\d{4,5})\).*(?:refused|Errno 111))",
      "nothing listens on {1}{3}:{2}{4}: the server does not run there",
@@ -156,8 +163,10 @@ constexpr FailureRule kProgramRules[] = {
      "source of distributed, worker_memory.py"},
     {"dask-killed-worker", root, "KilledWorker\nworkers died while",
      R"(KilledWorker|different workers, but all those workers died while running it)",
-     "dask gave up a task: each worker that ran it died, usually out of memory",
-     "use smaller chunks or partitions, fewer threads per worker, or a larger `memory_limit`", "",
+     "dask gave up a task: each worker that ran it died, out of memory or by a crash",
+     "read the logs of its workers: for memory smaller chunks or a larger `memory_limit`; for a crash in "
+     "native code run that task alone, with `python -X faulthandler`",
+     "",
      "distributed.scheduler.KilledWorker: Attempted to run task 'big-3' on 4 different workers, but all "
      "those "
      "workers died while running it.",

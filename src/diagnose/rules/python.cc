@@ -53,8 +53,9 @@ constexpr FailureRule kPythonRules[] = {
     {"checkpoint-unreadable", root,
      "PytorchStreamReader failed\nfailed finding central directory\nunexpected EOF, expected\ninvalid load "
      "key\nRan out of "
-     "input\nHeaderTooLarge\nInvalidHeaderDeserialization\nIncompleteMetadata\nUnpicklingError",
-     R"((PytorchStreamReader failed \w+ \w+(?: \w+)?|failed finding central directory|unexpected EOF, expected \d+ more bytes|invalid load key|Ran out of input|HeaderTooLarge|InvalidHeaderDeserialization|MetadataIncompleteBuffer|IncompleteMetadata|pickle data was truncated))",
+     "input\nHeaderTooLarge\nInvalidHeaderDeserialization\nIncompleteMetadata\nUnpicklingError\n"
+     "file not fully covered\ninvalid header deserialization\nheader too ",
+     R"((PytorchStreamReader failed \w+ \w+(?: \w+)?|failed finding central directory|unexpected EOF, expected \d+ more bytes|invalid load key|Ran out of input|HeaderTooLarge|InvalidHeaderDeserialization|MetadataIncompleteBuffer|IncompleteMetadata|incomplete metadata, file not fully covered|file not fully covered|invalid header deserialization|header too (?:large|small)|pickle data was truncated))",
      "a checkpoint or weights file is truncated or invalid ({1})",
      "use an earlier checkpoint; write to a temporary file and rename it", "stoker checkpoint verify FOLDER",
      "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
@@ -177,6 +178,17 @@ constexpr FailureRule kPythonRules[] = {
      "RuntimeError: Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the "
      "same",
      "pytorch/pytorch#26295"},
+    {"position-out-of-range", root, "(below positions)",
+     R"(^IndexError: index out of range in self \(below positions\)$)",
+     "a sequence is longer than the positions that the model has {frame}",
+     "cut it (`truncation=True, max_length=N`), or build the model with more positions: "
+     "`max_position_embeddings`, `n_positions`",
+     "", "IndexError: index out of range in self (below positions)", "huggingface/transformers#8323"},
+    {"token-out-of-range", root, "(below tokens)",
+     R"(^IndexError: index out of range in self \(below tokens\)$)",
+     "a token is not in the vocabulary of the model {frame}",
+     "use the tokenizer of the model; after new tokens `model.resize_token_embeddings(len(tokenizer))`", "",
+     "IndexError: index out of range in self (below tokens)", "huggingface/transformers#8323"},
     {"target-out-of-range", root, "is out of bounds.\nindex out of range in self\noutside the valid range of",
      R"((?:Target (-?\d+) is out of bounds|index out of range in self|Received a label value of (-?\d+) which is outside))",
      "a label or an index is out of range: {1}{2}",
@@ -214,10 +226,21 @@ constexpr FailureRule kPythonRules[] = {
      "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors "
      "after they have already been freed).",
      "pytorch/pytorch#17646"},
+    {"changed-by-step", root, "modified by an inplace operation",
+     R"(modified by an inplace operation: .* is output 0 of (?:AsStrided|T|Transpose|Permute)(?:Backward\d*)?, is at version)",
+     "a weight was changed between the forward pass and its backward() {frame}, usually by "
+     "`optimizer.step()`",
+     "compute the output again after that step, or call each `backward()` before the first step; `detach()` "
+     "what a different optimizer trains",
+     "",
+     "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace "
+     "operation: [torch.FloatTensor [8, 1]], which is output 0 of AsStridedBackward0, is at version 2; "
+     "expected version 1 instead.",
+     "pytorch/pytorch#39141", kScriptEnds, kFitsSeveral},
     {"changed-in-place", root, "modified by an inplace operation", "",
-     "a tensor that backward() needs was changed in place",
-     "use `x = x + y` instead of `x += y`, and `inplace=False`; `torch.autograd.set_detect_anomaly(True)` "
-     "shows the operation",
+     "a tensor that backward() needs was changed in place {frame}",
+     "use `x = x + y` instead of `x += y`, and `inplace=False`; call `backward()` before `optimizer.step()`; "
+     "`torch.autograd.set_detect_anomaly(True)` shows the operation",
      "",
      "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace "
      "operation: [torch.FloatTensor [3]]",

@@ -104,17 +104,17 @@ constexpr FailureRule kRendezvousRules[] = {
      "cached files.",
      "source of transformers, hub.py"},
     {"name-of-ssh", root, "ould not resolve hostname", R"(ould not resolve hostname (\S+?):)",
-     "ssh does not find the node {1}: its name does not resolve here",
-     "start the ranks on the nodes of the job, `scontrol show hostnames`; correct that name in the list of "
-     "hosts",
+     "ssh does not find {1}: its name does not resolve here",
+     "correct that name: in the list of hosts (`scontrol show hostnames`), in `~/.ssh/config`, or in the "
+     "address of the repository",
      "getent hosts {1}", "ssh: Could not resolve hostname cn07: Name or service not known",
      "source of OpenSSH, ssh.c"},
     {"name-of-server", root,
      "urlopen error [Errno -\ngaierror: [Errno -\nFailed to resolve '\nCould not resolve host: \nCould not "
      "resolve "
-     "proxy",
-     R"re((?:host='([^']+)'.*)?(?:urlopen error \[Errno -[235]\]|gaierror: \[Errno -[235]\]|Failed to resolve '([^']+)'|Could not resolve (?:host|proxy): (\S+)))re",
-     "the name of a server[[, {1}]][[, {2}]][[, {3}]] does not resolve on that node {frame}",
+     "proxy\nunable to resolve host\nResolving \nTemporary failure resolving '",
+     R"re((?:host='([^']+)'.*)?(?:urlopen error \[Errno -[235]\]|gaierror: \[Errno -[235]\]|Failed to resolve '([^']+)'|Could not resolve (?:host|proxy): (\S+)|(?:^Resolving |unable to resolve host address (?:['"`]|‘)|Temporary failure resolving ')([^\s'"’]+)(?:'|’| .*failed: )))re",
+     "the name of a server[[, {1}]][[, {2}]][[, {3}]][[, {4}]] does not resolve on that node {frame}",
      "check its spelling; if the node has no internet, download on a login node first", "getent hosts NAME",
      "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>\n"
      "socket.gaierror: [Errno -3] Temporary failure in name resolution\n"
@@ -122,13 +122,19 @@ constexpr FailureRule kRendezvousRules[] = {
      "source of CPython, socketmodule.c"},
     {"name-not-resolved", root,
      "gai error\nName or service not known\nTemporary failure in name resolution\ncannot be retrieved",
-     R"((?:The IPv[46] network addresses of \(([^,]*), \d+\) cannot be retrieved|Name or service not known|Temporary failure in name resolution))",
+     R"(^(?:.*The IPv[46] network addresses of \(([^,]*), \d+\) cannot be retrieved|.*gai error|.*(?:c10d|[Gg]loo|NCCL|MASTER|rendezvous).*(?:Name or service not known|Temporary failure in name resolution)))",
      "the name[[ {1}]] does not resolve on that node",
      "use an address or the full name in `MASTER_ADDR`, without blanks", "stoker hello",
      "[W socket.cpp:464] [c10d] The IPv6 network addresses of (n1, 29500) cannot be retrieved (gai error: -2 "
      "- Name or "
      "service not known).",
      "pytorch/pytorch#121807"},
+    {"name-not-known", root, "Name or service not known\nTemporary failure in name resolution",
+     R"((?:([\w-]+(?:\.[\w-]+)*): )?(?:Name or service not known|Temporary failure in name resolution))",
+     "a name[[, {1},]] does not resolve on that node {frame}",
+     "check its spelling; if the node has no internet, download on a login node first", "getent hosts NAME",
+     "ping: data.example.org: Name or service not known", "source of glibc, gai_strerror.c",
+     kScriptContinues},
     {"no-network", root,
      "MaxRetryError\nConnectionError\nNewConnectionError\nOfflineModeIsEnabled\nLocalEntryNotFoundError\nRepo"
      "sitoryNotFoundError\nOSError: [Errno 101]\nurlopen error",
