@@ -24,7 +24,18 @@ def make_dataset(folder: Path, gigabytes: float) -> Path:
     for number in range(round(gigabytes * 100)):
         (files / f"{number}.bin").write_bytes(chance.randbytes(10_000_000))
     subprocess.run(
-        [BIN / "stoker", "data", "pack", folder / "files", folder / "data", "--shard-size", "100MB"], check=True
+        [
+            BIN / "stoker",
+            "data",
+            "pack",
+            folder / "files",
+            folder / "data",
+            "--layout",
+            "files",
+            "--shard-size",
+            "100MB",
+        ],
+        check=True,
     )
     shutil.rmtree(folder / "files")
     return folder / "data"
