@@ -207,6 +207,12 @@ TEST(Program, a_process_that_waited_when_it_was_aborted_hung) {
     EXPECT_EQ(hang.rule, "aborted-while-waiting") << frame;
     EXPECT_THAT(hang.cause.english(), HasSubstr("(run.py:9)")) << frame;
   }
+  // A fork that the log warns of is the usual reason.
+  EXPECT_EQ(explain_log("a.py:3: RuntimeWarning: os.fork() was called. JAX is multithreaded, so this will "
+                        "likely lead to a deadlock.\n" +
+                        waits("threading.py\", line 3 in wait"))
+                .rule,
+            "fork-of-threads");
   // A crash in the current thread, whatever its peers wait for.
   const Diagnosis crash = explain_log(waits("json/decoder.py\", line 3 in raw_decode"));
   EXPECT_EQ(crash.rule, "dump-of-crash");

@@ -46,8 +46,8 @@ constexpr std::array<std::string_view, 1> kResults = {"optuna-no-trial"};
 constexpr std::array<std::string_view, 4> kCrashes = {"crashed", "ray-worker-died", "python-crashed",
                                                       "heap-damaged"};
 // Ends without a reason, which may have come from processes that waited for ever.
-constexpr std::array<std::string_view, 5> kEndsOfHang = {"timeout-command", "timeout-exit", "time-limit",
-                                                         "dump-of-hang", "interrupted"};
+constexpr std::array<std::string_view, 6> kEndsOfHang = {
+    "timeout-command", "timeout-exit", "time-limit", "dump-of-hang", "interrupted", "aborted-while-waiting"};
 // Failures of JAX's coordination, after which it reports that another task failed although none did.
 constexpr std::array<std::string_view, 2> kNoCoordination = {"jax-not-registered", "jax-no-coordinator"};
 constexpr std::string_view kPeerOfJax = "jax-peer-failed";

@@ -334,7 +334,7 @@ constexpr FailureRule kPythonRules[] = {
      "the program waited for {1} in the same place {frame}",
      "read that line of the program: it waits for data, a file system or another process", "",
      "Timeout (0:00:08)!", "source of CPython, faulthandler.c"},
-    {"aborted-while-waiting", ending, "(below waiting)", R"(^Fatal Python error: Aborted \(below waiting\)$)",
+    {"aborted-while-waiting", hang, "(below waiting)", R"(^Fatal Python error: Aborted \(below waiting\)$)",
      "the program waited for ever {frame}, and a signal from outside ended it",
      "read that line of the program: it waits for a process, a thread or data; empty a queue before `join()`",
      "", "Fatal Python error: Aborted (below waiting)", "source of CPython, faulthandler.c"},
