@@ -6,7 +6,6 @@ namespace stoker::cli {
 namespace {
 
 constexpr std::size_t kShortestVersion = 4;
-constexpr ByteCount kReserve{1'000'000'000};
 
 }  // namespace
 
@@ -23,7 +22,10 @@ void LimitOptions::declare(Arguments& arguments) {
 }
 
 stage::CacheLimits LimitOptions::limits() const {
-  return {.quota = quota_.value_or(ByteCount{}), .reserve = reserve_.value_or(kReserve)};
+  stage::CacheLimits limits;
+  if (quota_) limits.quota = *quota_;
+  if (reserve_) limits.reserve = *reserve_;
+  return limits;
 }
 
 Result<std::vector<stage::CachedDataset>> chosen_datasets(const stage::CacheFolder& cache,

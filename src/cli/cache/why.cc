@@ -1,7 +1,6 @@
 // `stoker cache why DATASET`: docs/commands/cache-why.md
 #include "base/json/json.h"
 #include "base/language/counted.h"
-#include "base/shared_filesystem.h"
 #include "cli/cache/cache_choice.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -33,7 +32,6 @@ Status explain_place(const WhyArguments& o, const Path& path, const stage::Cache
   STOKER_ASSIGN_OR_RETURN(shards, stage::cacheable_shards(opened, source, o.splits));
   STOKER_ASSIGN_OR_RETURN(cache, stage::CacheFolder::open(path));
   STOKER_ASSIGN_OR_RETURN(facts, stage::measure_facts(cache, limits, source, shards));
-  STOKER_ASSIGN_OR_RETURN(filesystem, shared_filesystem_at(source));
   facts.epochs = static_cast<std::uint64_t>(o.epochs);
   facts.demand_rate = o.demand ? static_cast<double>(o.demand->value) : 0;
   facts.memory_room = loader::detect_machine("/", current_environment()).memory.value;
@@ -42,7 +40,7 @@ Status explain_place(const WhyArguments& o, const Path& path, const stage::Cache
   out.line("{} ({}): {}, {}; {} in the cache", printable(o.dataset), opened.manifest.short_version(),
            counted(shards.size(), "shard"), rounded({facts.bytes}), rounded({facts.cached_bytes}));
   out.line("  source     {} ({})", rate_text(facts.source_rate),
-           filesystem.empty() ? std::string("a disk of this node") : std::string(filesystem));
+           facts.source_filesystem.empty() ? std::string("a disk of this node") : facts.source_filesystem);
   out.line("  cache      {}, room for {} ({})", rate_text(facts.disk_rate), rounded({facts.disk_room}),
            printable(path.string()));
   out.line("  memory     {} for the page cache", rounded({facts.memory_room}));
@@ -55,7 +53,7 @@ Status explain_place(const WhyArguments& o, const Path& path, const stage::Cache
       {"shards", shards.size()},
       {"bytes", facts.bytes},
       {"bytes_in_cache", facts.cached_bytes},
-      {"filesystem", std::string(filesystem)},
+      {"filesystem", facts.source_filesystem},
       {"source_bytes_per_s", facts.source_rate},
       {"cache_bytes_per_s", facts.disk_rate},
       {"cache_room_bytes", facts.disk_room},

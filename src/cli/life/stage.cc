@@ -37,6 +37,7 @@ constexpr const char* kMemoryDisk = "/dev/shm";
 constexpr std::uint64_t kAssumedEpochs = 10;
 // Interval of progress lines in a log.
 constexpr Duration kReportInterval = 10s;
+constexpr Duration kRefreshInterval = 10min;
 
 // Progress for a log: a line every ten seconds on standard error, which the run forwards. Slurm and srun may
 // both deliver a signal: it counts once, and only while staging in.
@@ -93,23 +94,6 @@ stage::StageRequest staging_request(const job::StageOptions& options) {
   return wanted;
 }
 
-// The supervisor writes to our input when ranks start, and closes it when they have ended or when it dies.
-// After a signal waits at most `grace`, because Slurm kills the step soon. False if no rank was started.
-bool wait_for_ranks(const StagingProgress& progress, Duration grace) {
-  bool has_begun = false;
-  std::optional<Deadline> limit;
-  for (;;) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    ::poll(&input, 1, 100);
-    std::array<char, 256> buffer;
-    const bool has_news = (input.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
-    if (has_news && ::read(STDIN_FILENO, buffer.data(), buffer.size()) <= 0) return has_begun;
-    has_begun |= has_news;
-    if (!limit && progress.was_signalled()) limit = Deadline::after(grace);
-    if (limit && limit->passed()) return has_begun;
-  }
-}
-
 void send_answer(const stage::StageReport& answer, Output& out) {
   out.raw(stage::to_line(answer));
   std::fflush(stdout);
@@ -155,6 +139,12 @@ class NodeData {
     }
     return sum;
   }
+  /// Keeps the leases; see OwnLease::refresh().
+  void refresh() const {
+    for (const stage::PlacedDataset& placed : datasets_) {
+      if (placed.lease) placed.lease->refresh();
+    }
+  }
 
  private:
   Result<stage::PlaceRequest> request_for(const job::DataSource& source) {
@@ -172,6 +162,7 @@ class NodeData {
       memory_.emplace(std::move(folder));
     }
     request.cache = memory_->path() / "cache";
+    request.quota = {request.memory_room / 2};  // the ranks need memory too
     return request;
   }
 
@@ -180,6 +171,28 @@ class NodeData {
   std::optional<stage::NodeFolder> memory_;
   std::vector<stage::PlacedDataset> datasets_;  // with their leases
 };
+
+// The supervisor writes to our input when ranks start, and closes it when they have ended or when it dies.
+// After a signal waits at most `grace`, because Slurm kills the step soon. False if no rank was started.
+bool wait_for_ranks(const StagingProgress& progress, Duration grace, const NodeData& data) {
+  bool has_begun = false;
+  Deadline next_refresh = Deadline::after(kRefreshInterval);
+  std::optional<Deadline> limit;
+  for (;;) {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    ::poll(&input, 1, 100);
+    if (next_refresh.passed()) {
+      data.refresh();
+      next_refresh = Deadline::after(kRefreshInterval);
+    }
+    std::array<char, 256> buffer;
+    const bool has_news = (input.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
+    if (has_news && ::read(STDIN_FILENO, buffer.data(), buffer.size()) <= 0) return has_begun;
+    has_begun |= has_news;
+    if (!limit && progress.was_signalled()) limit = Deadline::after(grace);
+    if (limit && limit->passed()) return has_begun;
+  }
+}
 
 // The staged folder on this node, and the stage-out destination.
 struct StagedFolder {
@@ -235,7 +248,7 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, rank::Signal
     if (folder.ok()) (void)std::move(*folder).remove();
     return exit_code::from_status(answer.problem);
   }
-  if (!wait_for_ranks(progress, job.timeouts.grace)) {
+  if (!wait_for_ranks(progress, job.timeouts.grace, data)) {
     (void)std::move(*folder).remove();
     return exit_code::kOk;
   }

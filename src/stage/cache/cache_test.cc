@@ -48,7 +48,8 @@ class CacheTest : public testing::Test {
     return folder;
   }
 
-  Result<CacheReport> stage(const Path& source, CacheLimits limits = {}, HitCheck check = HitCheck::sampled) {
+  Result<CacheReport> stage(const Path& source, CacheLimits limits = {.quota = {}, .reserve = {}},
+                            HitCheck check = HitCheck::sampled) {
     STOKER_ASSIGN_OR_RETURN(opened, dataset::open_dataset(source));
     return stage_dataset(*cache_, opened,
                          {.source = source, .splits = {}, .limits = limits, .check = check, .threads = 2},
@@ -121,7 +122,7 @@ TEST_F(CacheTest, replaces_a_cached_shard_that_was_written_to) {
     auto file = File::open_read_write(cached);
     ASSERT_TRUE(file->write_at(700, std::as_bytes(std::span("flipped", 7))).ok());
   }
-  const auto report = stage(box_ / "photos", {}, HitCheck::size);
+  const auto report = stage(box_ / "photos", {.quota = {}, .reserve = {}}, HitCheck::size);
   ASSERT_TRUE(report.ok()) << report.status().to_string();
   EXPECT_EQ(report->replaced, 1u);
   EXPECT_EQ(report->hits, 2u);

@@ -44,7 +44,7 @@ PlaceDecision decide_place(const PlaceFacts& facts) {
       fits_in_memory ? seconds_for(bytes, facts.demand_rate) : seconds_for(bytes, source);
   const double first_shared_s = seconds_for(bytes, source);
 
-  if (!facts.is_source_shared) return stay(decision, "the source is on a disk of this node");
+  if (facts.source_filesystem.empty()) return stay(decision, "the source is on a disk of this node");
   if (missing == 0) {
     decision.is_copied = true;
     decision.break_even_epoch = 1;
@@ -57,16 +57,18 @@ PlaceDecision decide_place(const PlaceFacts& facts) {
   }
   if (facts.source_rate <= 0 || facts.disk_rate <= 0) return stay(decision, "the rates are unknown");
   const double gain_s = decision.shared_epoch_s - decision.local_epoch_s;
-  double left_s = decision.staging_s - (first_shared_s - decision.local_epoch_s);
+  const double left_s = decision.staging_s - (first_shared_s - decision.local_epoch_s);
   std::uint64_t epoch = 1;
   if (left_s > 0 && gain_s > 0) epoch += static_cast<std::uint64_t>(std::min(left_s / gain_s, 1e9)) + 1;
   if (left_s <= 0 || gain_s > 0) decision.break_even_epoch = epoch;
 
   if (fits_in_memory && gain_s <= 0 && left_s > 0)
     return stay(decision, "the page cache holds it after the first epoch");
-  if (!decision.break_even_epoch || decision.local_epoch_s > kClear * decision.shared_epoch_s) {
-    if (left_s > 0) return stay(decision, "the source is as fast as the disk, or as the training needs");
-  }
+  // A copy that has paid within the first epoch is made in any case.
+  const bool is_clear =
+      decision.break_even_epoch && decision.local_epoch_s <= kClear * decision.shared_epoch_s;
+  if (left_s > 0 && !is_clear)
+    return stay(decision, "the source is as fast as the disk, or as the training needs");
   if (*decision.break_even_epoch > facts.epochs) {
     return stay(decision, format("a copy pays only after epoch {}, and the job has {}",
                                  *decision.break_even_epoch, facts.epochs));
@@ -80,7 +82,7 @@ Result<PlaceFacts> measure_facts(const CacheFolder& cache, const CacheLimits& li
                                  const std::vector<CacheableShard>& shards) {
   PlaceFacts facts;
   STOKER_ASSIGN_OR_RETURN(filesystem, shared_filesystem_at(source));
-  facts.is_source_shared = !filesystem.empty();
+  facts.source_filesystem = filesystem;
   for (const CacheableShard& shard : shards) {
     facts.bytes += shard.info->bytes;
     if (check_cached(cache, shard, HitCheck::size).ok()) facts.cached_bytes += shard.info->bytes;

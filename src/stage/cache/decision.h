@@ -24,7 +24,7 @@ struct PlaceFacts {
   double write_rate = 0;           ///< of writing it
   double demand_rate = 0;          ///< that the training consumes
   std::uint64_t epochs = 1;
-  bool is_source_shared = true;  ///< the source is on a shared filesystem
+  std::string source_filesystem;  ///< as shared_filesystem_at(): "" for a disk of this node
 };
 
 /// Whether to copy the dataset to the node's disk, with the forecast.
@@ -49,4 +49,5 @@ Result<PlaceFacts> measure_facts(const CacheFolder& cache, const CacheLimits& li
 Result<double> measure_read_rate(const Path& file);
 /// Writing speed of a folder's disk, to the disk, with a file of 64 MiB that is removed. NoSpace.
 Result<double> measure_write_rate(const Path& folder);
+
 }  // namespace stoker::stage

@@ -23,7 +23,7 @@ PlaceFacts slow_source() {
           .write_rate = 1e9,
           .demand_rate = 0,
           .epochs = 10,
-          .is_source_shared = true};
+          .source_filesystem = "Lustre"};
 }
 
 TEST(DecidePlace, stages_a_dataset_that_many_epochs_read_from_a_slow_source) {
@@ -81,7 +81,7 @@ TEST(DecidePlace, uses_a_complete_copy_whatever_it_cost) {
 
 TEST(DecidePlace, does_not_copy_from_one_disk_of_a_node_to_another) {
   PlaceFacts facts = slow_source();
-  facts.is_source_shared = false;
+  facts.source_filesystem = "";
   EXPECT_FALSE(decide_place(facts).is_copied);
 }
 

@@ -108,6 +108,12 @@ Result<std::vector<std::string>> removable_keys(const CacheFolder& cache) {
   return keys;
 }
 
+std::uint64_t bytes_of(const CacheFolder& cache, const std::vector<std::string>& keys) {
+  std::uint64_t bytes = 0;
+  for (const std::string& key : keys) bytes += bytes_at(cache.shard(key));
+  return bytes;
+}
+
 }  // namespace
 
 Status check_unused(const CacheFolder& cache, std::string_view version) {
@@ -147,21 +153,19 @@ Result<std::uint64_t> room_in(const CacheFolder& cache, const CacheLimits& limit
 
 Result<std::uint64_t> removable_bytes(const CacheFolder& cache) {
   STOKER_ASSIGN_OR_RETURN(keys, removable_keys(cache));
-  std::uint64_t bytes = 0;
-  for (const std::string& key : keys) bytes += bytes_at(cache.shard(key));
-  return bytes;
+  return bytes_of(cache, keys);
 }
 
 Result<Evicted> make_room(const CacheFolder& cache, const CacheLimits& limits, std::uint64_t bytes) {
   Evicted evicted;
   STOKER_ASSIGN_OR_RETURN(room, room_in(cache, limits));
   if (room >= bytes) return evicted;
-  STOKER_ASSIGN_OR_RETURN(removable, removable_bytes(cache));
+  STOKER_ASSIGN_OR_RETURN(keys, removable_keys(cache));
+  const std::uint64_t removable = bytes_of(cache, keys);
   if (room + removable < bytes) {
     return no_space("{}: {} is needed, {} is free within its limits, and {} could be removed", cache.path(),
                     rounded({bytes}), rounded({room}), rounded({removable}));
   }
-  STOKER_ASSIGN_OR_RETURN(keys, removable_keys(cache));
   for (const std::string& key : keys) {
     STOKER_RETURN_IF_ERROR(evict(cache, key, &evicted).status());
     STOKER_ASSIGN_OR_RETURN(now, room_in(cache, limits));

@@ -14,8 +14,8 @@ namespace stoker::stage {
 
 /// Limits of a cache.
 struct CacheLimits {
-  ByteCount quota;    ///< of all shards together; 0: no limit but the disk
-  ByteCount reserve;  ///< of the disk stays free
+  ByteCount quota;                   ///< of all shards together; 0: no limit but the disk
+  ByteCount reserve{1'000'000'000};  ///< of the disk stays free
 };
 
 /// What was removed.

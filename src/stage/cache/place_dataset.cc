@@ -9,7 +9,6 @@ namespace stoker::stage {
 namespace {
 
 constexpr int kThreads = 4;
-constexpr ByteCount kReserve{1'000'000'000};
 
 std::vector<std::string> splits_of(const PlaceRequest& request) {
   return request.split ? std::vector{*request.split} : std::vector<std::string>();
@@ -31,7 +30,7 @@ bool is_final(const Status& status) {
 
 Status stage_into(const CacheFolder& cache, const dataset::OpenDataset& opened, const PlaceRequest& request,
                   Progress& progress, PlacedDataset& placed) {
-  const CacheLimits limits{.quota = {}, .reserve = kReserve};
+  const CacheLimits limits{.quota = request.quota};
   if (!request.is_decided) {
     STOKER_ASSIGN_OR_RETURN(decision, decide(cache, limits, opened, request));
     placed.note = decision.reason;

@@ -18,6 +18,7 @@ struct PlaceRequest {
   Path source;
   std::optional<std::string> split;  ///< empty: all splits
   Path cache;                        ///< folder of the cache
+  ByteCount quota;                   ///< of the cache; 0: no limit but the disk
   bool is_decided = true;            ///< otherwise decide_place() does, with `epochs` and `memory_room`
   std::uint64_t epochs = 1;
   std::uint64_t memory_room = 0;

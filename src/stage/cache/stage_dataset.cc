@@ -46,10 +46,11 @@ class DatasetStaging {
     report_.shards = shards_.size();
     for (const CacheableShard& shard : shards_) total_bytes_ += shard.info->bytes;
     STOKER_RETURN_IF_ERROR(note_use(cache_, report_.version, request_.source));
-    for (int round = 0; round < kMaxRounds; ++round) {
+    for (int round = 1;; ++round) {
       STOKER_RETURN_IF_ERROR(publish_folder());
       STOKER_RETURN_IF_ERROR(stage_shards());
       if (is_complete()) break;
+      if (round == kMaxRounds) return unavailable("{}: other processes remove its shards", folder_);
     }
     report_.seconds = watch.seconds();
     const MutexLock lock(mutex_);
@@ -86,11 +87,15 @@ class DatasetStaging {
   }
 
   Status stage_shards() {
-    waiting_.clear();
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
-      if (!is_staged_.contains(i) && !left_.contains(i)) waiting_.push_back(i);
+    std::size_t count = 0;
+    {
+      const MutexLock lock(mutex_);
+      waiting_.clear();
+      for (std::size_t i = 0; i < shards_.size(); ++i) {
+        if (!is_staged_.contains(i) && !left_.contains(i)) waiting_.push_back(i);
+      }
+      count = std::min<std::size_t>(std::max(request_.threads, 1), waiting_.size());
     }
-    const std::size_t count = std::min<std::size_t>(std::max(request_.threads, 1), waiting_.size());
     std::vector<Thread> workers;
     for (std::size_t i = 0; i < count; ++i) {
       workers.emplace_back([this](const StopToken&) { work(); });

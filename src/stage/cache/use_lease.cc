@@ -1,5 +1,6 @@
 #include "stage/cache/use_lease.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/hash.h"
@@ -42,6 +43,8 @@ Result<OwnLease> OwnLease::begin(const CacheFolder& cache, std::string_view vers
   STOKER_RETURN_IF_ERROR(write_file(file, record::identity_text(record::this_process())));
   return OwnLease(file);
 }
+
+void OwnLease::refresh() const { (void)::utimensat(AT_FDCWD, file_.c_str(), nullptr, 0); }
 
 OwnLease::~OwnLease() {
   if (!file_.empty()) (void)remove_file(file_);

@@ -31,6 +31,8 @@ class OwnLease {
   OwnLease(OwnLease&& other) noexcept : file_(std::exchange(other.file_, {})) {}
   OwnLease& operator=(OwnLease&&) = delete;
   ~OwnLease();
+  /// Shows hosts and containers that cannot see this process that it lives: call it at least once a day.
+  void refresh() const;
 
  private:
   explicit OwnLease(Path file) : file_(std::move(file)) {}
