@@ -57,16 +57,20 @@ std::string staged_folder(std::string_view folders, int node) {
   return std::string(each[std::min(static_cast<std::size_t>(std::max(0, node)), each.size() - 1)]);
 }
 
+std::string data_variable(std::string_view name) {
+  std::string upper(name);
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return "STOKER_DATA_" + upper;
+}
+
 void set_staged_data(Environment& environment, const Path& staged) {
   const auto names = list_directory(staged / kDataFolder);
   for (std::size_t i = 0; names.ok() && i < names->size(); ++i) {
     std::error_code error;
     const Path folder = std::filesystem::read_symlink(staged / kDataFolder / (*names)[i], error);
     if (error) continue;
-    std::string upper = (*names)[i];
-    std::transform(upper.begin(), upper.end(), upper.begin(),
-                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-    set_variable(environment, "STOKER_DATA_" + upper, folder.string());
+    set_variable(environment, data_variable((*names)[i]), folder.string());
   }
 }
 

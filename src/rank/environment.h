@@ -62,6 +62,8 @@ Environment without_torchrun(Environment base);
 
 /// Folder in a staged folder with a link for each dataset that is on the node: its name in the job file.
 inline constexpr std::string_view kDataFolder = ".data";
+/// "STOKER_DATA_TRAIN" for the dataset "train" of a job file.
+std::string data_variable(std::string_view name);
 /// Sets STOKER_DATA_<NAME> of the datasets that are on this node.
 void set_staged_data(Environment& environment, const Path& staged);
 /// The folder of this node in kStageVariable; "" without staging.

@@ -27,13 +27,6 @@ constexpr std::string_view kKept = "kept-stoker-";
 constexpr int kMaxNodes = 1000;
 constexpr std::time_t kOldSeconds = 3600;
 
-std::string value_of(const Environment& environment, std::string_view name) {
-  for (const auto& [key, value] : environment) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
 // Results must be inside the folder, even if there is a link in the path.
 Result<Path> path_inside(const Path& folder, const std::string& name) {
   std::error_code error;
@@ -88,7 +81,7 @@ void remove_stale_folders(const Path& base) {
 Path node_local_base(const Path& requested, const Environment& environment) {
   if (!requested.empty()) return requested;
   for (std::string_view name : {"SLURM_TMPDIR", "TMPDIR"}) {
-    if (Path base = value_of(environment, name); !base.empty()) return base;
+    if (Path base = variable(environment, name); !base.empty()) return base;
   }
   return "/tmp";
 }

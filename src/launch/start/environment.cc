@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/process.h"
+#include "rank/environment.h"
 
 namespace stoker::launch {
 
@@ -105,12 +106,8 @@ Environment run_environment(Environment base, const RunContext& part) {
   set_variable(base, "STOKER_CHECKPOINT_DIR", absolute(part.checkpoints));
   set_variable(base, "STOKER_RESUME", absolute(part.resume));
   set_variable(base, "STOKER_DEADLINE", part.deadline ? format("{:.0f}", *part.deadline) : "");
-  for (const auto& [name, source] : part.job.data) {
-    std::string upper = name;
-    std::transform(upper.begin(), upper.end(), upper.begin(),
-                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-    set_variable(base, "STOKER_DATA_" + upper, source.source.string());
-  }
+  for (const auto& [name, source] : part.job.data)
+    set_variable(base, rank::data_variable(name), source.source.string());
   return base;
 }
 

@@ -16,10 +16,6 @@ constexpr std::string_view kMarker = "stoker-cache.json";
 constexpr int kVersion = 1;
 constexpr std::size_t kKeyDigits = 64;
 
-double seconds_of(const timespec& time) {
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 Status check_owner(const Path& path) {
   struct stat info{};
   if (::lstat(path.c_str(), &info) != 0) return posix_error(path.string(), errno);
@@ -106,10 +102,9 @@ Result<DatasetUse> read_use(const CacheFolder& cache, std::string_view version) 
   const Path link = cache.use(version);
   std::error_code error;
   const Path source = std::filesystem::read_symlink(link, error);
-  struct stat info{};
   if (error) return posix_error(link.string(), error.value());
-  if (::lstat(link.c_str(), &info) != 0) return posix_error(link.string(), errno);
-  return DatasetUse{source, seconds_of(info.st_mtim)};
+  STOKER_ASSIGN_OR_RETURN(last_used, modified_at(link));
+  return DatasetUse{source, last_used};
 }
 
 Status note_use(const CacheFolder& cache, std::string_view version, const Path& source) {
@@ -125,14 +120,18 @@ Status replace_link(const Path& target, const Path& link) {
   return posix_error(link.string(), code);
 }
 
+Result<double> modified_at(const Path& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) return posix_error(path.string(), errno);
+  return static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
+}
+
 Result<double> filesystem_time(const CacheFolder& cache) {
   const Path file = cache.leases() / format(".time-{}", random_name());
   STOKER_RETURN_IF_ERROR(File::create_new(file).status());
-  struct stat info{};
-  const int code = ::stat(file.c_str(), &info);
+  auto now = modified_at(file);
   (void)remove_file(file);
-  if (code != 0) return posix_error(file.string(), errno);
-  return seconds_of(info.st_mtim);
+  return now;
 }
 
 std::uint64_t bytes_at(const Path& path) {

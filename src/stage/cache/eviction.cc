@@ -4,10 +4,8 @@
 #include "stage/cache/eviction.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
-#include <sys/stat.h>
 
 #include "stage/cache/shard_copy.h"
 #include "stage/cache/use_lease.h"
@@ -17,12 +15,6 @@ namespace {
 
 // Taking a lease is a matter of milliseconds.
 constexpr double kOld_s = 3600;
-
-double modified_at(const Path& path) {
-  struct stat info{};
-  return ::lstat(path.c_str(), &info) == 0 ? static_cast<double>(info.st_mtim.tv_sec)
-                                           : std::numeric_limits<double>::max();
-}
 
 // Keys of all shards of a dataset, with their file names.
 std::map<std::string, std::string> keys_of(const dataset::Manifest& manifest) {
@@ -202,10 +194,11 @@ Result<Evicted> remove_leftovers(const CacheFolder& cache) {
   STOKER_ASSIGN_OR_RETURN(names, list_directory(cache.partial()));
   STOKER_ASSIGN_OR_RETURN(now, filesystem_time(cache));
   for (const std::string& name : names) {
+    const auto modified = modified_at(cache.partial() / name);
     // Of a lease that was being taken.
-    if (is_key(name.substr(0, name.find('.'))) && name.find(".lease.") != std::string::npos &&
-        now - modified_at(cache.partial() / name) > kOld_s)
-      (void)remove_file(cache.partial() / name);
+    const bool is_of_lease =
+        is_key(name.substr(0, name.find('.'))) && name.find(".lease.") != std::string::npos;
+    if (is_of_lease && modified.ok() && now - *modified > kOld_s) (void)remove_file(cache.partial() / name);
     const std::string key = unfinished_key(name);
     if (key.empty()) continue;
     const auto lease = lease_shard(cache, key);

@@ -23,8 +23,8 @@ bool is_living(const record::ProcessIdentity& process, const Path& file, double 
   // Containers and the nodes of a lab have the boot of their host, but a separate name.
   if (process.host == own.host && process.boot == own.boot) return record::is_alive_on_this_host(process);
   if (process.host == own.host && boot_id(process) != boot_id(own)) return false;  // before a restart
-  struct stat info{};
-  return ::stat(file.c_str(), &info) == 0 && now - static_cast<double>(info.st_mtim.tv_sec) < kInvisible_s;
+  const auto heartbeat = modified_at(file);
+  return heartbeat.ok() && now - *heartbeat < kInvisible_s;
 }
 
 }  // namespace
