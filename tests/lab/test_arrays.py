@@ -140,6 +140,7 @@ def test_each_task_is_a_run_of_the_trackers(runs: Runs):
     write(runs, 2, run, "at_once: 2", "record: {csv: true, wandb: lab}\n")
     submit(runs)
     runs.wait(code=1)
+    wait_until(lambda: queue_is_empty(runs), "the trackers got everything before the job ended")
 
     def sent(task: int) -> list[list[str]]:
         rows = (runs.run / f"track/tasks/{task:05}/points.csv").read_text().splitlines()
@@ -150,6 +151,7 @@ def test_each_task_is_a_run_of_the_trackers(runs: Runs):
     (runs.folder / "mended").touch()
     submit(runs, "last", command="resume")
     runs.wait()
+    wait_until(lambda: queue_is_empty(runs), "the resumed job has ended")
     assert sent(2) == [[attempt, "0", "1", "0.2", "accuracy"] for attempt in ("1", "2")]
     with FakeMlflow() as server:
         done = runs.stoker("track", "push", "last", "--to", f"mlflow={server.url}").out
