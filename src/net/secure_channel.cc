@@ -1,0 +1,235 @@
+#include "net/secure_channel.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/socket.h>
+
+#include "stoker/text.h"
+
+namespace stoker::net {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kHelloMagic = "Stk1";
+constexpr std::size_t kNonceBytes = 24;
+constexpr std::size_t kHelloBytes = kHelloMagic.size() + 1 + kNonceBytes;
+constexpr std::size_t kTagBytes = 16;
+constexpr std::size_t kKeyBytes = 32;
+constexpr Duration kSendTimeout = 30s;
+static_assert(crypto_aead_aes256gcm_ABYTES == kTagBytes &&
+              crypto_aead_chacha20poly1305_ietf_ABYTES == kTagBytes);
+static_assert(crypto_aead_aes256gcm_KEYBYTES == kKeyBytes &&
+              crypto_aead_chacha20poly1305_ietf_KEYBYTES == kKeyBytes);
+
+using HelloBytes = std::array<unsigned char, kHelloBytes>;
+enum class ChannelEnd : std::uint8_t { client = 1, server = 2 };
+
+// Sends all bytes, with at most kSendTimeout of silence.
+Status send_all(int fd, std::span<const unsigned char> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(sent));
+      continue;
+    }
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno != EAGAIN) return posix_error("connection", errno);
+    pollfd waiting{fd, POLLOUT, 0};
+    if (::poll(&waiting, 1, Deadline::after(kSendTimeout).poll_ms()) == 0)
+      return unavailable("the peer received nothing for 30 s");
+  }
+  return {};
+}
+
+// Fills `bytes`. Timeout only before the first of them if `may_time_out`.
+Status receive_all(int fd, std::span<unsigned char> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const ssize_t got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+      continue;
+    }
+    if (got == 0) return unavailable("the peer closed the connection");
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return posix_error("connection", errno);
+    pollfd waiting{fd, POLLIN, 0};
+    if (::poll(&waiting, 1, deadline.poll_ms()) == 0 && deadline.passed())
+      return timeout("the peer sent nothing in time");
+  }
+  return {};
+}
+
+Status wait_readable(int fd, Deadline deadline) {
+  pollfd waiting{fd, POLLIN, 0};
+  while (::poll(&waiting, 1, deadline.poll_ms()) <= 0) {
+    if (deadline.passed()) return timeout("no frame");
+  }
+  return {};
+}
+
+HelloBytes make_hello() {
+  HelloBytes hello{};
+  std::ranges::copy(kHelloMagic, hello.begin());
+  hello[kHelloMagic.size()] = crypto_aead_aes256gcm_is_available() != 0 ? 1 : 0;
+  randombytes_buf(hello.data() + kHelloMagic.size() + 1, kNonceBytes);
+  return hello;
+}
+
+}  // namespace
+
+struct SecureChannel::Impl {
+  // One direction: its cipher and the number of the next frame.
+  struct Direction {
+    std::array<unsigned char, kKeyBytes> key{};
+    alignas(16) crypto_aead_aes256gcm_state aes{};
+    std::uint64_t next = 0;
+    std::vector<unsigned char> buffer;
+    std::vector<unsigned char> plain;
+  };
+
+  explicit Impl(Fd socket) : fd(std::move(socket)) {}
+  ~Impl() {
+    sodium_memzero(sending.key.data(), kKeyBytes);
+    sodium_memzero(receiving.key.data(), kKeyBytes);
+  }
+
+  // Both hellos are known: all keys follow from them and the secret.
+  void begin(std::string_view secret, const HelloBytes& client, const HelloBytes& server, ChannelEnd end) {
+    uses_aes = client[kHelloMagic.size()] == 1 && server[kHelloMagic.size()] == 1;
+    derive(sending, secret, client, server, end == ChannelEnd::client ? 'c' : 's');
+    derive(receiving, secret, client, server, end == ChannelEnd::client ? 's' : 'c');
+  }
+  void derive(Direction& direction, std::string_view secret, const HelloBytes& client,
+              const HelloBytes& server, char sender) const {
+    crypto_generichash_state state;
+    // A key of BLAKE2b has at most 64 bytes, a secret may be longer.
+    std::array<unsigned char, crypto_generichash_BYTES> root;
+    crypto_generichash(root.data(), root.size(), reinterpret_cast<const unsigned char*>(secret.data()),
+                       secret.size(), nullptr, 0);
+    crypto_generichash_init(&state, root.data(), root.size(), kKeyBytes);
+    crypto_generichash_update(&state, client.data(), client.size());
+    crypto_generichash_update(&state, server.data(), server.size());
+    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(&sender), 1);
+    crypto_generichash_final(&state, direction.key.data(), kKeyBytes);
+    if (uses_aes) crypto_aead_aes256gcm_beforenm(&direction.aes, direction.key.data());
+    sodium_memzero(root.data(), root.size());
+  }
+
+  static std::array<unsigned char, 12> nonce_of(std::uint64_t number) {
+    std::array<unsigned char, 12> nonce{};
+    for (std::size_t i = 0; i < 8; ++i) nonce[i] = static_cast<unsigned char>(number >> (8 * i));
+    return nonce;
+  }
+
+  Status send(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body) {
+    const std::size_t size = 1 + head.size() + body.size();
+    if (size + kTagBytes > kLargestSecureFrame) return internal("a frame of {} bytes", size);
+    std::vector<unsigned char>& plain = sending.plain;
+    plain.resize(size);
+    plain[0] = kind;
+    if (!head.empty()) std::memcpy(plain.data() + 1, head.data(), head.size());
+    if (!body.empty()) std::memcpy(plain.data() + 1 + head.size(), body.data(), body.size());
+    std::vector<unsigned char>& out = sending.buffer;
+    out.resize(4 + size + kTagBytes);
+    for (std::size_t i = 0; i < 4; ++i) out[i] = static_cast<unsigned char>((size + kTagBytes) >> (8 * i));
+    const auto nonce = nonce_of(sending.next++);
+    if (uses_aes) {
+      crypto_aead_aes256gcm_encrypt_afternm(out.data() + 4, nullptr, plain.data(), size, out.data(), 4,
+                                            nullptr, nonce.data(), &sending.aes);
+    } else {
+      crypto_aead_chacha20poly1305_ietf_encrypt(out.data() + 4, nullptr, plain.data(), size, out.data(), 4,
+                                                nullptr, nonce.data(), sending.key.data());
+    }
+    return send_all(fd.get(), out);
+  }
+
+  Result<SecureFrame> receive(Deadline deadline) {
+    STOKER_RETURN_IF_ERROR(wait_readable(fd.get(), deadline));
+    // A frame that has begun arrives soon.
+    const Deadline rest = Deadline::after(kSendTimeout);
+    std::array<unsigned char, 4> length;
+    const auto broken = [](const Status& status) {
+      return status.code() == Code::timeout
+                 ? unavailable("the peer sent half a frame and then nothing for 30 s")
+                 : status;
+    };
+    if (const Status status = receive_all(fd.get(), length, rest); !status.ok()) return broken(status);
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < 4; ++i) size |= std::size_t{length[i]} << (8 * i);
+    if (size < kTagBytes + 1 || size > kLargestSecureFrame)
+      return corrupt("a frame of {} bytes from the peer", size);
+    receiving.buffer.resize(size);
+    if (const Status status = receive_all(fd.get(), receiving.buffer, rest); !status.ok())
+      return broken(status);
+    receiving.plain.resize(size - kTagBytes);
+    const auto nonce = nonce_of(receiving.next++);
+    const int bad = uses_aes ? crypto_aead_aes256gcm_decrypt_afternm(
+                                   receiving.plain.data(), nullptr, nullptr, receiving.buffer.data(), size,
+                                   length.data(), 4, nonce.data(), &receiving.aes)
+                             : crypto_aead_chacha20poly1305_ietf_decrypt(
+                                   receiving.plain.data(), nullptr, nullptr, receiving.buffer.data(), size,
+                                   length.data(), 4, nonce.data(), receiving.key.data());
+    if (bad != 0) return corrupt("a frame from the peer has a wrong authentication tag");
+    const auto bytes = std::as_bytes(std::span(receiving.plain));
+    return SecureFrame{.kind = receiving.plain[0], .bytes = bytes.subspan(1)};
+  }
+
+  const Fd fd;
+  bool uses_aes = false;
+  Direction sending;
+  Direction receiving;
+};
+
+SecureChannel::SecureChannel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SecureChannel::SecureChannel(SecureChannel&&) noexcept = default;
+SecureChannel& SecureChannel::operator=(SecureChannel&&) noexcept = default;
+SecureChannel::~SecureChannel() = default;
+
+Result<SecureChannel> SecureChannel::connect(Fd socket, std::string_view secret, Deadline deadline) {
+  if (sodium_init() < 0) return internal("libsodium: cannot start");
+  auto impl = std::make_unique<Impl>(std::move(socket));
+  const HelloBytes hello = make_hello();
+  STOKER_RETURN_IF_ERROR(send_all(impl->fd.get(), hello));
+  HelloBytes answer;
+  STOKER_RETURN_IF_ERROR(receive_all(impl->fd.get(), answer, deadline));
+  if (!std::equal(kHelloMagic.begin(), kHelloMagic.end(), answer.begin()))
+    return invalid("the peer is not Stoker, or a different version");
+  impl->begin(secret, hello, answer, ChannelEnd::client);
+  // Both ends prove that they know the secret, before anything else is trusted.
+  STOKER_RETURN_IF_ERROR(impl->send(0, {}, {}));
+  const auto proof = impl->receive(deadline);
+  if (!proof.ok()) return proof.status();
+  return SecureChannel(std::move(impl));
+}
+
+Result<SecureChannel> SecureChannel::accept(Fd socket, std::string_view secret, Deadline deadline) {
+  if (sodium_init() < 0) return internal("libsodium: cannot start");
+  auto impl = std::make_unique<Impl>(std::move(socket));
+  HelloBytes hello;
+  STOKER_RETURN_IF_ERROR(receive_all(impl->fd.get(), hello, deadline));
+  if (!std::equal(kHelloMagic.begin(), kHelloMagic.end(), hello.begin()))
+    return invalid("the peer is not Stoker, or a different version");
+  const HelloBytes answer = make_hello();
+  STOKER_RETURN_IF_ERROR(send_all(impl->fd.get(), answer));
+  impl->begin(secret, hello, answer, ChannelEnd::server);
+  const auto proof = impl->receive(deadline);
+  if (!proof.ok())
+    return proof.status().code() == Code::corrupt ? invalid("the peer does not know the job's secret")
+                                                  : proof.status();
+  STOKER_RETURN_IF_ERROR(impl->send(0, {}, {}));
+  return SecureChannel(std::move(impl));
+}
+
+Status SecureChannel::send(std::uint8_t kind, std::span<const std::byte> head,
+                           std::span<const std::byte> body) {
+  return impl_->send(kind, head, body);
+}
+Result<SecureFrame> SecureChannel::receive(Deadline deadline) { return impl_->receive(deadline); }
+void SecureChannel::shut_down() { ::shutdown(impl_->fd.get(), SHUT_RDWR); }
+
+}  // namespace stoker::net
