@@ -202,7 +202,7 @@ function(stoker_add_rooms)
   stoker_room(sources ROOMS codec archive arrays parquet dataset image LIBRARIES stoker::json)
   stoker_room(pack ROOMS config codec archive arrays parquet dataset image sources LIBRARIES stoker::json Threads::Threads)
   stoker_room(inspect ROOMS codec archive arrays parquet dataset image sources pack LIBRARIES stoker::json)
-  stoker_room(stage ROOMS codec archive dataset record LIBRARIES stoker::zstd stoker::isal stoker::json Threads::Threads)
+  stoker_room(stage ROOMS net codec archive dataset record LIBRARIES stoker::zstd stoker::isal stoker::json Threads::Threads)
 
   stoker_room(job COLD ROOMS config slurm LIBRARIES stoker::json stoker::re2)
   stoker_room(checkpoint PUBLIC checkpoint state_values ROOMS archive LIBRARIES stoker::json Threads::Threads)
