@@ -23,6 +23,7 @@ CONSTANTS = [
     ("src/record/trace/flight.cc", r"kVersion = (\d+);", {"flight": "version {}."}),
     ("src/archive/streams/stream_index.cc", r"kVersion = (\d+);", {"mds-litdata": "version {} of MDS"}),
     ("src/net/message.cc", r'kMagic = "(\w+)";', {"messages": "begin with `{}`"}),
+    ("src/net/secure_channel.cc", r'kHelloMagic = "(\w+)";', {"broadcast": "begin with `{}`"}),
     ("src/parquet/writer.cc", r'kCreator = "(stoker version \d+)";', {"parquet": "`{}`"}),
 ]  # fmt: skip
 # Versions of other formats, which their own pages or standards describe.

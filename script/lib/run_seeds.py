@@ -155,6 +155,11 @@ def run_seeds() -> dict[str, list[bytes]]:
         "slurm_fuzz": [JOB_TABLE, *files("tests/golden/slurm/*.txt")],
         "nodelist_fuzz": [b"n[1-3,007-010],gpu-a[1-2]-[3,5]", b"2(x3),1", b"n1"],
         "frame_fuzz": [hello, hello + frame("x", {})],
+        "swarm_message_fuzz": [
+            b"\1\1\0\0\0\0plan",
+            b"\3" + struct.pack("<IIII", 0, 5, 7, 1),
+            b"\5" + struct.pack("<IQ", 3, 4) + b"x",
+        ],
         "hello_fuzz": [hello, b"0-3,8", b"10.0.0.1 eth0\n10.1.0.1 ib0\n"],
         "events_fuzz": [events()],
         "metrics_fuzz": [b"time,loss\n1,0.5\n2,0.25\n3,nan\n"],
