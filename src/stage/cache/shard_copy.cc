@@ -45,110 +45,39 @@ std::uint64_t begin_of(const dataset::ShardInfo& info, std::size_t block) {
 }
 
 // Reads and compares one block.
-Status check_block(const ShardFile& file, const CacheableShard& shard, std::size_t block, const Path& path,
-                   std::vector<std::byte>& buffer) {
+Status read_block(const ShardFile& file, const CacheableShard& shard, std::size_t block, const Path& path,
+                  std::vector<std::byte>& buffer) {
   const std::uint64_t begin = begin_of(*shard.info, block);
   buffer.resize(begin_of(*shard.info, block + 1) - begin);
   STOKER_RETURN_IF_ERROR(file.read_at(begin, buffer));
-  const Digest found = dataset::block_digest(shard.hash, buffer);
-  if (found == shard.info->blocks[block]) return {};
-  return corrupt("{}: block {} (bytes {} to {}) has the hash {}, the manifest lists {}", path, block, begin,
-                 begin + buffer.size(), dataset::short_hash(found),
-                 dataset::short_hash(shard.info->blocks[block]));
+  return check_block(shard, block, buffer).with_context(path.string());
 }
 
-// Writes the bytes of a shard one after another into its file, or into its files.
-class ShardOutput {
- public:
-  ShardOutput(const Path& path, const CacheableShard& shard) : path_(path), shard_(shard) {}
-
-  Status begin() {
-    if (!shard_.parts.empty()) {
-      STOKER_RETURN_IF_ERROR(make_directory(path_));
-      return next_part();
-    }
-    return open(path_, shard_.info->bytes);
-  }
-  Status write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      if (left_ == 0) STOKER_RETURN_IF_ERROR(next_part());
-      const auto here = bytes.first(std::min<std::uint64_t>(bytes.size(), left_));
-      STOKER_RETURN_IF_ERROR(file_.write(here));
-      left_ -= here.size();
-      bytes = bytes.subspan(here.size());
-    }
-    return {};
-  }
-  Status finish() {
-    STOKER_RETURN_IF_ERROR(close());
-    while (part_ < shard_.parts.size()) {  // empty ones at the end
-      STOKER_RETURN_IF_ERROR(next_part());
-      STOKER_RETURN_IF_ERROR(close());
-    }
-    return {};
-  }
-
- private:
-  Status open(const Path& path, std::uint64_t bytes) {
-    STOKER_RETURN_IF_ERROR(make_directories(path.parent_path()));
-    STOKER_ASSIGN_OR_RETURN(file, File::create_new(path));
-    file_ = std::move(file);
-    left_ = bytes;
-    return bytes == 0 ? Status() : file_.reserve(bytes);
-  }
-  Status next_part() {
-    do {
-      STOKER_RETURN_IF_ERROR(close());
-      if (part_ == shard_.parts.size()) return {};
-      const ShardPart& part = shard_.parts[part_++];
-      STOKER_RETURN_IF_ERROR(open(path_ / part.file, part.bytes));
-    } while (left_ == 0);
-    return {};
-  }
-  Status close() {
-    if (file_.fd() < 0) return {};
-    if (::fchmod(file_.fd(), 0444) != 0) return posix_error(file_.path().string(), errno);
-    STOKER_RETURN_IF_ERROR(set_cached_time(file_));
-    STOKER_RETURN_IF_ERROR(file_.sync());
-    const Status status = file_.close();
-    file_ = File();
-    return status;
-  }
-
-  const Path path_;
-  const CacheableShard& shard_;
-  File file_;
-  std::uint64_t left_ = 0;  // of the open file
-  std::size_t part_ = 0;    // the next one
-};
-
-CopyResult write_shard(const CacheableShard& shard, const Path& source, const Path& target,
-                       const CopyProgress& progress) {
-  CopyResult result;
-  auto file = ShardFile::open(source, shard.parts);
-  if (!file.ok()) return {.source = file.status(), .cache = {}};
-  const auto size = file->size();
-  if (!size.ok()) return {.source = size.status(), .cache = {}};
-  if (*size != shard.info->bytes) {
-    result.source = corrupt("{}: has {} bytes, the manifest lists {}", source, *size, shard.info->bytes);
-    return result;
-  }
-  ShardOutput output(target, shard);
-  result.cache = output.begin();
-  if (result.cache.ok()) result.source = progress(0);
-  std::vector<std::byte> buffer;
-  for (std::size_t block = 0; block < shard.info->blocks.size(); ++block) {
-    if (!result.cache.ok() || !result.source.ok()) return result;
-    file->will_need(begin_of(*shard.info, block + 1), kHashBlock);
-    result.source = check_block(*file, shard, block, source, buffer);
-    if (result.source.ok()) result.cache = output.write(buffer);
-    if (result.source.ok() && result.cache.ok()) result.source = progress(buffer.size());
-  }
-  if (result.cache.ok() && result.source.ok()) result.cache = output.finish();
-  return result;
+Status make_unwritable(const Path& path) {
+  STOKER_ASSIGN_OR_RETURN(file, File::open_read_write(path));
+  if (::fchmod(file.fd(), 0444) != 0) return posix_error(path.string(), errno);
+  STOKER_RETURN_IF_ERROR(set_cached_time(file));
+  STOKER_RETURN_IF_ERROR(file.sync());
+  return file.close();
 }
 
 }  // namespace
+
+Status check_block(const CacheableShard& shard, std::size_t block, std::span<const std::byte> bytes) {
+  const std::uint64_t begin = begin_of(*shard.info, block);
+  const Digest found = dataset::block_digest(shard.hash, bytes);
+  if (found == shard.info->blocks[block]) return {};
+  return corrupt("block {} (bytes {} to {}) has the hash {}, the manifest lists {}", block, begin,
+                 begin + bytes.size(), dataset::short_hash(found),
+                 dataset::short_hash(shard.info->blocks[block]));
+}
+
+Result<codec::ShardFile> open_source(const CacheableShard& shard, const Path& source) {
+  STOKER_ASSIGN_OR_RETURN(file, ShardFile::open(source, shard.parts));
+  STOKER_ASSIGN_OR_RETURN(size, file.size());
+  if (size == shard.info->bytes) return std::move(file);
+  return corrupt("{}: has {} bytes, the manifest lists {}", source, size, shard.info->bytes);
+}
 
 Status check_cached(const CacheFolder& cache, const CacheableShard& shard, HitCheck depth) {
   const Path path = cache.shard(shard.key);
@@ -164,7 +93,7 @@ Status check_cached(const CacheFolder& cache, const CacheableShard& shard, HitCh
   for (std::size_t block = 0; depth != HitCheck::size && block < blocks; ++block) {
     const bool is_sampled = block % kSampledStride == 0 || block + 1 == blocks;
     if (depth == HitCheck::full || is_sampled)
-      STOKER_RETURN_IF_ERROR(check_block(file, shard, block, path, buffer));
+      STOKER_RETURN_IF_ERROR(read_block(file, shard, block, path, buffer));
   }
   return {};
 }
@@ -173,19 +102,78 @@ Result<record::WorkLease> lease_shard(const CacheFolder& cache, std::string_view
   return record::WorkLease::take(cache.partial() / format("{}.lease", key), "copies the shard");
 }
 
+PartialShard::PartialShard(Path path, Path target, std::vector<ShardPart> files)
+    : path_(std::move(path)), target_(std::move(target)), files_(std::move(files)) {
+  for (const ShardPart& file : files_) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + file.bytes);
+}
+
+Result<PartialShard> PartialShard::create(const CacheFolder& cache, const CacheableShard& shard) {
+  const Path path = cache.partial() / format("{}.part", shard.key);
+  STOKER_RETURN_IF_ERROR(remove_tree(path));  // of a killed process
+  const bool is_file = shard.parts.empty();
+  PartialShard partial(path, cache.shard(shard.key),
+                       is_file ? std::vector<ShardPart>{{"", shard.info->bytes}} : shard.parts);
+  if (!is_file) STOKER_RETURN_IF_ERROR(make_directory(path));
+  for (std::size_t i = 0; i < partial.files_.size(); ++i) {
+    const Path name = partial.file(i);
+    STOKER_RETURN_IF_ERROR(make_directories(name.parent_path()));
+    STOKER_ASSIGN_OR_RETURN(file, File::create_new(name));
+    STOKER_RETURN_IF_ERROR(file.reserve(partial.files_[i].bytes));
+    STOKER_RETURN_IF_ERROR(file.truncate(partial.files_[i].bytes));  // the quota counts sizes
+    STOKER_RETURN_IF_ERROR(file.close());
+  }
+  return partial;
+}
+
+PartialShard::~PartialShard() {
+  if (!path_.empty()) (void)remove_tree(path_);
+}
+
+Path PartialShard::file(std::size_t i) const {
+  return files_[i].file.empty() ? path_ : path_ / files_[i].file;
+}
+
+Status PartialShard::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  auto end = std::upper_bound(ends_.begin(), ends_.end(), offset);
+  while (!bytes.empty()) {
+    if (end == ends_.end()) return internal("{}: is written beyond its end", path_);
+    const auto number = static_cast<std::size_t>(end - ends_.begin());
+    const auto here = bytes.first(std::min<std::uint64_t>(bytes.size(), *end - offset));
+    STOKER_ASSIGN_OR_RETURN(file, File::open_read_write(this->file(number)));
+    STOKER_RETURN_IF_ERROR(file.write_at(offset - (*end - files_[number].bytes), here));
+    STOKER_RETURN_IF_ERROR(file.close());
+    offset += here.size();
+    bytes = bytes.subspan(here.size());
+    while (end != ends_.end() && *end <= offset) ++end;  // empty ones, too
+  }
+  return {};
+}
+
+Status PartialShard::publish() && {
+  for (std::size_t i = 0; i < files_.size(); ++i) STOKER_RETURN_IF_ERROR(make_unwritable(file(i)));
+  STOKER_RETURN_IF_ERROR(rename_path(path_, target_));
+  path_.clear();
+  return sync_directory(target_.parent_path());
+}
+
 CopyResult copy_shard(const CacheFolder& cache, const CacheableShard& shard, const Path& source,
                       const CopyProgress& progress) {
-  const Path target = cache.partial() / format("{}.part", shard.key);
-  if (const Status removed = remove_tree(target); !removed.ok())  // of a killed process
-    return {.source = {}, .cache = removed};
-  CopyResult result = write_shard(shard, source, target, progress);
-  if (result.source.ok() && result.cache.ok()) result.cache = rename_path(target, cache.shard(shard.key));
-  if (result.source.ok() && result.cache.ok()) {
-    result.cache = sync_directory(cache.shards());
-  } else {
-    (void)remove_tree(target);
+  auto file = open_source(shard, source);
+  if (!file.ok()) return {.source = file.status(), .cache = {}};
+  auto partial = PartialShard::create(cache, shard);
+  if (!partial.ok()) return {.source = {}, .cache = partial.status()};
+  if (Status status = progress(0); !status.ok()) return {.source = std::move(status), .cache = {}};
+  std::vector<std::byte> buffer;
+  for (std::size_t block = 0; block < shard.info->blocks.size(); ++block) {
+    file->will_need(begin_of(*shard.info, block + 1), kHashBlock);
+    Status status = read_block(*file, shard, block, source, buffer);
+    if (!status.ok()) return {.source = std::move(status), .cache = {}};
+    status = partial->write(begin_of(*shard.info, block), buffer);
+    if (!status.ok()) return {.source = {}, .cache = std::move(status)};
+    status = progress(buffer.size());
+    if (!status.ok()) return {.source = std::move(status), .cache = {}};
   }
-  return result;
+  return {.source = {}, .cache = std::move(*partial).publish()};
 }
 
 Status remove_shard(const CacheFolder& cache, std::string_view key) {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codec/chunks/shard_file.h"
@@ -37,8 +39,44 @@ struct CacheableShard {
 /// Ok if the cached shard is the one of the manifest, NotFound if it is not there, Corrupt if it differs.
 Status check_cached(const CacheFolder& cache, const CacheableShard& shard, HitCheck depth);
 
+/// Corrupt if `bytes` are not the block of the manifest.
+Status check_block(const CacheableShard& shard, std::size_t block, std::span<const std::byte> bytes);
+
+/// The shard at its source. Corrupt if its size differs.
+Result<codec::ShardFile> open_source(const CacheableShard& shard, const Path& source);
+
 /// The right to copy or remove a shard, for one process at a time. Exists if a living process has it.
 Result<record::WorkLease> lease_shard(const CacheFolder& cache, std::string_view key);
+
+/// A shard of a cache that is being written, in any order. Its space is allocated. What is not published is
+/// removed. Thread-compatible, except for write().
+class PartialShard {
+ public:
+  /// REQUIRES: lease_shard(), and a shard that is one file or one folder. Errors of the disk.
+  static Result<PartialShard> create(const CacheFolder& cache, const CacheableShard& shard);
+  PartialShard(PartialShard&& other) noexcept
+      : path_(std::exchange(other.path_, {})),
+        target_(std::move(other.target_)),
+        files_(std::move(other.files_)),
+        ends_(std::move(other.ends_)) {}
+  PartialShard& operator=(PartialShard&&) = delete;
+  ~PartialShard();
+
+  const Path& path() const { return path_; }
+  /// From any thread.
+  Status write(std::uint64_t offset, std::span<const std::byte> bytes) const;
+  /// Makes the shard visible, with all of its bytes on the disk.
+  Status publish() &&;
+
+ private:
+  PartialShard(Path path, Path target, std::vector<codec::ShardPart> files);
+  Path file(std::size_t i) const;
+
+  Path path_;
+  Path target_;
+  std::vector<codec::ShardPart> files_;  // one without a name for a shard that is a file
+  std::vector<std::uint64_t> ends_;      // end offset of each file
+};
 
 /// Called with the number of bytes copied since the last call: 0 when its space is allocated. An error ends
 /// the copy.

@@ -19,10 +19,6 @@ constexpr int kMaxRounds = 5;
 constexpr double kRefresh_s = 20;
 constexpr auto kBusyPause = std::chrono::milliseconds(20);
 
-bool is_cacheable(const CacheableShard& shard) { return shard.parts.empty() || shard.is_folder; }
-
-Path link_to_cache(const CacheableShard& shard) { return Path("../../shards") / shard.key; }
-
 // One staging of one dataset.
 class DatasetStaging {
  public:
@@ -31,26 +27,24 @@ class DatasetStaging {
       : cache_(cache),
         dataset_(dataset),
         request_(request),
-        folder_(cache.dataset(dataset.manifest.version)),
+        folder_(cache, dataset, request.source),
         progress_(progress) {
-    report_.folder = folder_;
+    report_.folder = folder_.path();
     report_.version = dataset.manifest.version;
   }
 
   Result<CacheReport> run() {
     const Stopwatch watch;
-    STOKER_ASSIGN_OR_RETURN(all, cacheable_shards(dataset_, request_.source, {}));
     STOKER_ASSIGN_OR_RETURN(shards, cacheable_shards(dataset_, request_.source, request_.splits));
-    all_ = std::move(all);
     shards_ = std::move(shards);
     report_.shards = shards_.size();
     for (const CacheableShard& shard : shards_) total_bytes_ += shard.info->bytes;
     STOKER_RETURN_IF_ERROR(note_use(cache_, report_.version, request_.source));
     for (int round = 1;; ++round) {
-      STOKER_RETURN_IF_ERROR(publish_folder());
+      STOKER_RETURN_IF_ERROR(folder_.publish());
       STOKER_RETURN_IF_ERROR(stage_shards());
       if (is_complete()) break;
-      if (round == kMaxRounds) return unavailable("{}: other processes remove its shards", folder_);
+      if (round == kMaxRounds) return unavailable("{}: other processes remove its shards", folder_.path());
     }
     report_.seconds = watch.seconds();
     const MutexLock lock(mutex_);
@@ -59,33 +53,6 @@ class DatasetStaging {
   }
 
  private:
-  // The folder of the dataset, with a link to the source for each shard without one.
-  Status publish_folder() {
-    STOKER_RETURN_IF_ERROR(make_directories(folder_));
-    for (const CacheableShard& shard : all_) {
-      STOKER_RETURN_IF_ERROR(link_if_missing(shard.info->file));
-      if (is_cacheable(shard)) continue;
-      for (const codec::ShardPart& part : shard.parts) STOKER_RETURN_IF_ERROR(link_if_missing(part.file));
-    }
-    const auto bytes = dataset_.index.bytes();
-    const std::string_view index(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    STOKER_RETURN_IF_ERROR(write_if_different(dataset::kIndexFile, index));
-    // Last: a folder without it is not a dataset.
-    return write_if_different(dataset::kManifestFile, dataset::to_json(dataset_.manifest));
-  }
-
-  Status write_if_different(std::string_view name, std::string_view text) const {
-    const auto found = read_file(folder_ / name, ByteCount{text.size()});
-    return found.ok() && *found == text ? Status() : write_file(folder_ / name, text, Durability::synced);
-  }
-
-  Status link_if_missing(const std::string& name) const {
-    const Path link = folder_ / name;
-    if (path_exists(link)) return {};
-    STOKER_RETURN_IF_ERROR(make_directories(link.parent_path()));
-    return replace_link(request_.source / name, link);
-  }
-
   Status stage_shards() {
     std::size_t count = 0;
     {
@@ -173,7 +140,7 @@ class DatasetStaging {
     const CopyResult copied = copy_shard(cache_, shard, request_.source / shard.info->file, progress);
     STOKER_RETURN_IF_ERROR(copied.source);
     if (!copied.cache.ok()) return leave(i, std::string(copied.cache.message()));
-    STOKER_RETURN_IF_ERROR(replace_link(link_to_cache(shard), folder_ / shard.info->file));
+    STOKER_RETURN_IF_ERROR(folder_.link_to_cache(shard));
     const MutexLock lock(mutex_);
     is_staged_.insert(i);
     report_.copied += 1;
@@ -184,7 +151,7 @@ class DatasetStaging {
 
   Result<bool> count_hit(std::size_t i) {
     const CacheableShard& shard = shards_[i];
-    STOKER_RETURN_IF_ERROR(replace_link(link_to_cache(shard), folder_ / shard.info->file));
+    STOKER_RETURN_IF_ERROR(folder_.link_to_cache(shard));
     report_progress(shard.info->bytes);
     const MutexLock lock(mutex_);
     if (is_staged_.insert(i).second) {
@@ -210,16 +177,14 @@ class DatasetStaging {
   // lease.
   bool is_complete() {
     const MutexLock lock(mutex_);
-    std::erase_if(is_staged_, [&](std::size_t i) { return !path_exists(folder_ / shards_[i].info->file); });
-    return path_exists(folder_ / dataset::kManifestFile) &&
-           is_staged_.size() + left_.size() == shards_.size();
+    std::erase_if(is_staged_, [&](std::size_t i) { return !folder_.has(shards_[i]); });
+    return folder_.is_published() && is_staged_.size() + left_.size() == shards_.size();
   }
 
   const CacheFolder& cache_;
   const dataset::OpenDataset& dataset_;
   const CacheRequest& request_;
-  const Path folder_;
-  std::vector<CacheableShard> all_;
+  const DatasetFolder folder_;
   std::vector<CacheableShard> shards_;  // that were requested
   Progress& progress_;
   std::uint64_t total_bytes_ = 0;
@@ -236,30 +201,6 @@ class DatasetStaging {
 };
 
 }  // namespace
-
-Result<std::vector<CacheableShard>> cacheable_shards(const dataset::OpenDataset& dataset, const Path& source,
-                                                     const std::vector<std::string>& splits) {
-  const dataset::Manifest& manifest = dataset.manifest;
-  for (const std::string& split : splits) STOKER_RETURN_IF_ERROR(manifest.split(split).status());
-  std::vector<CacheableShard> shards;
-  std::size_t section = 0;
-  for (const dataset::SplitInfo& split : manifest.splits) {
-    const bool is_requested =
-        splits.empty() || std::find(splits.begin(), splits.end(), split.name) != splits.end();
-    for (const dataset::ShardInfo& info : split.shards) {
-      const codec::ChunkMap* chunks = dataset.index.sections()[section++].chunks();
-      if (!is_requested) continue;
-      CacheableShard shard{.info = &info,
-                           .hash = manifest.schema.block_hash,
-                           .key = shard_key(manifest, info),
-                           .parts = chunks ? chunks->parts() : std::vector<codec::ShardPart>(),
-                           .is_folder = false};
-      shard.is_folder = !shard.parts.empty() && folder_exists(source / info.file);
-      shards.push_back(std::move(shard));
-    }
-  }
-  return shards;
-}
 
 Result<CacheReport> stage_dataset(const CacheFolder& cache, const dataset::OpenDataset& dataset,
                                   const CacheRequest& request, Progress& progress) {

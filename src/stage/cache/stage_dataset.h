@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataset/shard_source.h"
+#include "stage/cache/dataset_folder.h"
 #include "stage/cache/eviction.h"
 #include "stage/cache/shard_copy.h"
 #include "stoker/progress.h"
@@ -37,7 +38,8 @@ struct CacheReport {
   std::uint64_t hit_bytes = 0;
   std::uint64_t copied = 0;
   std::uint64_t copied_bytes = 0;
-  std::uint64_t replaced = 0;  ///< copied, because the cached one was damaged
+  std::uint64_t received_bytes = 0;  ///< of them from other nodes, not from the source
+  std::uint64_t replaced = 0;        ///< copied, because the cached one was damaged
   Evicted evicted;
   std::vector<LeftAtSource> left;  ///< in the order of the dataset
   double seconds = 0;
@@ -50,9 +52,5 @@ struct CacheReport {
 /// (begin_lease()), which must begin before this call.
 Result<CacheReport> stage_dataset(const CacheFolder& cache, const dataset::OpenDataset& dataset,
                                   const CacheRequest& request, Progress& progress);
-
-/// All shards of a dataset, or of the named splits, in order. NotFound for an unknown split.
-Result<std::vector<CacheableShard>> cacheable_shards(const dataset::OpenDataset& dataset, const Path& source,
-                                                     const std::vector<std::string>& splits);
 
 }  // namespace stoker::stage

@@ -1,0 +1,173 @@
+#include "stage/broadcast/broadcast_dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dataset/test_dataset.h"
+#include "stage/cache/use_lease.h"
+
+namespace stoker::stage {
+namespace {
+
+using dataset::TestSample;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr int kShards = 6;
+// A shard has several blocks, the last one is short.
+constexpr std::size_t kPictureBytes = 9'000'000;
+
+// Ends all nodes after the first error, as a run does.
+class StopAfterError final : public Progress {
+ public:
+  void report(const ProgressState&) override {}
+  bool stop_requested() const override { return has_failed; }
+  std::atomic<bool> has_failed = false;
+};
+
+// Nodes in one process, each with its own cache.
+class BroadcastTest : public testing::Test {
+ protected:
+  struct Node {
+    std::optional<CacheFolder> cache;
+    std::unique_ptr<SwarmServer> server;
+    std::unique_ptr<DatasetBroadcast> broadcast;
+    Result<CacheReport> report = unavailable("has not run");
+    Thread thread;
+  };
+
+  void SetUp() override {
+    ASSERT_TRUE(make_directories(source_).ok());
+    std::vector<std::vector<TestSample>> shards;
+    for (int i = 0; i < kShards; ++i) {
+      std::string picture(kPictureBytes, static_cast<char>('a' + i));
+      for (std::size_t at = 0; at < picture.size(); at += 1000) picture[at] = static_cast<char>(at / 1000);
+      shards.push_back({{.key = format("picture-{}", i), .label = i, .files = {{"jpg", picture}}}});
+    }
+    dataset::write_test_dataset(source_, shards);
+  }
+
+  void make(std::uint32_t nodes) {
+    for (std::uint32_t i = 0; i < nodes; ++i) {
+      auto node = std::make_unique<Node>();
+      node->cache = *CacheFolder::open(box_ / format("cache-{}", i));
+      node->server = *SwarmServer::listen(net::ListenScope::loopback);
+      node->server->serve("the secret");
+      addresses_.push_back(node->server->addresses());
+      nodes_.push_back(std::move(node));
+    }
+  }
+
+  void start(std::uint32_t i) {
+    Node& node = *nodes_[i];
+    auto opened = dataset::open_dataset(source_);
+    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    node.broadcast = std::make_unique<DatasetBroadcast>(
+        *node.cache, std::make_shared<const dataset::OpenDataset>(std::move(*opened)),
+        CacheRequest{.source = source_, .splits = {}, .limits = limits_, .check = HitCheck::sampled},
+        BroadcastNodes{.server = node.server.get(),
+                       .node = i,
+                       .addresses = addresses_,
+                       .secret = "the secret",
+                       .rate = {}},
+        std::vector<std::uint32_t>{3, 1});
+    node.thread = Thread([this, &node](const StopToken&) {
+      node.report = node.broadcast->run(progress_);
+      if (!node.report.ok()) progress_.has_failed = true;
+    });
+  }
+  void run_all() {
+    for (std::uint32_t i = 0; i < nodes_.size(); ++i) start(i);
+    for (auto& node : nodes_) node->thread.join();
+  }
+  std::string bytes_of(const Path& folder) const {
+    std::string all;
+    for (int i = 0; i < kShards; ++i) all += *read_file(folder / format("all-00000{}.tar", i));
+    return all;
+  }
+  std::uint64_t dataset_bytes() const { return dataset::read_manifest(source_)->bytes(); }
+  // From the source, by all nodes.
+  std::uint64_t bytes_read() const {
+    std::uint64_t sum = 0;
+    for (const auto& node : nodes_) sum += node->report->copied_bytes - node->report->received_bytes;
+    return sum;
+  }
+  void expect_right(const Node& node) const {
+    ASSERT_TRUE(node.report.ok()) << node.report.status().to_string();
+    EXPECT_THAT(*list_directory(node.cache->partial()), IsEmpty());
+    EXPECT_EQ(bytes_of(node.report->folder), bytes_of(source_));
+  }
+
+  TempDirectory box_;
+  const Path source_ = box_ / "photos";
+  CacheLimits limits_{.quota = {}, .reserve = {}};
+  StopAfterError progress_;
+  std::vector<std::vector<std::string>> addresses_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+};
+
+TEST_F(BroadcastTest, each_shard_is_read_once_and_reaches_all_nodes) {
+  make(3);
+  run_all();
+  for (const auto& node : nodes_) {
+    expect_right(*node);
+    EXPECT_EQ(node->report->copied, std::uint64_t{kShards});
+    EXPECT_EQ(node->report->hits, 0u);
+  }
+  EXPECT_EQ(bytes_read(), dataset_bytes());
+  // Each cache is complete, without the source.
+  ASSERT_TRUE(rename_path(source_, box_ / "gone").ok());
+  EXPECT_EQ(bytes_of(nodes_[2]->report->folder), bytes_of(box_ / "gone"));
+}
+
+TEST_F(BroadcastTest, shards_in_one_cache_are_not_read_again) {
+  make(2);
+  const auto opened = dataset::open_dataset(source_);
+  ASSERT_TRUE(stage_dataset(*nodes_[1]->cache, *opened, {.source = source_, .splits = {}, .limits = limits_},
+                            progress_)
+                  .ok());
+  run_all();
+  expect_right(*nodes_[0]);
+  expect_right(*nodes_[1]);
+  EXPECT_EQ(nodes_[1]->report->hits, std::uint64_t{kShards});
+  EXPECT_EQ(bytes_read(), 0u);
+}
+
+TEST_F(BroadcastTest, a_full_disk_of_one_node_does_not_stop_others) {
+  make(2);
+  start(0);
+  limits_.quota = {3 * (kPictureBytes + 20'000)};
+  start(1);
+  for (auto& node : nodes_) node->thread.join();
+  expect_right(*nodes_[0]);
+  EXPECT_EQ(nodes_[0]->report->copied, std::uint64_t{kShards});
+  expect_right(*nodes_[1]);  // some through links to the source
+  EXPECT_EQ(nodes_[1]->report->copied, 3u);
+  EXPECT_THAT(nodes_[1]->report->left, SizeIs(3));
+}
+
+TEST_F(BroadcastTest, a_damaged_shard_of_the_source_is_an_error) {
+  make(2);
+  const Path shard = source_ / "all-000002.tar";
+  auto file = File::open_read_write(shard);
+  ASSERT_TRUE(file->write_at(5'000'000, std::as_bytes(std::span("damage", 6))).ok());
+  run_all();
+  std::vector<Status> found;
+  for (const auto& node : nodes_) found.push_back(node->report.status());
+  const Status& first = found[0].code() == Code::corrupt ? found[0] : found[1];
+  EXPECT_EQ(first.code(), Code::corrupt);
+  EXPECT_THAT(first.message(), HasSubstr("all-000002.tar: block 1 (bytes 4194304 to 8388608) has the hash"));
+}
+
+TEST_F(BroadcastTest, two_jobs_on_one_node_copy_each_shard_once) {
+  make(2);
+  nodes_[1]->cache = nodes_[0]->cache;
+  run_all();
+  expect_right(*nodes_[0]);
+  expect_right(*nodes_[1]);
+  EXPECT_EQ(nodes_[0]->report->copied + nodes_[1]->report->copied, std::uint64_t{kShards});
+}
+
+}  // namespace
+}  // namespace stoker::stage
