@@ -101,6 +101,7 @@ class RunReporter final : public launch::Observer {
   }
   void on_note(const std::string& note) override { out_.note("{}", note); }
   void on_staged(const std::vector<launch::StagedNode>& nodes) override {
+    note_traffic(nodes);
     const launch::StagedNode& first = nodes.front();
     if (first.files == 0) return;  // only stage-out is configured
     out_.note("staged {} {}in {}: {} (STOKER_STAGE_DIR)", amount_text(first.files, first.bytes),
@@ -109,6 +110,19 @@ class RunReporter final : public launch::Observer {
   }
 
  private:
+  // Where several nodes shared the work, or found it done.
+  void note_traffic(const std::vector<launch::StagedNode>& nodes) {
+    std::uint64_t read = 0, received = 0, cached = 0;
+    for (const launch::StagedNode& node : nodes) {
+      read += node.bytes - std::min(node.bytes, node.received_bytes);
+      received += node.received_bytes;
+      cached += node.cached_bytes;
+    }
+    if (received + cached == 0) return;
+    out_.note("datasets: {} read from the source, {} received from other nodes, {} in caches already",
+              rounded({read}), rounded({received}), rounded({cached}));
+  }
+
   Output& out_;
 };
 

@@ -257,6 +257,15 @@ constexpr std::array kRun = {
                                    .fallback = "30m",
                                    .at_least = 1,
                                    .help = "Time limit for staging before the ranks start."}),
+    stage<&StageOptions::broadcast>(
+        {.key = "stage.broadcast",
+         .fallback = "true",
+         .help = "Read each shard of a dataset from its source once for all nodes, which send it to each "
+                 "other. Otherwise each node reads all of it."}),
+    stage<&StageOptions::node_rate>(
+        {.key = "stage.node_rate",
+         .fallback = "0B",
+         .help = "Bytes per second that a node sends to other nodes at most, and receives; 0B: no limit."}),
 
     checkpoint<&CheckpointOptions::directory>(
         {.key = "checkpoint.directory",

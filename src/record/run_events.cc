@@ -166,6 +166,8 @@ Status write_event(EventWriter& out, const Staged& event) {
       .add("files", whole(event.files))
       .add("bytes", whole(event.bytes))
       .add("seconds", event.seconds)
+      .add("received", whole(event.received_bytes))
+      .add("cached", whole(event.cached_bytes))
       .write(out, kStaged);
 }
 
@@ -321,7 +323,9 @@ std::optional<Staged> staged(const Event& event) {
                 text(event, "folder"),
                 event.integer("files").value_or(0),
                 event.integer("bytes").value_or(0),
-                event.number("seconds").value_or(0)};
+                event.number("seconds").value_or(0),
+                event.integer("received").value_or(0),
+                event.integer("cached").value_or(0)};
 }
 
 std::optional<NodeSampled> node_sampled(const Event& event) {

@@ -169,6 +169,8 @@ struct Staged {
   std::int64_t files = 0;
   std::int64_t bytes = 0;
   double seconds = 0;
+  std::int64_t received_bytes = 0;  ///< of `bytes`, from other nodes
+  std::int64_t cached_bytes = 0;    ///< of datasets that were on the node already; not in `bytes`
 };
 
 /// By the process that samples a node, when it starts.

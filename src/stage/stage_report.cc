@@ -33,6 +33,8 @@ std::string to_line(const StageReport& answer) {
                  {"folder", answer.folder},
                  {"files", answer.files},
                  {"bytes", answer.bytes},
+                 {"received", answer.received_bytes},
+                 {"cached", answer.cached_bytes},
                  {"seconds", answer.seconds},
                  {"fingerprint", format("{:016x}", answer.fingerprint)}};
   if (!answer.problem.ok()) {
@@ -67,6 +69,8 @@ std::optional<StageReport> parse_stage_report(std::string_view line) {
   answer.folder = text("folder");
   answer.files = count("files");
   answer.bytes = count("bytes");
+  answer.received_bytes = count("received");
+  answer.cached_bytes = count("cached");
   answer.seconds = number("seconds");
   const std::string mark = text("fingerprint");
   (void)std::from_chars(mark.data(), mark.data() + mark.size(), answer.fingerprint, 16);

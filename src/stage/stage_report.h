@@ -17,6 +17,8 @@ struct StageReport {
   std::string folder;         ///< on the node
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t received_bytes = 0;  ///< as in TransferStats
+  std::uint64_t cached_bytes = 0;
   double seconds = 0;
   std::uint64_t fingerprint = 0;
   Status problem;  ///< the error, if any

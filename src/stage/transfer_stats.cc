@@ -25,6 +25,8 @@ std::uint64_t mix(std::uint64_t value) {
 TransferStats& TransferStats::operator+=(const TransferStats& other) {
   files += other.files;
   bytes += other.bytes;
+  received_bytes += other.received_bytes;
+  cached_bytes += other.cached_bytes;
   fingerprint += other.fingerprint;
   return *this;
 }

@@ -12,6 +12,8 @@ namespace stoker::stage {
 struct TransferStats {
   std::uint64_t files = 0;  ///< including links
   std::uint64_t bytes = 0;
+  std::uint64_t received_bytes = 0;  ///< of them from other nodes, not from the source
+  std::uint64_t cached_bytes = 0;    ///< of datasets that were on the node already; not in `bytes`
   /// Fingerprint of names and contents, independent of the order of writes: two nodes with the same files
   /// have the same value.
   std::uint64_t fingerprint = 0;

@@ -182,3 +182,33 @@ def test_a_node_whose_disk_has_no_inodes_left_is_named_with_a_cure(runs: Runs, o
             if re.fullmatch(rf"n2: .*{what}: needs 4\d inodes, but only 2\d are free in {small}/\S+", line)
         )
         assert output[at + 1] == "  try: stage: {directory: DIR}, a folder on a disk with enough space on every node"
+
+
+@pytest.mark.needs("namespaces")
+def test_four_nodes_read_each_shard_once_and_send_it_to_each_other(runs: Runs, example_dataset: Path):
+    caches = f"/dev/shm/stoker-broadcast-{os.getpid()}"
+    nodes = ("n1", "n2", "n3", "n4")
+    try:
+        runs.job(
+            "cat $STOKER_DATA_TRAIN/*.tar | cksum; readlink -f $STOKER_DATA_TRAIN/*.tar | grep -c /shards/",
+            "nodes: 4",
+            f"data: {{train: {{source: {example_dataset}, place: local}}}}\nstage: {{directory: {caches}}}\n",
+        )
+        runs.submit()
+        assert runs.wait() == f"run {runs.run.name}: done\n"
+        shards = list(example_dataset.glob("*.tar"))
+        size = sum(shard.stat().st_size for shard in shards)
+        logs = [runs.log(rank).splitlines() for rank in range(4)]
+        assert len({log[0] for log in logs}) == 1
+        assert [log[1] for log in logs] == [str(len(shards))] * 4
+        events = staged(runs, "in")
+        assert [event["bytes"] for event in events] == [size] * 4
+        assert sum(event["bytes"] - event["received"] for event in events) == size
+        assert " received from other nodes, 0 B in caches already" in runs.batch_log()
+        # The next job finds everything.
+        runs.submit()
+        runs.wait()
+        assert [(event["bytes"], event["cached"]) for event in staged(runs, "in")] == [(0, size)] * 4
+    finally:
+        for node in nodes:
+            on(runs, node, f"rm -rf {caches}")

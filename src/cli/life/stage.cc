@@ -6,19 +6,16 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/process.h"
 #include "base/thread.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/life/node_datasets.h"
 #include "cli/output.h"
 #include "job/job.h"
-#include "loader/advice.h"
 #include "net/port.h"
-#include "rank/environment.h"
 #include "rank/process/signals.h"
 #include "record/run_folder.h"
-#include "stage/cache/place_dataset.h"
 #include "stage/node.h"
 #include "stage/stage_report.h"
 #include "stoker/time.h"
@@ -32,9 +29,6 @@ struct StageArguments {
   std::string attempt;
 };
 
-constexpr const char* kMemoryDisk = "/dev/shm";
-// Of a script, whose epochs are unknown.
-constexpr std::uint64_t kAssumedEpochs = 10;
 // Interval of progress lines in a log.
 constexpr Duration kReportInterval = 10s;
 constexpr Duration kRefreshInterval = 10min;
@@ -83,6 +77,12 @@ int node_number() {
   return static_cast<int>(std::clamp<std::int64_t>(number, 0, 1'000'000));
 }
 
+int count_of_nodes() {
+  std::int64_t number = 1;
+  (void)parse_number(environment_value("SLURM_STEP_NUM_NODES").value_or("1"), &number);
+  return static_cast<int>(std::clamp<std::int64_t>(number, 1, 1'000'000));
+}
+
 std::string host_name() { return environment_value("SLURMD_NODENAME").value_or(net::host_name()); }
 
 stage::StageRequest staging_request(const job::StageOptions& options) {
@@ -105,76 +105,14 @@ void record_result(const Result<stage::TransferStats>& moved, MonoTime begin, st
   if (!moved.ok()) return;
   answer.files = moved->files;
   answer.bytes = moved->bytes;
+  answer.received_bytes = moved->received_bytes;
+  answer.cached_bytes = moved->cached_bytes;
   answer.fingerprint = moved->fingerprint;
 }
 
-// The datasets of a job on this node. A RAM disk's cache goes with its run, because its bytes are memory of
-// the job.
-class NodeData {
- public:
-  NodeData(const job::Job& job, std::string run_id) : job_(job), run_id_(std::move(run_id)) {}
-  NodeData(const NodeData&) = delete;
-  NodeData& operator=(const NodeData&) = delete;
-  ~NodeData() {
-    if (memory_) (void)std::move(*memory_).remove();
-  }
-
-  /// Copies the datasets to this node. The ranks find them by links in kDataFolder of `staged`.
-  Result<stage::TransferStats> place(const Path& staged, bool is_verbose, StagingProgress& progress,
-                                     Output& out) {
-    stage::TransferStats sum;
-    for (const auto& [name, source] : job_.data) {
-      if (source.place == job::DataPlace::shared) continue;
-      STOKER_ASSIGN_OR_RETURN(request, request_for(source));
-      STOKER_ASSIGN_OR_RETURN(placed, stage::place_dataset(request, progress));
-      if (is_verbose) out.note("{}: data.{}: {}", host_name(), name, placed.note);
-      sum.files += placed.copied;
-      sum.bytes += placed.copied_bytes;
-      sum.fingerprint += stage::fingerprint_of(name, 0, crc32c(placed.version));
-      if (placed.folder) {
-        STOKER_RETURN_IF_ERROR(make_directories(staged / rank::kDataFolder));
-        STOKER_RETURN_IF_ERROR(stage::replace_link(*placed.folder, staged / rank::kDataFolder / name));
-      }
-      datasets_.push_back(std::move(placed));
-    }
-    return sum;
-  }
-  /// Keeps the leases; see OwnLease::refresh().
-  void refresh() const {
-    for (const stage::PlacedDataset& placed : datasets_) {
-      if (placed.lease) placed.lease->refresh();
-    }
-  }
-
- private:
-  Result<stage::PlaceRequest> request_for(const job::DataSource& source) {
-    const Environment environment = current_environment();
-    const Path base = job_.stage.directory ? *job_.stage.directory / stage::cache_name() : Path();
-    stage::PlaceRequest request{.source = source.source,
-                                .split = source.split,
-                                .cache = stage::cache_path(base, environment),
-                                .is_decided = source.place != job::DataPlace::automatic,
-                                .epochs = job_.train ? job_.train->epochs : kAssumedEpochs,
-                                .memory_room = loader::detect_machine("/", environment).memory.value};
-    if (source.place != job::DataPlace::memory) return request;
-    if (!memory_) {
-      STOKER_ASSIGN_OR_RETURN(folder, stage::NodeFolder::create(kMemoryDisk, run_id_));
-      memory_.emplace(std::move(folder));
-    }
-    request.cache = memory_->path() / "cache";
-    request.quota = {request.memory_room / 2};  // the ranks need memory too
-    return request;
-  }
-
-  const job::Job& job_;
-  const std::string run_id_;
-  std::optional<stage::NodeFolder> memory_;
-  std::vector<stage::PlacedDataset> datasets_;  // with their leases
-};
-
 // The supervisor writes to our input when ranks start, and closes it when they have ended or when it dies.
 // After a signal waits at most `grace`, because Slurm kills the step soon. False if no rank was started.
-bool wait_for_ranks(const StagingProgress& progress, Duration grace, const NodeData& data) {
+bool wait_for_ranks(const StagingProgress& progress, Duration grace, const NodeDatasets& data) {
   bool has_begun = false;
   Deadline next_refresh = Deadline::after(kRefreshInterval);
   std::optional<Deadline> limit;
@@ -205,7 +143,7 @@ int stage_out(const stage::StageRequest& wanted, StagedFolder staged, stage::Sta
               StagingProgress& progress, Output& out) {
   progress.ignore_signals();
   answer.is_stage_out = true;
-  answer.files = answer.bytes = answer.fingerprint = 0;
+  answer.files = answer.bytes = answer.received_bytes = answer.cached_bytes = answer.fingerprint = 0;
   const MonoTime begin = RealClock().mono();
   std::vector<std::string> missing;
   if (!wanted.back.empty())
@@ -232,12 +170,15 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, rank::Signal
   const MonoTime begin = RealClock().mono();
   auto folder = stage::NodeFolder::create(
       stage::node_local_base(job.stage.directory.value_or(Path()), current_environment()), run_id);
-  NodeData data(job, run_id);
+  NodeDatasets data(job, run_id, answer.node);
+  if (data.needs_peers(count_of_nodes())) out.raw(data.listen());
+  std::fflush(stdout);
   const auto stage_all = [&]() -> Result<stage::TransferStats> {
     STOKER_RETURN_IF_ERROR(folder.status());
     STOKER_ASSIGN_OR_RETURN(sum, stage::stage_in(wanted, folder->path(), progress));
     // Of a hundred nodes, the notes of the first one are enough.
-    STOKER_ASSIGN_OR_RETURN(placed, data.place(folder->path(), answer.node == 0, progress, out));
+    Output* const notes = answer.node == 0 ? &out : nullptr;
+    STOKER_ASSIGN_OR_RETURN(placed, data.place(folder->path(), answer.host, notes, progress));
     sum += placed;
     return sum;
   };

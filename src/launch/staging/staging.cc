@@ -1,10 +1,11 @@
 // Protocol between this process and the `stoker stage` of each node:
-//   1. each node sends one line of JSON: success, or its error
-//   2. this process sends "go", and the ranks start
-//   3. this process closes their standard input: the ranks are over
-//   4. each node stages out, removes its folder, sends one line, and exits
+//   1. each node that takes part in a broadcast sends its addresses, and gets those of all nodes
+//   2. each node sends one line of JSON: success, or its error
+//   3. this process sends "go", and the ranks start
+//   4. this process closes their standard input: the ranks are over
+//   5. each node stages out, removes its folder, sends one line, and exits
 // The nodes ignore SIGTERM, with which Slurm starts to end a job. If this process dies, their input ends as
-// in 3. Without "go", there is nothing to stage out.
+// in 4. Without "go", there is nothing to stage out.
 #include "launch/staging/staging.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 #include "rank/process/signals.h"
 #include "slurm/allocation.h"
+#include "stage/broadcast/peer_list.h"
 #include "stage/stage_report.h"
 
 namespace stoker::launch {
@@ -40,6 +42,10 @@ constexpr std::size_t kLongestLine = 1u << 20;
 
 // The helpers may have gigabytes to remove.
 constexpr Duration kCleanupTimeout = 20s;
+
+// Nodes that have no address after this time stage alone.
+constexpr Duration kPeersTimeout = 20s;
+constexpr std::size_t kSecretLength = 40;
 
 std::vector<std::string> staging_arguments(const StagingOptions& options) {
   std::vector<std::string> words = {options.stoker.string(), "stage", options.attempt.folder().string()};
@@ -84,10 +90,10 @@ Result<std::unique_ptr<Staging>> Staging::start(const StagingOptions& options, i
                   options.plan.start == rank::StartMethod::srun ? options.plan.nodes : 1));
   answers.write.reset();
   orders.read.reset();
+  std::signal(SIGPIPE, SIG_IGN);
   Status there = staging->await_answers(Deadline::after(options.job.stage.timeout), "stage.timeout", &stop,
                                         interrupted_by);
   if (there.ok()) there = staging->compare_nodes();
-  std::signal(SIGPIPE, SIG_IGN);
   if (there.ok() && ::write(staging->orders_.get(), "go\n", 3) != 3)
     there = unavailable("staging: stopped before the ranks started (see its output above)");
   if (!there.ok()) {
@@ -116,6 +122,10 @@ std::string Staging::folders() const {
 
 Status Staging::parse_line(std::string_view line) {
   const auto answer = stage::parse_stage_report(line);
+  if (const auto peer = stage::parse_peer_address(line); peer && peer->node < expected_) {
+    peers_[peer->node] = peer->addresses;
+    return {};
+  }
   // srun and site wrappers may print, too.
   if (!answer) return {};
   const Status problem = Status(answer->problem).with_context(printable(answer->host));
@@ -127,6 +137,8 @@ Status Staging::parse_line(std::string_view line) {
                   .folder = answer->folder,
                   .files = answer->files,
                   .bytes = answer->bytes,
+                  .received_bytes = answer->received_bytes,
+                  .cached_bytes = answer->cached_bytes,
                   .seconds = answer->seconds,
                   .fingerprint = answer->fingerprint};
   (answer->is_stage_out ? back_ : nodes_).push_back(std::move(node));
@@ -153,6 +165,7 @@ Status Staging::await_answers(Deadline deadline, const char* what, const Staging
       partial_.erase(0, end + 1);
     }
     if (partial_.size() > kLongestLine) partial_.clear();
+    send_peers();
     if (got == 0 && count() < expected_)
       return unavailable("staging: {} of {} nodes answered before it stopped (see its output above)", count(),
                          expected_);
@@ -162,6 +175,24 @@ Status Staging::await_answers(Deadline deadline, const char* what, const Staging
   }
   std::sort(nodes_.begin(), nodes_.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
   return {};
+}
+
+void Staging::send_peers() {
+  if (peers_.empty() || has_sent_peers_) return;
+  const bool is_complete = static_cast<int>(peers_.size()) == expected_;
+  if (!is_complete && !peers_deadline_) peers_deadline_ = Deadline::after(kPeersTimeout);
+  if (!is_complete && !peers_deadline_->passed()) return;
+  has_sent_peers_ = true;
+  stage::PeerList list{.addresses = {}, .secret = random_name(kSecretLength)};
+  list.addresses.resize(static_cast<std::size_t>(expected_));
+  for (const auto& [node, addresses] : peers_) list.addresses[static_cast<std::size_t>(node)] = addresses;
+  const std::string line = to_line(list);
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t sent = ::write(orders_.get(), rest.data(), rest.size());
+    if (sent <= 0) return;  // it has ended: its answer is missing
+    rest.remove_prefix(static_cast<std::size_t>(sent));
+  }
 }
 
 // Two nodes may see different states of a file on a shared filesystem.

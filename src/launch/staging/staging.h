@@ -3,7 +3,9 @@
 // new in a job that it is ending. Main thread only: it blocks signals.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,8 @@ struct StagedNode {
   std::string folder;  ///< on that node
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t received_bytes = 0;  ///< of them from other nodes
+  std::uint64_t cached_bytes = 0;    ///< of datasets that were there already
   double seconds = 0;
   std::uint64_t fingerprint = 0;
 };
@@ -70,6 +74,8 @@ class Staging {
                        int* interrupted_by);
   Status parse_line(std::string_view line);
   Status compare_nodes() const;
+  // Once all nodes have an address, or after kPeersTimeout.
+  void send_peers();
 
   Child child_;
   Fd orders_;  // closing it reports the end of the ranks
@@ -78,6 +84,9 @@ class Staging {
   std::string partial_;
   std::vector<StagedNode> nodes_;
   std::vector<StagedNode> back_;
+  std::map<int, std::vector<std::string>> peers_;  // addresses of nodes
+  std::optional<Deadline> peers_deadline_;
+  bool has_sent_peers_ = false;
   Status problem_;  // of the first node that could not stage out
 };
 

@@ -211,7 +211,9 @@ void write_staged(record::EventWriter& events, const std::vector<StagedNode>& no
                                              .folder = node.folder,
                                              .files = static_cast<std::int64_t>(node.files),
                                              .bytes = static_cast<std::int64_t>(node.bytes),
-                                             .seconds = node.seconds});
+                                             .seconds = node.seconds,
+                                             .received_bytes = static_cast<std::int64_t>(node.received_bytes),
+                                             .cached_bytes = static_cast<std::int64_t>(node.cached_bytes)});
   }
 }
 

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "stage/broadcast/broadcast_dataset.h"
 #include "stage/cache/stage_dataset.h"
 #include "stage/cache/use_lease.h"
 #include "stoker/progress.h"
@@ -22,6 +25,9 @@ struct PlaceRequest {
   bool is_decided = true;            ///< otherwise decide_place() does, with `epochs` and `memory_room`
   std::uint64_t epochs = 1;
   std::uint64_t memory_room = 0;
+  std::optional<BroadcastNodes> nodes;  ///< that stage it together; nullopt: this one alone
+  /// Positions of the shards in the order in which the ranks need them; may be empty, and the result too.
+  std::function<std::vector<std::uint32_t>(const dataset::OpenDataset&)> order;
 };
 
 /// Where the ranks of this node read it.
@@ -31,7 +37,10 @@ struct PlacedDataset {
   std::string version;         ///< of the dataset, which all nodes must agree on
   std::uint64_t copied = 0;    ///< shards
   std::uint64_t copied_bytes = 0;
+  std::uint64_t received_bytes = 0;  ///< of them from other nodes
+  std::uint64_t hit_bytes = 0;       ///< that were in the cache
   std::optional<OwnLease> lease;  ///< keeps the shards while it exists
+  std::unique_ptr<DatasetBroadcast> broadcast;  ///< serves the other nodes while it exists
 };
 
 /// A cache that cannot be used, such as one on a full disk, is noted, and the source is read. An error, such

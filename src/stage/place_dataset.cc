@@ -1,4 +1,4 @@
-#include "stage/cache/place_dataset.h"
+#include "stage/place_dataset.h"
 
 #include <algorithm>
 
@@ -28,27 +28,43 @@ bool is_final(const Status& status) {
   return status.code() == Code::corrupt || status.code() == Code::cancelled;
 }
 
-Status stage_into(const CacheFolder& cache, const dataset::OpenDataset& opened, const PlaceRequest& request,
+using OpenedDataset = std::shared_ptr<const dataset::OpenDataset>;
+
+// With the other nodes if there are any. A broadcast that other processes disturbed is completed alone.
+Result<CacheReport> stage_shards(const CacheFolder& cache, const OpenedDataset& opened, const PlaceRequest& request,
+                                 const CacheLimits& limits, Progress& progress, PlacedDataset& placed) {
+  const CacheRequest wanted{.source = request.source,
+                            .splits = splits_of(request),
+                            .limits = limits,
+                            .check = HitCheck::sampled,
+                            .threads = kThreads};
+  if (request.nodes) {
+    placed.broadcast = std::make_unique<DatasetBroadcast>(
+        cache, opened, wanted, *request.nodes, request.order ? request.order(*opened) : std::vector<std::uint32_t>());
+    auto report = placed.broadcast->run(progress);
+    if (report.ok() || is_final(report.status())) return report;
+    placed.broadcast.reset();
+  }
+  return stage_dataset(cache, *opened, wanted, progress);
+}
+
+Status stage_into(const CacheFolder& cache, const OpenedDataset& opened, const PlaceRequest& request,
                   Progress& progress, PlacedDataset& placed) {
   const CacheLimits limits{.quota = request.quota};
   if (!request.is_decided) {
-    STOKER_ASSIGN_OR_RETURN(decision, decide(cache, limits, opened, request));
+    STOKER_ASSIGN_OR_RETURN(decision, decide(cache, limits, *opened, request));
     placed.note = decision.reason;
     if (!decision.is_copied) return {};
   }
-  STOKER_ASSIGN_OR_RETURN(lease, OwnLease::begin(cache, opened.manifest.version));
-  STOKER_ASSIGN_OR_RETURN(report, stage_dataset(cache, opened,
-                                                {.source = request.source,
-                                                 .splits = splits_of(request),
-                                                 .limits = limits,
-                                                 .check = HitCheck::sampled,
-                                                 .threads = kThreads},
-                                                progress));
+  STOKER_ASSIGN_OR_RETURN(lease, OwnLease::begin(cache, opened->manifest.version));
+  STOKER_ASSIGN_OR_RETURN(report, stage_shards(cache, opened, request, limits, progress, placed));
   placed.note = summary_of(report);
   if (!report.left.empty()) placed.note += format(" ({}: {})", report.left[0].shard, report.left[0].reason);
   placed.folder = report.folder;
   placed.copied = report.copied;
   placed.copied_bytes = report.copied_bytes;
+  placed.received_bytes = report.received_bytes;
+  placed.hit_bytes = report.hit_bytes;
   placed.lease.emplace(std::move(lease));
   return {};
 }
@@ -61,7 +77,9 @@ std::string summary_of(const CacheReport& report) {
     const auto rate =
         static_cast<std::uint64_t>(static_cast<double>(report.copied_bytes) / std::max(report.seconds, 1e-3));
     parts.push_back(
-        format("{} copied ({}, {}/s)", report.copied, rounded({report.copied_bytes}), rounded({rate})));
+        format("{} copied ({}, {}/s{})", report.copied, rounded({report.copied_bytes}), rounded({rate}),
+               report.received_bytes > 0 ? format(", {} of them from other nodes", rounded({report.received_bytes}))
+                                         : std::string()));
   }
   if (report.replaced > 0)
     parts.push_back(format("{} replaced, because the copy was damaged", report.replaced));
@@ -71,9 +89,10 @@ std::string summary_of(const CacheReport& report) {
 }
 
 Result<PlacedDataset> place_dataset(const PlaceRequest& request, Progress& progress) {
-  STOKER_ASSIGN_OR_RETURN(opened, dataset::open_dataset(request.source));
+  STOKER_ASSIGN_OR_RETURN(found, dataset::open_dataset(request.source));
+  const auto opened = std::make_shared<const dataset::OpenDataset>(std::move(found));
   PlacedDataset placed;
-  placed.version = opened.manifest.version;
+  placed.version = opened->manifest.version;
   const auto cache = CacheFolder::open(request.cache);
   const Status status = cache.ok() ? stage_into(*cache, opened, request, progress, placed) : cache.status();
   if (status.ok()) return placed;
