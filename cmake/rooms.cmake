@@ -223,7 +223,7 @@ function(stoker_add_rooms)
   stoker_room(bash COLD ROOMS LIBRARIES)
   stoker_room(script_lint COLD ROOMS config slurm job bash LIBRARIES stoker::re2)
   stoker_room(draft COLD ROOMS config slurm bash script_lint LIBRARIES)
-  stoker_room(preflight COLD ROOMS net slurm dataset record loader pack job observe rank trainers script_lint LIBRARIES stoker::json)
+  stoker_room(preflight COLD ROOMS net slurm dataset record loader pack stage job observe rank trainers script_lint LIBRARIES stoker::json)
   stoker_room(diagnose COLD ROOMS archive slurm record job observe script_lint LIBRARIES stoker::re2)
   # It scans logs of gigabytes. With headers precompiled at -O1 GCC 12 crashes on it.
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/diagnose/automaton.cc PROPERTIES

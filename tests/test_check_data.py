@@ -198,3 +198,11 @@ def test_a_chunk_cache_smaller_than_one_sample_is_reported_with_a_sufficient_siz
         "cache en contient 300 B\u00a0: presque chaque échantillon décompresse de nouveau ses morceaux"
     )
     assert small("--set", "train.chunk_cache=1MiB") == []
+
+
+def test_a_copy_on_the_nodes_that_gains_nothing_is_reported(stoker, folder):
+    job = (folder / "job.yaml").read_text().replace("split: train}", "split: train, place: local}")
+    (folder / "job.yaml").write_text(job)
+    # The test's folder is on a disk of this machine.
+    text = "a copy does not pay as far as this host can tell: the source is on a disk of this node"
+    assert findings(stoker) == [("copy-gains-nothing", "time", f"data.train.place: {text}", "job.yaml:4:48")]

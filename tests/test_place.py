@@ -1,10 +1,13 @@
 """data.NAME.place: the ranks read a dataset from the cache of their node, from a RAM disk, or where it is."""
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+from labs import BIN
 
 SHOW = "import os; data = os.environ['STOKER_DATA_TRAIN']; print('data', data, len(os.listdir(data)), flush=True)"
 
@@ -113,3 +116,10 @@ def test_a_damaged_source_ends_the_run_before_its_ranks(stoker, job):
 def test_an_unknown_place_is_refused(stoker, job):
     job("nvme")
     assert "data.train.place" in stoker("check", "job.yaml", code=2).err
+
+
+@pytest.mark.soak
+def test_two_hundred_faults_of_a_broadcast_lose_nothing():
+    """Cut connections, flipped bits on the wire and on disks, dead nodes, full disks, purges, two jobs in one cache: three in each round."""
+    command = [BIN / "stage_test", "--gtest_filter=BroadcastFaults.*"]
+    subprocess.run(command, env=dict(os.environ) | {"STOKER_FAULT_ROUNDS": "70"}, check=True, timeout=1800)

@@ -147,7 +147,7 @@ Result<MappedFile> MappedFile::open(const Path& path) {
   STOKER_ASSIGN_OR_RETURN(size, file.size());
   MappedFile mapped;
   if (size == 0) return mapped;
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.fd(), 0);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
   if (address == MAP_FAILED) return posix_error(subject(path), errno);
   mapped.bytes_ = {static_cast<const std::byte*>(address), size};
   return mapped;

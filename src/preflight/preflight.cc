@@ -18,6 +18,7 @@
 #include "preflight/gpus.h"
 #include "preflight/last_run.h"
 #include "preflight/notes.h"
+#include "preflight/placement.h"
 #include "preflight/python_dependencies.h"
 #include "preflight/saving.h"
 #include "preflight/shape.h"
@@ -55,6 +56,7 @@ class Checker {
     check_folders();
     const std::optional<record::RunFolder> last = last_run(job_);
     check_files(job_, notes_);
+    if (!notes_.has_findings()) check_placement(job_, notes_);
     check_storage(job_, last, classes_, Deadline::after(kQuotaTimeout), notes_);
     check_data_version(job_, last, versions_, notes_);
     check_ports(job_, host_, notes_);

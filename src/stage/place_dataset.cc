@@ -31,8 +31,9 @@ bool is_final(const Status& status) {
 using OpenedDataset = std::shared_ptr<const dataset::OpenDataset>;
 
 // With the other nodes if there are any. A broadcast that other processes disturbed is completed alone.
-Result<CacheReport> stage_shards(const CacheFolder& cache, const OpenedDataset& opened, const PlaceRequest& request,
-                                 const CacheLimits& limits, Progress& progress, PlacedDataset& placed) {
+Result<CacheReport> stage_shards(const CacheFolder& cache, const OpenedDataset& opened,
+                                 const PlaceRequest& request, const CacheLimits& limits, Progress& progress,
+                                 PlacedDataset& placed) {
   const CacheRequest wanted{.source = request.source,
                             .splits = splits_of(request),
                             .limits = limits,
@@ -40,7 +41,8 @@ Result<CacheReport> stage_shards(const CacheFolder& cache, const OpenedDataset& 
                             .threads = kThreads};
   if (request.nodes) {
     placed.broadcast = std::make_unique<DatasetBroadcast>(
-        cache, opened, wanted, *request.nodes, request.order ? request.order(*opened) : std::vector<std::uint32_t>());
+        cache, opened, wanted, *request.nodes,
+        request.order ? request.order(*opened) : std::vector<std::uint32_t>());
     auto report = placed.broadcast->run(progress);
     if (report.ok() || is_final(report.status())) return report;
     placed.broadcast.reset();
@@ -76,10 +78,10 @@ std::string summary_of(const CacheReport& report) {
   if (report.copied > 0) {
     const auto rate =
         static_cast<std::uint64_t>(static_cast<double>(report.copied_bytes) / std::max(report.seconds, 1e-3));
-    parts.push_back(
-        format("{} copied ({}, {}/s{})", report.copied, rounded({report.copied_bytes}), rounded({rate}),
-               report.received_bytes > 0 ? format(", {} of them from other nodes", rounded({report.received_bytes}))
-                                         : std::string()));
+    parts.push_back(format(
+        "{} copied ({}, {}/s{})", report.copied, rounded({report.copied_bytes}), rounded({rate}),
+        report.received_bytes > 0 ? format(", {} of them from other nodes", rounded({report.received_bytes}))
+                                  : std::string()));
   }
   if (report.replaced > 0)
     parts.push_back(format("{} replaced, because the copy was damaged", report.replaced));

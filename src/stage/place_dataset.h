@@ -37,9 +37,9 @@ struct PlacedDataset {
   std::string version;         ///< of the dataset, which all nodes must agree on
   std::uint64_t copied = 0;    ///< shards
   std::uint64_t copied_bytes = 0;
-  std::uint64_t received_bytes = 0;  ///< of them from other nodes
-  std::uint64_t hit_bytes = 0;       ///< that were in the cache
-  std::optional<OwnLease> lease;  ///< keeps the shards while it exists
+  std::uint64_t received_bytes = 0;             ///< of them from other nodes
+  std::uint64_t hit_bytes = 0;                  ///< that were in the cache
+  std::optional<OwnLease> lease;                ///< keeps the shards while it exists
   std::unique_ptr<DatasetBroadcast> broadcast;  ///< serves the other nodes while it exists
 };
 

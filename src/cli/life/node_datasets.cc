@@ -35,7 +35,8 @@ std::vector<std::uint32_t> order_of_shards(const job::TrainOptions& train, const
   }
   loader::OrderOptions order{.seed = train.seed, .shuffle = train.shuffle};
   if (train.window) order.window = *train.window;
-  return loader::shards_by_first_use(dataset::SampleTable(std::move(sections), manifest.schema), order, Epoch{0});
+  return loader::shards_by_first_use(dataset::SampleTable(std::move(sections), manifest.schema), order,
+                                     Epoch{0});
 }
 
 }  // namespace

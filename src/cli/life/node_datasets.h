@@ -1,5 +1,5 @@
-// The datasets of a job on one node: staged before its ranks start, and kept and served to other nodes as long as the run lasts. Used by
-// `stoker stage`. Belongs to one thread.
+// The datasets of a job on one node: staged before its ranks start, and kept and served to other nodes as
+// long as the run lasts. Used by `stoker stage`. Belongs to one thread.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,8 @@ namespace stoker::cli {
 /// A RAM disk's cache goes with its run, because its bytes are memory of the job.
 class NodeDatasets {
  public:
-  NodeDatasets(const job::Job& job, std::string run_id, int node) : job_(job), run_id_(std::move(run_id)), node_(node) {}
+  NodeDatasets(const job::Job& job, std::string run_id, int node)
+      : job_(job), run_id_(std::move(run_id)), node_(node) {}
   NodeDatasets(const NodeDatasets&) = delete;
   NodeDatasets& operator=(const NodeDatasets&) = delete;
   ~NodeDatasets();
@@ -28,9 +29,10 @@ class NodeDatasets {
   /// Starts to listen: the line for the run that started this node. Without it, place() stages alone.
   std::string listen();
 
-  /// Copies the datasets to this node. The ranks find them by links in rank::kDataFolder of `staged`. `notes` gets a line for each, if
-  /// it is set. Reads the list of peers from standard input.
-  Result<stage::TransferStats> place(const Path& staged, const std::string& host, Output* notes, Progress& progress);
+  /// Copies the datasets to this node. The ranks find them by links in rank::kDataFolder of `staged`. `notes`
+  /// gets a line for each, if it is set. Reads the list of peers from standard input.
+  Result<stage::TransferStats> place(const Path& staged, const std::string& host, Output* notes,
+                                     Progress& progress);
   /// Keeps the leases; see stage::OwnLease::refresh().
   void refresh() const;
 

@@ -180,7 +180,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
              .dataset = report_.version,
              .pieces = divide_shards(sizes, {dataset::kHashBlock}, kMostPieces),
              .rate = nodes_.rate,
-             .limits = {}};
+             .limits = nodes_.limits};
     const MutexLock lock(mutex_);
     states_.resize(shards_.size());
     for (std::uint32_t piece = 0; piece < plan_.pieces.size(); ++piece) {

@@ -20,6 +20,7 @@ struct BroadcastNodes {
   std::vector<std::vector<std::string>> addresses;  ///< of each node's server; empty: it has none
   std::string secret;                               ///< of the job
   ByteCount rate;                                   ///< of a link in each direction; 0: no limit
+  SwarmLimits limits = {};
 };
 
 /// A dataset that this node stages, and serves to others as long as the object exists.

@@ -14,7 +14,8 @@ constexpr std::int64_t kMostNodes = 100'000;
 
 bool has_mark(const Json& object, std::string_view mark) {
   const auto found = object.is_object() ? object.find("format") : object.end();
-  return object.is_object() && found != object.end() && found->is_string() && found->get<std::string>() == mark;
+  return object.is_object() && found != object.end() && found->is_string() &&
+         found->get<std::string>() == mark;
 }
 
 std::vector<std::string> addresses_of(const Json& list) {
@@ -40,7 +41,8 @@ std::optional<PeerAddress> parse_peer_address(std::string_view line) {
   const auto number = node->get<std::int64_t>();
   if (number < 0 || number >= kMostNodes) return std::nullopt;
   const auto list = object.find("addresses");
-  return PeerAddress{static_cast<int>(number), list == object.end() ? std::vector<std::string>() : addresses_of(*list)};
+  return PeerAddress{static_cast<int>(number),
+                     list == object.end() ? std::vector<std::string>() : addresses_of(*list)};
 }
 
 std::string to_line(const PeerList& peers) {
@@ -52,7 +54,8 @@ std::optional<PeerList> parse_peer_list(std::string_view line) {
   if (!has_mark(object, kPeersMark)) return std::nullopt;
   const auto secret = object.find("secret");
   const auto nodes = object.find("nodes");
-  if (secret == object.end() || !secret->is_string() || nodes == object.end() || !nodes->is_array()) return std::nullopt;
+  if (secret == object.end() || !secret->is_string() || nodes == object.end() || !nodes->is_array())
+    return std::nullopt;
   PeerList peers{.addresses = {}, .secret = secret->get<std::string>()};
   for (const Json& node : *nodes) peers.addresses.push_back(addresses_of(node));
   return peers;

@@ -1,5 +1,5 @@
-// How the nodes of a job find each other for a broadcast: each sends its addresses to the run that started it, and gets all of them.
-// One line of JSON each. Values.
+// How the nodes of a job find each other for a broadcast: each sends its addresses to the run that started
+// it, and gets all of them. One line of JSON each. Values.
 #pragma once
 
 #include <optional>

@@ -28,6 +28,23 @@ PlaceDecision stay(PlaceDecision decision, std::string reason) {
   return decision;
 }
 
+// Sizes and rates, without the contents of a cache in `folder`.
+Result<PlaceFacts> measure_rates(const Path& folder, const Path& source,
+                                 const std::vector<CacheableShard>& shards) {
+  PlaceFacts facts;
+  STOKER_ASSIGN_OR_RETURN(filesystem, shared_filesystem_at(source));
+  facts.source_filesystem = filesystem;
+  for (const CacheableShard& shard : shards) facts.bytes += shard.info->bytes;
+  if (!shards.empty()) {
+    const Path first = source / shards.front().info->file;
+    STOKER_ASSIGN_OR_RETURN(rate, folder_exists(first) ? Result<double>(0.0) : measure_read_rate(first));
+    facts.source_rate = rate;
+  }
+  // Writing is the slower direction of a disk, so the forecast is on the safe side.
+  if (const auto rate = measure_write_rate(folder); rate.ok()) facts.write_rate = facts.disk_rate = *rate;
+  return facts;
+}
+
 }  // namespace
 
 PlaceDecision decide_place(const PlaceFacts& facts) {
@@ -80,11 +97,8 @@ PlaceDecision decide_place(const PlaceFacts& facts) {
 
 Result<PlaceFacts> measure_facts(const CacheFolder& cache, const CacheLimits& limits, const Path& source,
                                  const std::vector<CacheableShard>& shards) {
-  PlaceFacts facts;
-  STOKER_ASSIGN_OR_RETURN(filesystem, shared_filesystem_at(source));
-  facts.source_filesystem = filesystem;
+  STOKER_ASSIGN_OR_RETURN(facts, measure_rates(cache.path(), source, shards));
   for (const CacheableShard& shard : shards) {
-    facts.bytes += shard.info->bytes;
     if (check_cached(cache, shard, HitCheck::size).ok()) facts.cached_bytes += shard.info->bytes;
   }
   STOKER_ASSIGN_OR_RETURN(room, room_in(cache, limits));
@@ -93,14 +107,14 @@ Result<PlaceFacts> measure_facts(const CacheFolder& cache, const CacheLimits& li
     STOKER_ASSIGN_OR_RETURN(removable, removable_bytes(cache));
     facts.disk_room = std::min(facts.bytes, room + removable);
   }
-  if (!shards.empty()) {
-    const Path first = source / shards.front().info->file;
-    STOKER_ASSIGN_OR_RETURN(rate, folder_exists(first) ? Result<double>(0.0) : measure_read_rate(first));
-    facts.source_rate = rate;
-  }
-  // Writing is the slower direction of a disk, so the forecast is on the safe side.
-  if (const auto rate = measure_write_rate(cache.path()); rate.ok())
-    facts.write_rate = facts.disk_rate = *rate;
+  return facts;
+}
+
+Result<PlaceFacts> measure_facts(const Path& folder, const Path& source,
+                                 const std::vector<CacheableShard>& shards) {
+  STOKER_ASSIGN_OR_RETURN(facts, measure_rates(folder, source, shards));
+  STOKER_ASSIGN_OR_RETURN(free, free_space(folder));
+  facts.disk_room = free.value - std::min(free.value, CacheLimits().reserve.value);
   return facts;
 }
 

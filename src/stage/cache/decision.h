@@ -44,6 +44,11 @@ PlaceDecision decide_place(const PlaceFacts& facts);
 Result<PlaceFacts> measure_facts(const CacheFolder& cache, const CacheLimits& limits, const Path& source,
                                  const std::vector<CacheableShard>& shards);
 
+/// The same for a host without a cache, whose disk at `folder` would hold one: the forecast of `stoker
+/// check`.
+Result<PlaceFacts> measure_facts(const Path& folder, const Path& source,
+                                 const std::vector<CacheableShard>& shards);
+
 /// Reading speed of a file in bytes per second, past the page cache: up to 64 MiB from its middle, at most
 /// one second. Errors as File::open_read().
 Result<double> measure_read_rate(const Path& file);
