@@ -82,6 +82,7 @@ ordered_json to_json(const job::Site& site) {
           {"last_port", or_null(site.last_port)},
           {"interfaces", site.interfaces},
           {"internet", or_null(site.has_internet)},
+          {"transfer_host", or_null(site.transfer_host)},
           {"sources", sources}};
 }
 

@@ -14,6 +14,11 @@ Result<job::FoundSite> find_site_by_name(std::string_view name) {
   return job::find_site(places, name, job::detect_cluster(slurm::process_environment()));
 }
 
+std::string transfer_node_for(const std::string& host) {
+  const auto places = site_profile_paths();
+  return places.ok() ? job::transfer_node_of(*places, host) : "";
+}
+
 namespace {
 
 // `request`: the resources of the job or script.

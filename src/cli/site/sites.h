@@ -18,6 +18,9 @@ Result<job::SiteSearchPath> site_profile_paths();
 /// Finds a site by name; "auto" is the current cluster.
 Result<job::FoundSite> find_site_by_name(std::string_view name);
 
+/// The transfer node of the site of that host ("ada@login.cluster"); "" without one.
+std::string transfer_node_for(const std::string& host);
+
 /// Violations of the site's limits and advice; includes an unreadable profile. Empty with `site: none`.
 std::vector<Finding> find_site_violations(const job::Job& job);
 

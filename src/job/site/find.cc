@@ -219,4 +219,18 @@ Site tighten(Site site, const Site& enforced) {
   return site;
 }
 
+std::string transfer_node_of(const SiteSearchPath& places, std::string_view host) {
+  const std::size_t at = host.rfind('@');
+  const std::string name = to_lower(at == std::string_view::npos ? host : host.substr(at + 1));
+  for (const ListedSite& listed : list_sites(places)) {
+    if (!listed.site || !listed.site->transfer_host) continue;
+    const std::vector<std::string>& hosts = listed.site->hosts;
+    const bool is_there = std::any_of(hosts.begin(), hosts.end(), [&](const std::string& pattern) {
+      return matches_pattern(to_lower(pattern), name);
+    });
+    if (is_there) return *listed.site->transfer_host;
+  }
+  return "";
+}
+
 }  // namespace stoker::job

@@ -54,6 +54,10 @@ Result<FoundSite> find_site(const SiteSearchPath& places, std::string_view name,
 /// The stricter value of both for every limit, otherwise the value of `site`.
 Site tighten(Site site, const Site& enforced);
 
+/// The transfer node of the site whose login nodes the host is one of: "login.cluster" or
+/// "ada@login.cluster". "" without one.
+std::string transfer_node_of(const SiteSearchPath& places, std::string_view host);
+
 /// Whether `text` matches the pattern, in which * matches any characters.
 bool matches_pattern(std::string_view pattern, std::string_view text);
 

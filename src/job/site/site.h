@@ -123,6 +123,7 @@ struct Site {
   std::vector<std::string> interfaces;  ///< network interfaces between nodes, best first
   std::optional<std::uint64_t> first_port;
   std::optional<std::uint64_t> last_port;
+  std::optional<std::string> transfer_host;  ///< node for copies from and to other machines
   std::optional<bool> has_internet;          ///< on compute nodes
   std::optional<std::string> module_system;  ///< "lmod" or "environment-modules"
   std::vector<std::string> python_modules;

@@ -186,6 +186,12 @@ constexpr std::array kSettings = {
                                .help = "Whether compute nodes have Internet access."}),
     source_of_group("network.from"),
 
+    bind<&Site::transfer_host>(
+        {.key = "transfer.host",
+         .unset = "none",
+         .help = "Host name of the node for copies from and to other machines; `stoker data push` uses it."}),
+    source_of_group("transfer.from"),
+
     bind<&Site::module_system>({.key = "modules.system",
                                 .unset = kNotKnown,
                                 .choices = "lmod|environment-modules",

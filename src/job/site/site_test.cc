@@ -406,6 +406,19 @@ TEST(Site, administrators_limits_cannot_be_relaxed) {
   EXPECT_THAT(profiles.found("auto"), HasSubstr("site.yaml: ignored because it is not owned by root"));
 }
 
+TEST(Site, the_transfer_node_is_that_of_the_hosts_site) {
+  const TempDirectory box;
+  ASSERT_TRUE(make_directory(box / "own").ok());
+  const std::string text =
+      "name: ours\nwhat: x\nsources: {p: {url: \"https://x\", date: 2026-01-01}}\n"
+      "detect: {hosts: [\"Login*\"], from: p}\ntransfer: {host: data.ours, from: p}\n";
+  ASSERT_TRUE(write_file(box / "own/ours.yaml", text).ok());
+  const SiteSearchPath places{.enforced = "", .own = box / "own", .shipped = ""};
+  EXPECT_EQ(transfer_node_of(places, "login1.ours"), "data.ours");
+  EXPECT_EQ(transfer_node_of(places, "ada@LOGIN1"), "data.ours");
+  EXPECT_EQ(transfer_node_of(places, "login@elsewhere"), "");
+}
+
 TEST(Site, host_patterns_match_stars) {
   EXPECT_TRUE(matches_pattern("narval*", "narval1.narval.calcul.quebec"));
   EXPECT_TRUE(matches_pattern("*.a*c", "x.abc"));
