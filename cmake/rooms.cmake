@@ -224,6 +224,8 @@ function(stoker_add_rooms)
   stoker_room(script_lint COLD ROOMS config slurm job bash LIBRARIES stoker::re2)
   stoker_room(draft COLD ROOMS config slurm bash script_lint LIBRARIES)
   stoker_room(preflight COLD ROOMS net slurm dataset record loader pack stage job observe rank trainers script_lint LIBRARIES stoker::json)
+  stoker_room(transfer ROOMS codec dataset record stage job launch preflight LIBRARIES stoker::json Threads::Threads)
+  stoker_embed_text(transfer src/transfer/far_side.sh stoker::transfer far_side_script transfer/protocol.h)
   stoker_room(diagnose COLD ROOMS archive slurm record job observe script_lint LIBRARIES stoker::re2)
   # It scans logs of gigabytes. With headers precompiled at -O1 GCC 12 crashes on it.
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/diagnose/automaton.cc PROPERTIES
@@ -249,7 +251,7 @@ function(stoker_add_rooms)
   endif()
 
   stoker_room(cli COLD ROOMS config net slurm dataset record loader sources pack inspect stage job checkpoint observe rank trainers launch
-              netcheck lab track sweep farm trials script_lint draft preflight diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
+              netcheck lab track sweep farm trials script_lint draft preflight transfer diagnose report profile manual LIBRARIES stoker::cli11 stoker::json stoker::re2)
 endfunction()
 
 # Links all rooms except libtorch and terminal output. Used by fuzz harnesses and benches.

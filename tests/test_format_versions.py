@@ -18,6 +18,7 @@ CONSTANTS = [
     ("src/record/beacon.cc", r"kVersion = (\d+);", {"run": "version {} of the beacon"}),
     ("src/record/hello/hello.cc", r'integer_of\(object, "version"\) != (\d+)', {"run": "`version` {} of `hello.json`"}),
     ("src/stage/cache/cache_folder.cc", r"kVersion = (\d+);", {"cache": "`format` {} of `stoker-cache.json`"}),
+    ("src/transfer/copy_marker.cc", r"kFormat = (\d+);", {"copy-marker": "`format` {}."}),
     ("src/sweep/study/definition.h", r"kStudyFormat = (\d+);", {"study": "`version` {} of `study.json`"}),
     ("src/track/run/track_state.cc", r"kVersion = (\d+);", {"track": "`version` {}."}),
     ("src/record/trace/flight.cc", r"kVersion = (\d+);", {"flight": "version {}."}),

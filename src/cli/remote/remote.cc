@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/run_request.h"
 #include "launch/remote/serve.h"
+#include "transfer/serve.h"
 
 namespace stoker::cli {
 namespace {
@@ -21,6 +22,10 @@ Result<int> serve(Output& out) {
   STOKER_RETURN_IF_ERROR(launch::receive_files(request, in));
   if (request.kind == launch::RemoteRequest::Kind::command)
     return launch::run_remote_command(request, program, 0);
+  if (request.kind == launch::RemoteRequest::Kind::transfer) {
+    STOKER_RETURN_IF_ERROR(transfer::serve(in, 1));
+    return exit_code::kOk;
+  }
   const Status sent = launch::send_run(request);
   return sent.ok() ? exit_code::kOk : out.fail(sent);
 }

@@ -1,6 +1,7 @@
 #include "launch/remote/message.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/hash.h"
 #include "base/json/json.h"
@@ -14,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kGreeting = "stoker-remote ";
 constexpr std::string_view kProgram = "stoker";
+constexpr std::array<std::string_view, 3> kKinds = {"command", "fetch", "transfer"};
 
 Json list_of(const std::vector<std::string>& texts) {
   Json list = Json::array();
@@ -84,7 +86,7 @@ std::string folder_for(const Path& here) {
 
 std::string to_line(const RemoteRequest& request) {
   const auto hexadecimal = [](const std::string& text) { return list_of({text})[0]; };
-  const Json object = {{"kind", request.kind == RemoteRequest::Kind::fetch ? "fetch" : "command"},
+  const Json object = {{"kind", std::string(kKinds[static_cast<std::size_t>(request.kind)])},
                        {"words", list_of(request.words)},
                        {"folder", hexadecimal(request.folder)},
                        {"runs", hexadecimal(request.runs)},
@@ -104,14 +106,17 @@ Result<RemoteRequest> parse_request(std::string_view line) {
   const auto kind = object.find("kind");
   const auto bytes = object.find("bytes");
   const auto checkpoints = object.find("checkpoints");
-  const bool is_whole = kind != object.end() && (*kind == "fetch" || *kind == "command") &&
-                        bytes != object.end() && bytes->is_number_unsigned() && checkpoints != object.end() &&
-                        checkpoints->is_boolean() && read(object, "words", &request.words) &&
-                        read(object, "folder", &request.folder) && read(object, "runs", &request.runs) &&
-                        read(object, "below", &request.sent_below) && read(object, "files", &request.files) &&
+  const auto known = kind != object.end() && kind->is_string()
+                         ? std::find(kKinds.begin(), kKinds.end(), kind->get_ref<const std::string&>())
+                         : kKinds.end();
+  const bool is_whole = known != kKinds.end() && bytes != object.end() && bytes->is_number_unsigned() &&
+                        checkpoints != object.end() && checkpoints->is_boolean() &&
+                        read(object, "words", &request.words) && read(object, "folder", &request.folder) &&
+                        read(object, "runs", &request.runs) && read(object, "below", &request.sent_below) &&
+                        read(object, "files", &request.files) &&
                         read(object, "host_options", &request.host_options);
   if (!is_whole || request.words.empty() || request.folder.empty() || request.runs.empty()) return wrong;
-  request.kind = *kind == "fetch" ? RemoteRequest::Kind::fetch : RemoteRequest::Kind::command;
+  request.kind = static_cast<RemoteRequest::Kind>(known - kKinds.begin());
   request.bytes = bytes->get<std::uint64_t>();
   request.has_checkpoints = checkpoints->get<bool>();
   if (!are_clean(request.files) || !(request.sent_below.empty() || are_clean({request.sent_below})))

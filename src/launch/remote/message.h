@@ -26,8 +26,9 @@ namespace stoker::launch {
 /// A request.
 struct RemoteRequest {
   enum class Kind {
-    command,  ///< a command line of stoker
-    fetch,    ///< a run's folder as a tar on standard output
+    command,   ///< a command line of stoker
+    fetch,     ///< a run's folder as a tar on standard output
+    transfer,  ///< requests of `stoker data push` and `pull` follow: transfer/protocol.h
   };
   Kind kind = Kind::command;
   std::vector<std::string> words;  ///< the command line; for fetch the run

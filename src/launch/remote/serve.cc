@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <poll.h>
 #include <set>
@@ -122,6 +123,20 @@ Status Incoming::copy(std::uint64_t bytes, File& out) {
     STOKER_RETURN_IF_ERROR(out.write(std::string_view(buffer_).substr(0, count)));
     buffer_.erase(0, count);
     bytes -= count;
+  }
+  return {};
+}
+
+Status Incoming::read(std::span<char> out) {
+  const std::size_t buffered = std::min(out.size(), buffer_.size());
+  std::memcpy(out.data(), buffer_.data(), buffered);
+  buffer_.erase(0, buffered);
+  out = out.subspan(buffered);
+  while (!out.empty()) {
+    const ssize_t count = ::read(fd_, out.data(), out.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return unavailable("remote: the other end closed the connection");
+    out = out.subspan(static_cast<std::size_t>(count));
   }
   return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "base/file.h"
@@ -20,6 +21,8 @@ class Incoming {
   Result<std::string> line(Deadline deadline);
   /// Copies this many bytes into a file. Timeout when no data arrives for a minute.
   Status copy(std::uint64_t bytes, File& out);
+  /// Fills `out`. Waits for the data without a limit.
+  Status read(std::span<char> out);
 
  private:
   Status more(Deadline deadline);
