@@ -24,6 +24,7 @@ int data_verify(std::span<const std::string> words, Output& out);
 int data_bench(std::span<const std::string> words, Output& out);
 int data_push(std::span<const std::string> words, Output& out);
 int data_pull(std::span<const std::string> words, Output& out);
+int data_purge(std::span<const std::string> words, Output& out);
 int cache_stage(std::span<const std::string> words, Output& out);
 int cache_list(std::span<const std::string> words, Output& out);
 int cache_verify(std::span<const std::string> words, Output& out);
@@ -100,6 +101,7 @@ std::span<const CommandEntry> commands() {
       {"data index", "Index existing shards, or export an index", data_index},
       {"data push", "Copy a dataset to a host, and verify it there", data_push},
       {"data pull", "Copy a dataset from a host, verified", data_pull},
+      {"data purge", "Remove copied datasets that are no longer used", data_purge},
       {"cache stage", "Copy a dataset to the node-local cache", cache_stage},
       {"cache list", "List the datasets of the node-local cache", cache_list},
       {"cache verify", "Compare every byte of the node-local cache", cache_verify},
