@@ -40,7 +40,7 @@ Result<std::uint64_t> trials_left(const sweep::Study& study) {
 }
 
 std::string comment_of_array(const sweep::Study& study) {
-  return format("stoker-sweep:{}", study.definition().id);
+  return format("stoker-sweep:{}", study.folder_id());
 }
 
 // A lease that is there while the array is submitted.
@@ -135,17 +135,17 @@ bool has_unfinished_task(const sweep::Study& study) {
   });
 }
 
-Result<std::optional<Driver>> drive_task(const Path& study, DriverOptions options, TrialArrayTask task,
+Result<std::optional<Driver>> drive_task(const StudyOpener& open, DriverOptions options, TrialArrayTask task,
                                          TrialStarter& starter, slurm::Scheduler& scheduler) {
   const auto try_worker = [&](std::uint64_t number) -> Result<std::optional<Driver>> {
-    STOKER_ASSIGN_OR_RETURN(opened, sweep::Study::open(study));
+    STOKER_ASSIGN_OR_RETURN(opened, open());
     options.worker = format("{}{}", kTaskWorker, number);
     auto driver = Driver::create(std::move(opened), options, starter, scheduler);
     if (driver) return std::optional<Driver>(*std::move(driver));
     if (driver.error().code() == Code::exists) return std::optional<Driver>();
     return std::move(driver).error();
   };
-  STOKER_ASSIGN_OR_RETURN(known, sweep::Study::open(study));
+  STOKER_ASSIGN_OR_RETURN(known, open());
   std::set<std::uint64_t> unfinished;
   for (const sweep::StudyTrial& trial : known.trials()) {
     const auto number = worker_number(trial.worker);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ struct TrialArray {
 
 /// Submits a task for each trial that is left and has none in the queue. Invalid for a study without a last
 /// trial and for a job of several nodes; Exists while another process submits; errors of Scheduler::submit().
+/// REQUIRES: Study::bind_folder().
 Result<TrialArray> submit_array(const sweep::Study& study, const TrialArrayRequest& wanted,
                                 slurm::Scheduler& scheduler, Deadline deadline);
 
@@ -46,9 +48,11 @@ struct TrialArrayTask {
   std::uint64_t number = 0;    ///< in its array
   bool must_continue = false;  ///< only an unfinished trial
 };
+/// Opens the study once more.
+using StudyOpener = std::function<Result<sweep::Study>()>;
 /// The driver of a task: of an unfinished trial whose task is gone, else of a new one, or nullopt for
 /// `must_continue`.
-Result<std::optional<Driver>> drive_task(const Path& study, DriverOptions options, TrialArrayTask task,
+Result<std::optional<Driver>> drive_task(const StudyOpener& open, DriverOptions options, TrialArrayTask task,
                                          TrialStarter& starter, slurm::Scheduler& scheduler);
 
 /// Whether a task has a trial without an ending; that task may be gone.

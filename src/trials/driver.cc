@@ -7,6 +7,7 @@
 #include "launch/status/control.h"
 #include "record/state.h"
 #include "sweep/results/trial_table.h"
+#include "sweep/storage/storage_url.h"
 #include "trials/run_values.h"
 
 namespace stoker::trials {
@@ -60,13 +61,14 @@ Driver::Driver(sweep::Study study, DriverOptions options, TrialStarter& starter,
 
 Result<Driver> Driver::create(sweep::Study study, DriverOptions options, TrialStarter& starter,
                               slurm::Scheduler& scheduler) {
+  STOKER_RETURN_IF_ERROR(study.bind_folder());
   auto lease =
       record::WorkLease::take(study.folder() / format("{}.json", options.worker), "drives its trials");
   if (!lease)
     return std::move(lease)
         .error()
         .with_context(study.folder().string())
-        .cure("stoker sweep show {}", shell_quote(study.folder().string()));
+        .cure("stoker sweep show {}", shell_quote(sweep::shown_url(study.location())));
   STOKER_RETURN_IF_ERROR(study.set_worker(options.worker));
   STOKER_RETURN_IF_ERROR(study.refresh());
   return Driver(std::move(study), std::move(options), starter, scheduler, *std::move(lease));
@@ -116,7 +118,19 @@ void Driver::query_lives(std::vector<OwnTrial>& trials) {
   }
 }
 
+// A database may be restarted, and a disk freed: the next round finds out what was written.
 Result<bool> Driver::step() {
+  if (!next_round_.passed()) return true;
+  auto is_open = round();
+  const bool is_away = study_.is_stored() && !is_open.ok() && may_pass(is_open.status());
+  if (is_away && !is_storage_away_) event(format("{} (retrying)", is_open.error().message()));
+  is_storage_away_ = is_away;
+  if (!is_away) return is_open;
+  next_round_ = Deadline::after(kShortestRetry);
+  return true;
+}
+
+Result<bool> Driver::round() {
   if (next_renewal_.passed()) {
     STOKER_RETURN_IF_ERROR(lease_->refresh());
     next_renewal_ = Deadline::after(kRenewInterval);
@@ -239,16 +253,24 @@ bool Driver::postpone(TrialAttempt key, const Status& problem) {
 
 Status Driver::end(TrialAttempt key, TrialEnding ending) {
   const bool is_failed = ending.state == TrialState::failed;
-  event(format("trial {}: {}", key.number, result_text(study_.definition(), ending)));
-  STOKER_RETURN_IF_ERROR(study_.tell(key.number, std::move(ending)));
+  const std::string text = result_text(study_.definition(), ending);
+  const bool is_pruned = ending.state == TrialState::pruned;
+  const Status saved = study_.tell(key.number, std::move(ending));
+  if (!saved.ok()) {
+    // Its user, or the request of a driver that was killed, may have ended it at the same time.
+    STOKER_RETURN_IF_ERROR(study_.refresh());
+    const sweep::StudyTrial* const known = study_.find(key.number);
+    if (known == nullptr || known->state == TrialState::running) return saved;
+  }
+  event(format("trial {}: {}", key.number, text));
   followed_.erase(key);
   (is_failed ? failed_ : ended_) += 1;
-  if (ending.state != TrialState::pruned) failed_in_turn_ = is_failed ? failed_in_turn_ + 1 : 0;
+  if (!is_pruned) failed_in_turn_ = is_failed ? failed_in_turn_ + 1 : 0;
   is_exhausted_ = false;  // a failed trial frees its place
   if (options_.most_failed > 0 && failed_in_turn_ >= options_.most_failed)
     return invalid("{}: the last {} failed (--max-failed)", study_.definition().name,
                    counted(failed_in_turn_, "trial"))
-        .cure("stoker sweep show {}", shell_quote(study_.folder().string()));
+        .cure("stoker sweep show {}", shell_quote(sweep::shown_url(study_.location())));
   return {};
 }
 
@@ -270,7 +292,7 @@ Status Driver::start(const sweep::Proposal& proposal) {
 Result<std::optional<sweep::Proposal>> Driver::next_proposal() {
   for (const sweep::StudyTrial& trial : study_.trials()) {
     const bool is_retried = trial.state == TrialState::failed && trial.worker == options_.worker &&
-                            trial.attempt < options_.plan.retries;
+                            trial.attempt < options_.plan.retries && !study_.was_retried(trial.number);
     if (!is_retried) continue;
     auto proposal = study_.retry(trial.number);
     // A driver that was killed while it began the attempt: the claim expires.

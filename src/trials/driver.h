@@ -76,6 +76,7 @@ class Driver {
   Driver(sweep::Study study, DriverOptions options, TrialStarter& starter, slurm::Scheduler& scheduler,
          record::WorkLease lease);
 
+  Result<bool> round();
   std::vector<OwnTrial> own_trials() const;
   void query_lives(std::vector<OwnTrial>& trials);
   Status follow(const OwnTrial& trial);
@@ -109,6 +110,8 @@ class Driver {
   Deadline next_query_ = Deadline::after(Duration::zero());
   Duration query_pause_;
   Deadline next_start_ = Deadline::after(Duration::zero());
+  Deadline next_round_ = Deadline::after(Duration::zero());
+  bool is_storage_away_ = false;
   std::uint32_t failed_in_turn_ = 0;
   std::uint64_t ended_ = 0;
   std::uint64_t failed_ = 0;

@@ -73,7 +73,7 @@ Result<TrialRerun> rerun_trial(const sweep::Study& study, const sweep::StudyTria
   TrialRuns runs(study);
   STOKER_RETURN_IF_ERROR(runs.refresh());
   const record::RunFolder* const run = runs.find({trial.number, trial.attempt});
-  if (run == nullptr)
+  if (run == nullptr || !study.is_of_folder(trial))
     return not_found("{}: trial {} has no run, so it cannot be repeated ({})", study.definition().name,
                      trial.number, runs_folder(study))
         .cure("stoker sweep SWEEP.yaml --job job.yaml      (its trials are runs)");

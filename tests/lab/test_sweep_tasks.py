@@ -2,6 +2,7 @@
 cancelled and killed, and trials that fail."""
 
 import json
+import sys
 from collections import Counter
 
 import pytest
@@ -134,3 +135,20 @@ def test_what_cannot_be_an_array_is_refused(sweep):
     assert "job.sh: a batch script runs only as a job (place: array)\n" in refused
     outside = sweep.lab.run(f"{BIN}/stoker", "sweep", "two.yaml", "--task", cwd=sweep.folder, code=None)
     assert "this is no task of an array" in outside.err
+
+
+@pytest.mark.soak
+@pytest.mark.needs("optuna")
+@pytest.mark.parametrize("place", ["array", "jobs"])
+def test_trials_of_a_storage_of_optuna_are_tasks_or_jobs(sweep, place):
+    address = f"journal://{sweep.folder}/studies.log"
+    sweep.write(f"trials: 3\nat_once: 2\nstorage: {address}\n", "sleep 1\n")
+    sweep.lab.env["STOKER_PYTHON"] = sys.executable
+    sweep.stoker("sweep", "lr.yaml", "--place", place)
+    wait_for_queue(sweep)
+    shown = sweep.stoker("sweep", "show", f"{address}#lr", "--top", "0", "--json").out
+    found = [trial for trial in json.loads(shown) if trial["state"] == "complete"]
+    assert len(found) == 3
+    ends = (sweep.folder / "ends").read_text().split()
+    assert sorted(map(float, ends)) == sorted(trial["params"]["lr"] for trial in found)
+    assert len([run for run in (sweep.folder / "lr.study/runs").iterdir() if run.is_dir()]) == 3

@@ -17,6 +17,7 @@
 #include "sweep/results/ranking.h"
 #include "sweep/results/trial_table.h"
 #include "sweep/runner/command_template.h"
+#include "sweep/storage/storage_url.h"
 #include "trials/array.h"
 #include "trials/driver.h"
 #include "trials/job_starter.h"
@@ -171,8 +172,9 @@ int show_result(const trials::Driver& driver, const SweepArguments& o, Output& o
   }
   out.line("  next  stoker sweep show {}", shell_quote(o.file));
   out.json(format(R"({{"study":{},"complete":{},"pruned":{},"failed":{},"running":{},"best":{}}})",
-                  json_string(study.folder().string()), counts.complete, counts.pruned, counts.failed,
-                  counts.running, best.empty() ? "null" : sweep::json_object(study.definition(), *best[0])));
+                  json_string(sweep::shown_url(study.location())), counts.complete, counts.pruned,
+                  counts.failed, counts.running,
+                  best.empty() ? "null" : sweep::json_object(study.definition(), *best[0])));
   return counts.complete == 0 && counts.failed > 0 ? exit_code::kFailed : exit_code::kOk;
 }
 
@@ -231,15 +233,17 @@ int submit_trials(const sweep::Study& study, const SweepArguments& o, const tria
              counted(done->left_out, "trial"));
   if (done->job.empty() && done->known.empty()) out.line("{}: no trial is left", name);
   out.line("  next  stoker sweep status {}", shell_quote(o.file));
-  out.json(format(R"({{"study":{},"job":{},"tasks":{},"open":{}}})", json_string(study.folder().string()),
+  out.json(format(R"({{"study":{},"job":{},"tasks":{},"open":{}}})",
+                  json_string(sweep::shown_url(study.location())),
                   done->job.empty() ? "null" : json_string(done->job), done->tasks, done->open));
   return exit_code::kOk;
 }
 
 // Without a new trial, a task waits until the lease of a task that is gone expires: on a node that died it is
 // not given back.
-int run_task(sweep::Study study, trials::DriverOptions options, const trials::TrialJob& job,
-             slurm::Scheduler& scheduler, Output& out) {
+int run_task(sweep::Study study, const trials::StudyOpener& open, trials::DriverOptions options,
+             const trials::TrialJob& job, Output& out) {
+  auto scheduler = make_scheduler();
   trials::TrialArrayTask task;
   const auto number = environment_value("SLURM_ARRAY_TASK_ID");
   if (!number || !parse_number(*number, &task.number))
@@ -253,7 +257,7 @@ int run_task(sweep::Study study, trials::DriverOptions options, const trials::Tr
   options.most_ended = 1;
   const Deadline patience = Deadline::after(kLeaseLimit);
   for (;; task.must_continue = true) {
-    auto driver = trials::drive_task(study.folder(), options, task, **starter, scheduler);
+    auto driver = trials::drive_task(open, options, task, **starter, scheduler);
     if (!driver.ok()) return out.fail(driver.error());
     Result<bool> is_open = driver->has_value();
     while (is_open.ok() && *is_open && !stop_requested()) {
@@ -294,9 +298,6 @@ int sweep(std::span<const std::string> words, Output& out) {
   if (const auto code = arguments.parse(words, out)) return *code;
   const auto file = sweep::load_sweep(o.file);
   if (!file.ok()) return out.fail(file.error());
-  if (!file->storage.empty())
-    return out.fail(invalid("{}: the driver's trials need a study in a folder (storage)", o.file)
-                        .cure("stoker sweep run {} -- python train.py", shell_quote(o.file)));
   auto plan = plan_of(o, *file);
   if (!plan.ok()) return out.fail(plan.error());
   if (o.is_task) plan->place = sweep::TrialPlace::here;
@@ -327,11 +328,17 @@ int sweep(std::span<const std::string> words, Output& out) {
   }
   auto study = open_study(o.file, sweep::MissingStudy::create, out);
   if (!study.ok()) return out.fail(study.error());
+  // Before anything is submitted.
+  if (const Status bound = study->bind_folder(); !bound.ok()) return out.fail(bound);
   job.runs = trials::runs_folder(*study);
   ignore_sigpipe();
-  auto scheduler = make_scheduler();
   options.on_event = [&out](const std::string& text) { out.note("{}", text); };
-  if (o.is_task) return run_task(*std::move(study), std::move(options), job, scheduler, out);
+  const auto open = [&o]() -> Result<sweep::Study> {
+    STOKER_ASSIGN_OR_RETURN(opened, sweep::open_study(o.file, sweep::MissingStudy::refuse));
+    return std::move(opened.study);
+  };
+  if (o.is_task) return run_task(*std::move(study), open, std::move(options), job, out);
+  auto scheduler = make_scheduler();
   if (*place == sweep::TrialPlace::array) return submit_trials(*study, o, job, scheduler, out);
   auto starter =
       *place == sweep::TrialPlace::jobs

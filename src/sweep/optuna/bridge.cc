@@ -127,6 +127,8 @@ Status OptunaBridge::error_in(const Json& answer) const {
                   format("'{}' is unknown{}", printable(text("name")), suggestion(text("name"), names)));
   }
   if (text("code") == "not_found") return not_found("{}", printable(text("error")));
+  if (text("code") == "unavailable") return unavailable("{}", printable(text("error")));
+  if (text("code") == "no_space") return Status(Code::no_space, printable(text("error")));
   Status error = invalid("{}", printable(text("error")));
   if (const std::string cure = text("cure"); !cure.empty()) return std::move(error).cure("{}", cure);
   return error;

@@ -26,8 +26,8 @@ class OptunaBridge {
   /// Waits up to 5 s for the child's end, then kills it.
   ~OptunaBridge();
 
-  /// The answer to a request. Invalid for an error of Optuna, Unavailable if the child ended, Timeout if it
-  /// has not answered for 10 min.
+  /// The answer to a request. Invalid for an error of Optuna, Unavailable if the child ended or a database
+  /// does not answer, NoSpace for a full disk, Timeout if the child has not answered for 10 min.
   Result<nlohmann::ordered_json> call(const nlohmann::ordered_json& request);
   /// Whether the current process started it, and not one that forked.
   bool is_own() const;

@@ -1,6 +1,7 @@
 """Optuna for a study of Stoker. Reads one request per line from standard input and writes one answer per line to standard
 output, both JSON. Ends with its input: what it has begun it finishes, also when Stoker is killed."""
 
+import errno
 import importlib.util
 import inspect
 import json
@@ -185,6 +186,9 @@ PRIOR = "stoker:prior"
 ORIGIN = "stoker:origin"
 MESSAGE = "stoker:message"
 SAMPLER = "stoker:sampler"
+WORKER = "stoker:worker"
+ATTEMPT = "stoker:attempt"
+FOLDER = "stoker:folder:"
 STATES = {"RUNNING": "running", "COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
 
 
@@ -256,6 +260,7 @@ class Storage:
 
     def __init__(self):
         self.begun = {}
+        self.worker = ""
 
     def open(self, request):
         url, name, wanted = request["url"], request["name"], request["wanted"]
@@ -365,7 +370,27 @@ class Storage:
             "origin": trial.user_attrs.get(ORIGIN, "optuna"),
             "message": message,
             "sampler": trial.user_attrs.get(SAMPLER),
+            "worker": trial.user_attrs.get(WORKER, ""),
+            "attempt": trial.user_attrs.get(ATTEMPT, 0),
         }
+
+    def bind(self, request):
+        self.study.set_user_attr(FOLDER + request["id"], request["folder"])
+        return {}
+
+    def is_bound(self, request):
+        return {"is_bound": FOLDER + request["id"] in self.study.user_attrs}
+
+    def set_worker(self, request):
+        self.worker = request["worker"]
+        for trial in self.study.get_trials(deepcopy=False):
+            if trial.state.name != "RUNNING" or trial.user_attrs.get(WORKER) != self.worker:
+                continue
+            fixed = trial.system_attrs.get("fixed_params", {})
+            # The origin is written last, except for what was enqueued with all parameters.
+            if ORIGIN not in trial.user_attrs or not fixed.keys() <= trial.params.keys():
+                self.give_up(trial.number, fixed, trial.user_attrs.get(ORIGIN))
+        return {}
 
     def read(self, _):
         changed = []
@@ -390,7 +415,9 @@ class Storage:
             if trial_id is None and request["only_enqueued"]:
                 return {"number": None}
             if trial_id is None:
-                trial_id = self.storage.create_new_trial(self.study._study_id)
+                trial_id = self.storage.create_new_trial(self.study._study_id, template_trial=self.new_trial())
+            elif self.worker:
+                self.storage.set_trial_user_attr(trial_id, WORKER, self.worker)
             trial = optuna.trial.Trial(self.study, trial_id)
             fixed = self.storage.get_trial(trial_id).system_attrs.get("fixed_params", {})
             self.begun[trial.number] = (trial, fixed)
@@ -399,14 +426,18 @@ class Storage:
                 return {"number": trial.number, "fixed": values, "origin": trial.user_attrs.get(ORIGIN, "")}
             self.end({"number": trial.number, "state": "FAIL", "message": "was enqueued outside the space"})
 
-    def begin_again(self, request):
-        values = self.space.to_optuna(request["params"])
-        template = optuna.trial.create_trial(
+    def new_trial(self, params=None, **attributes):
+        """A running trial, which has its worker from the first moment on."""
+        return optuna.trial.create_trial(
             state=optuna.trial.TrialState.RUNNING,
-            params=values,
-            distributions={name: self.space.distributions[name] for name in values},
-            user_attrs={ORIGIN: request["origin"]},
+            params=params,
+            distributions={name: self.space.distributions[name] for name in params or ()},
+            user_attrs=attributes | ({WORKER: self.worker} if self.worker else {}),
         )
+
+    def begin_again(self, request):
+        attributes = {ORIGIN: request["origin"], ATTEMPT: request["attempt"]}
+        template = self.new_trial(self.space.to_optuna(request["params"]), **attributes)
         trial_id = self.storage.create_new_trial(self.study._study_id, template_trial=template)
         return {"number": self.storage.get_trial(trial_id).number}
 
@@ -438,7 +469,8 @@ class Storage:
 
     def end(self, request):
         number = request["number"]
-        self.begun.pop(number, None)
+        if self.begun.pop(number, None) and self.worker:
+            self.storage.set_trial_user_attr(self.trial_id(number), WORKER, "")  # nothing to retry
         if request["message"]:
             self.storage.set_trial_user_attr(self.trial_id(number), MESSAGE, request["message"])
         self.study.tell(number, values=request.get("values") or None, state=optuna.trial.TrialState[request["state"]])
@@ -447,13 +479,33 @@ class Storage:
     def abandon(self):
         """Without its Stoker, what was begun has no point. What was enqueued is enqueued again."""
         for number, (trial, fixed) in list(self.begun.items()):
-            origin = trial.user_attrs.get(ORIGIN)
+            self.give_up(number, fixed, trial.user_attrs.get(ORIGIN))
+
+    def give_up(self, number, fixed, origin):
+        try:
+            if self.worker:
+                self.storage.set_trial_user_attr(self.trial_id(number), WORKER, "")
             self.end({"number": number, "state": "FAIL", "message": "Stoker ended while it asked"})
-            if fixed:
-                self.study.enqueue_trial(fixed, user_attrs={ORIGIN: origin} if origin else None)
+        except Exception:
+            return  # another process has ended it, or the storage is gone
+        if fixed:
+            self.study.enqueue_trial(fixed, user_attrs={ORIGIN: origin} if origin else None)
 
 
 # ---- Requests --------------------------------------------------------------------------------------------------------
+
+
+def code_of(error):
+    """Whether the same request may succeed later."""
+    passing = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOTCONN)
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return {"code": "no_space"}
+        is_database = type(error).__name__ in ("OperationalError", "InterfaceError")
+        if is_database or (isinstance(error, OSError) and error.errno in passing):
+            return {"code": "unavailable"}
+        error = error.__cause__ or error.__context__
+    return {}
 
 
 def error_of(error):
@@ -461,7 +513,9 @@ def error_of(error):
         return {"error": str(error), **error.facts}
     missing = re.search(r"No module named '(\w+)", f"{error} {error.__cause__}")
     text = str(error).strip().split("\n")[0] or type(error).__name__
-    return {"error": text, "missing": missing.group(1)} if missing else {"error": f"{type(error).__name__}: {text}"}
+    if missing:
+        return {"error": text, "missing": missing.group(1)}
+    return {"error": f"{type(error).__name__}: {text}", **code_of(error)}
 
 
 def main():
@@ -483,6 +537,9 @@ def main():
             "again": proposer.again,
             "exists": storage.exists,
             "open": storage.open,
+            "bind": storage.bind,
+            "is_bound": storage.is_bound,
+            "set_worker": storage.set_worker,
             "read": storage.read,
             "begin": storage.begin,
             "begin_again": storage.begin_again,

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "base/enum_names.h"
+#include "base/user.h"
 #include "sweep/optuna/bridge.h"
 #include "sweep/space/space_json.h"
 #include "sweep/study/prior.h"
@@ -18,6 +20,8 @@ using Json = nlohmann::ordered_json;
 
 // Each cell of a grid is enqueued, because a storage has no other way to give it out once.
 constexpr std::uint64_t kMostCells = 1'000;
+// In the folder of the runs.
+constexpr std::string_view kIdFile = "storage.id";
 
 std::string location_of(const StorageUrl& url) { return format("{}#{}", url.url, url.study); }
 
@@ -51,7 +55,9 @@ Assignment values_in(const Json& params) {
 
 class OptunaStorage final : public StudyStorage {
  public:
-  explicit OptunaStorage(StorageUrl url) : url_(std::move(url)), location_(location_of(url_)) {}
+  OptunaStorage(StorageUrl url, const Path& folder) : url_(std::move(url)), location_(location_of(url_)) {
+    if (const auto id = read_file(folder / kIdFile)) folder_id_ = trim(*id);
+  }
 
   // `wanted`: null without a sweep file.
   Result<Json> connect(const Json& wanted, MissingStudy missing) {
@@ -64,6 +70,7 @@ class OptunaStorage final : public StudyStorage {
                                    {"wanted", wanted},
                                    {"create", missing == MissingStudy::create}});
     if (!opened) return std::move(opened).error().with_context(shown_url(location_));
+    if (!worker_.empty()) STOKER_RETURN_IF_ERROR(send_worker(**bridge));
     bridge_ = *std::move(bridge);
     return opened;
   }
@@ -74,6 +81,32 @@ class OptunaStorage final : public StudyStorage {
 
   const std::string& location() const override { return location_; }
   std::uint64_t outside() const override { return outside_.size(); }
+  const std::string& folder_id() const override { return folder_id_; }
+
+  // The study knows an id before the folder has it. So a folder whose id the study does not know has the runs
+  // of a different study, for example of one that was deleted.
+  Status bind(const Path& folder) override {
+    STOKER_RETURN_IF_ERROR(make_directories(folder));
+    const bool is_new = !path_exists(folder / kIdFile);
+    const std::string place = format("{}:{}", host_name(), std::filesystem::absolute(folder).string());
+    folder_id_ = random_name(12);
+    if (is_new) {
+      STOKER_RETURN_IF_ERROR(call({{"op", "bind"}, {"id", folder_id_}, {"folder", place}}).status());
+      const Status written = write_new_file(folder / kIdFile, folder_id_ + "\n", Durability::synced);
+      if (!written.ok() && written.code() != Code::exists) return written;
+    }
+    STOKER_ASSIGN_OR_RETURN(id, read_file(folder / kIdFile));
+    folder_id_ = trim(id);
+    STOKER_ASSIGN_OR_RETURN(answer, call({{"op", "is_bound"}, {"id", folder_id_}}));
+    if (answer.value("is_bound", false)) return {};
+    return invalid("{}: has the runs of a different study, and not of {}", folder, shown_url(location_))
+        .cure("mv {} {}", shell_quote(folder.string()), shell_quote(folder.string() + ".old"));
+  }
+  Status set_worker(const std::string& name) override {
+    worker_ = format("{}/{}", folder_id_, name);
+    if (bridge_ && bridge_->is_own()) return send_worker(*bridge_).with_context(shown_url(location_));
+    return connect(wanted_, MissingStudy::refuse).status();
+  }
 
   Result<std::vector<StudyTrial>> read() override {
     STOKER_ASSIGN_OR_RETURN(answer, call({{"op", "read"}}));
@@ -91,6 +124,11 @@ class OptunaStorage final : public StudyStorage {
       trial.point = *std::move(point);
       trial.state = enum_named<TrialState>(text_in(row, "state")).value_or(TrialState::failed);
       trial.origin = text_in(row, "origin");
+      trial.worker = text_in(row, "worker");
+      if (!folder_id_.empty() && trial.worker.starts_with(folder_id_ + "/"))
+        trial.worker.erase(0, folder_id_.size() + 1);
+      if (const auto attempt = row.find("attempt"); attempt != row.end() && attempt->is_number_unsigned())
+        trial.attempt = attempt->get<std::uint32_t>();
       for (const Json& value : list_in(row, "values")) trial.values.push_back(number_or_nan(value));
       for (const Json& report : list_in(row, "reports")) {
         if (report.is_array() && report.size() == 2 && report[0].is_number_integer())
@@ -117,7 +155,8 @@ class OptunaStorage final : public StudyStorage {
   Result<TrialNumber> begin_again(const StudyTrial& earlier) override {
     STOKER_ASSIGN_OR_RETURN(answer, call({{"op", "begin_again"},
                                           {"params", json_of(space_.decode(earlier.point))},
-                                          {"origin", format("retry {}", earlier.number)}}));
+                                          {"origin", format("retry {}", earlier.number)},
+                                          {"attempt", earlier.attempt + 1}}));
     return answer.value("number", TrialNumber{0});
   }
   Status set_point(const StudyTrial& trial) override {
@@ -151,6 +190,9 @@ class OptunaStorage final : public StudyStorage {
   }
 
  private:
+  Status send_worker(OptunaBridge& bridge) const {
+    return bridge.call({{"op", "set_worker"}, {"worker", worker_}}).status();
+  }
   Result<Json> call(const Json& request) {
     if (!bridge_ || !bridge_->is_own()) {
       STOKER_ASSIGN_OR_RETURN(opened, connect(wanted_, MissingStudy::refuse));
@@ -167,6 +209,8 @@ class OptunaStorage final : public StudyStorage {
   Space space_;
   Json wanted_;
   std::unique_ptr<OptunaBridge> bridge_;
+  std::string folder_id_;
+  std::string worker_;
   std::set<TrialNumber> outside_;
 };
 
@@ -277,7 +321,7 @@ Result<StoredStudy> open_stored_study(const StorageUrl& url, const Path& folder,
     STOKER_ASSIGN_OR_RETURN(json, json_of_wanted(*wanted));
     request = json;
   }
-  auto storage = std::make_unique<OptunaStorage>(url);
+  auto storage = std::make_unique<OptunaStorage>(url, folder);
   STOKER_ASSIGN_OR_RETURN(opened, storage->connect(request, missing));
   const std::string text = text_in(opened, "definition");
   const std::string subject = shown_url(location_of(url));

@@ -245,7 +245,7 @@ Status Study::ensure_journal() {
 
 Status Study::set_worker(std::string name) {
   worker_ = std::move(name);
-  return open_journal();
+  return storage_ ? storage_->set_worker(worker_) : open_journal();
 }
 
 Status Study::append(const Record& record) {
@@ -483,6 +483,18 @@ Status Study::tell(TrialNumber number, TrialEnding ending) {
 }
 
 std::string Study::location() const { return storage_ ? storage_->location() : folder_.string(); }
+
+Status Study::bind_folder() {
+  if (!storage_) return {};
+  if (is_in(folder_))
+    return invalid("{}: is a study itself, and its runs are not trials of the storage (storage)", folder_)
+        .cure("mv {} {}", shell_quote(folder_.string()), shell_quote(folder_.string() + ".old"));
+  return storage_->bind(folder_);
+}
+
+bool Study::is_of_folder(const StudyTrial& trial) const {
+  return !storage_ || (!trial.worker.empty() && trial.worker.find('/') == std::string::npos);
+}
 
 std::uint64_t Study::outside() const { return storage_ ? storage_->outside() : 0; }
 

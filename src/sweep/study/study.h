@@ -64,9 +64,19 @@ class Study {
   const Path& folder() const { return folder_; }
   /// What open_study() opens again: the folder, or the address in a storage.
   std::string location() const;
+  /// Whether its trials are in a storage.
+  bool is_stored() const { return storage_ != nullptr; }
+  /// Creates the folder for runs of trials of a storage, once. Invalid if the folder has the runs of a
+  /// different study, whose trials have the same numbers. Does nothing for a study in a folder.
+  Status bind_folder();
+  /// A name for it on this cluster. Two folders that share a study of a storage have different names.
+  /// REQUIRES: bind_folder().
+  const std::string& folder_id() const { return storage_ ? storage_->folder_id() : definition_.id; }
+  /// Whether a run of the trial would be in this folder.
+  bool is_of_folder(const StudyTrial& trial) const;
   /// Opens a journal of this name for this process, in place of one by host and job: StudyTrial::worker of
   /// its trials. Exists while another process of this host uses the name. REQUIRES: no two hosts use the name
-  /// at the same time, and nothing was written through this object.
+  /// at the same time, nothing was written through this object, and bind_folder().
   Status set_worker(std::string name);
   /// Reads what other workers appended.
   Status refresh();
@@ -90,6 +100,8 @@ class Study {
   /// NotFound; Invalid if it is running, complete or pruned; Exists if another worker started that attempt,
   /// or has tried to within a minute.
   Result<Proposal> retry(TrialNumber number);
+  /// Whether a trial of a storage was started again, with a new number.
+  bool was_retried(TrialNumber number) const;
   /// Records the metric of a running trial, and returns whether the pruner stops it. Its process then ends it
   /// as pruned. NotFound; Invalid if it is not running.
   Result<bool> report(TrialNumber number, std::int64_t step, double value);

@@ -94,6 +94,7 @@ Result<std::optional<Proposal>> Study::ask_storage() {
   }
   trial.point = **std::move(point);
   trial.started = now();
+  trial.worker = worker_;
   if (const Status set = storage_->set_point(trial); !set.ok()) return abandon(set);
   Proposal proposal{trial.number, 0, trial.point, definition_.space.decode(trial.point)};
   put(std::move(trial));
@@ -121,6 +122,11 @@ Result<std::optional<Coordinates>> Study::point_of(const BegunTrial& begun, Stud
   return std::optional(definition_.space.normalized(std::move(point)));
 }
 
+bool Study::was_retried(TrialNumber number) const {
+  const std::string origin = format("retry {}", number);
+  return storage_ && std::ranges::any_of(trials_, [&](const StudyTrial& t) { return t.origin == origin; });
+}
+
 // A trial of the storage ends once: another attempt is another trial with its own number.
 Result<Proposal> Study::retry_in_storage(const StudyTrial& earlier) {
   const StudyTrial known = earlier;
@@ -132,7 +138,7 @@ Result<Proposal> Study::retry_in_storage(const StudyTrial& earlier) {
     (void)storage_->end(number, TrialState::failed, {}, format("is trial {}", other.number));
     return exists("{}: trial {} was started again as trial {}", definition_.name, known.number, other.number);
   }
-  return Proposal{number, 0, known.point, definition_.space.decode(known.point)};
+  return Proposal{number, known.attempt + 1, known.point, definition_.space.decode(known.point)};
 }
 
 }  // namespace stoker::sweep

@@ -2,10 +2,12 @@
 // and values are given out by its own atomic operations.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "stoker/status.h"
 #include "sweep/study/definition.h"
 #include "sweep/trial.h"
@@ -31,14 +33,23 @@ class StudyStorage {
 
   /// The address of the study, as open_study() reads it.
   virtual const std::string& location() const = 0;
+  /// Makes `folder` the place of the runs of this study. Invalid if it has the runs of a different one.
+  virtual Status bind(const Path& folder) = 0;
+  /// A name of the study for this cluster: that of the folder's binding, empty without one.
+  virtual const std::string& folder_id() const = 0;
+  /// StudyTrial::worker of the trials that begin from now on. A trial that this worker had begun when it was
+  /// killed, and that has no point, ends as failed. REQUIRES: bind().
+  virtual Status set_worker(const std::string& name) = 0;
+
   /// Trials that are new or have changed since the last read. Their `point` has NaN for a parameter that they
-  /// do not have; that of a trial outside the space is left out and counted in outside().
+  /// do not have; that of a trial outside the space is left out and counted in outside(). The worker of a
+  /// trial of a different folder is "<its id>/<name>".
   virtual Result<std::vector<StudyTrial>> read() = 0;
   virtual std::uint64_t outside() const = 0;
 
   /// Gets a number that no other process gets; nullopt for Begin::enqueued without such a trial.
   virtual Result<std::optional<BegunTrial>> begin(Begin what) = 0;
-  /// Begins a trial with the point of an earlier one.
+  /// Begins a trial with the point of an earlier one, as its next attempt.
   virtual Result<TrialNumber> begin_again(const StudyTrial& earlier) = 0;
   /// Sets the point, the origin and the sampler's state of a trial that begin() returned.
   virtual Status set_point(const StudyTrial& trial) = 0;
