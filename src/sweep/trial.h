@@ -36,6 +36,9 @@ inline double loss_of(double value, Goal goal) { return goal == Goal::minimize ?
 /// Whether the losses `a` are nowhere larger than `b`, and smaller in one objective.
 bool dominates(std::span<const double> a, std::span<const double> b);
 
+/// The values of a trial's objectives for each of its seeds.
+using SeedValues = std::map<std::uint64_t, std::vector<double>>;
+
 /// One trial.
 struct StudyTrial {
   TrialNumber number = 0;
@@ -45,6 +48,7 @@ struct StudyTrial {
   std::string worker;                      ///< who started this attempt: "n1-0", see Study::set_worker()
   Coordinates point;                       ///< of the study's space
   std::vector<double> values;              ///< one for each objective; empty unless complete
+  SeedValues seeds;                        ///< that they are the average of; empty without Definition::seeds
   std::map<std::int64_t, double> reports;  ///< metric by step; NaN where the metric was not finite
   std::vector<double> rungs;               ///< its metric where it reached each rung of successive halving
   double started = 0;                      ///< Unix time in seconds

@@ -6,6 +6,7 @@
 #include "base/language/counted.h"
 #include "launch/status/control.h"
 #include "record/state.h"
+#include "sweep/results/spread.h"
 #include "sweep/results/trial_table.h"
 #include "sweep/storage/storage_url.h"
 #include "trials/run_values.h"
@@ -57,6 +58,7 @@ Driver::Driver(sweep::Study study, DriverOptions options, TrialStarter& starter,
       scheduler_(&scheduler),
       lease_(std::move(lease)),
       runs_(study_),
+      created_(wall_seconds()),
       query_pause_(kFirstQueryPause) {}
 
 Result<Driver> Driver::create(sweep::Study study, DriverOptions options, TrialStarter& starter,
@@ -88,8 +90,16 @@ std::vector<Driver::OwnTrial> Driver::own_trials() const {
   std::vector<OwnTrial> own;
   for (const sweep::StudyTrial& trial : study_.trials()) {
     if (trial.state != TrialState::running || trial.worker != options_.worker) continue;
-    const TrialAttempt key{trial.number, trial.attempt};
-    own.push_back({key, runs_.find(key), {}, false});
+    if (!has_seeds()) {
+      const TrialAttempt key{trial.number, trial.attempt};
+      own.push_back({key, runs_.find(key), {}, false});
+    }
+    for (const std::uint64_t seed : study_.definition().seeds) {
+      TrialAttempt key = runs_.last_attempt(trial.number, seed);
+      const auto started = seed_attempts_.find({trial.number, seed});
+      if (started != seed_attempts_.end()) key.attempt = std::max(key.attempt, started->second);
+      own.push_back({key, runs_.find(key), {}, false});
+    }
   }
   return own;
 }
@@ -139,8 +149,17 @@ Result<bool> Driver::round() {
   STOKER_RETURN_IF_ERROR(runs_.refresh());
   std::vector<OwnTrial> trials = own_trials();
   query_lives(trials);
-  for (const OwnTrial& trial : trials)
-    STOKER_RETURN_IF_ERROR(trial.run == nullptr ? follow_missing(trial) : follow(trial));
+  if (has_seeds()) {
+    is_seed_waiting_ = false;
+    open_runs_ = static_cast<std::size_t>(
+        std::ranges::count_if(trials, [&](const OwnTrial& seed) { return is_open(seed); }));
+    const std::size_t count = study_.definition().seeds.size();
+    for (std::span<const OwnTrial> rest = trials; !rest.empty(); rest = rest.subspan(count))
+      STOKER_RETURN_IF_ERROR(follow_seeds(rest.first(count)));
+  } else {
+    for (const OwnTrial& trial : trials)
+      STOKER_RETURN_IF_ERROR(trial.run == nullptr ? follow_missing(trial) : follow(trial));
+  }
   STOKER_RETURN_IF_ERROR(start_more());
   return running() > 0 || !(is_exhausted_ || has_enough() || is_budget_spent());
 }
@@ -151,14 +170,61 @@ Status Driver::follow_missing(const OwnTrial& trial) {
   if (const auto failure = starter_->failure(trial.key)) {
     STOKER_RETURN_IF_ERROR(runs_.refresh());
     if (runs_.find(trial.key) != nullptr) return {};
-    return end(trial.key, {TrialState::failed, {}, *failure});
+    return fail(trial.key, *failure);
   }
   const Followed& followed = followed_[trial.key];
   if (!followed.retry_at.passed()) return {};
   const sweep::StudyTrial& known = *study_.find(trial.key.number);
   const bool was_asked_here = followed.problems > 0;
-  if (!was_asked_here && wall_seconds() - known.started < kStartingSeconds) return {};
-  return start({known.number, known.attempt, known.point, study_.definition().space.decode(known.point)});
+  if (trial.key.seed && (is_too_early(known.number) || !may_start_seed())) {
+    is_seed_waiting_ = true;
+    return {};
+  }
+  if (!trial.key.seed && !was_asked_here && wall_seconds() - known.started < kStartingSeconds) return {};
+  return start(trial.key,
+               {known.number, known.attempt, known.point, study_.definition().space.decode(known.point)});
+}
+
+bool Driver::is_too_early(sweep::TrialNumber number) const {
+  return !asked_.contains(number) && wall_seconds() - created_ < kStartingSeconds;
+}
+
+bool Driver::is_open(const OwnTrial& seed) const {
+  if (starter_->is_starting(seed.key)) return true;
+  const Life life = seed.life.life;
+  return seed.run != nullptr && (!launch::is_over(life) || can_continue(life));
+}
+
+// The runs of one trial.
+Status Driver::follow_seeds(std::span<const OwnTrial> seeds) {
+  const sweep::TrialNumber number = seeds.front().key.number;
+  const sweep::StudyTrial* const trial = study_.find(number);
+  if (is_pruned({number, trial->attempt})) {
+    STOKER_RETURN_IF_ERROR(stop_seeds(seeds));
+    const auto is_left = [&](const OwnTrial& seed) {
+      return starter_->is_starting(seed.key) || (seed.run != nullptr && !launch::is_over(seed.life.life));
+    };
+    if (std::ranges::any_of(seeds, is_left)) return {};
+    return end(number, {TrialState::pruned, {}, ""});
+  }
+  for (const OwnTrial& seed : seeds) {
+    if (seed_values_[number].contains(*seed.key.seed)) continue;
+    STOKER_RETURN_IF_ERROR(seed.run == nullptr ? follow_missing(seed) : follow(seed));
+    if (study_.find(number)->state != TrialState::running) return {};
+  }
+  return report_mean(seeds);
+}
+
+Status Driver::stop_seeds(std::span<const OwnTrial> seeds) {
+  Status problem;
+  for (const OwnTrial& seed : seeds) {
+    const bool is_over = seed.run != nullptr && launch::is_over(seed.life.life);
+    if (is_over || (seed.run == nullptr && !starter_->is_starting(seed.key))) continue;
+    if (starter_->stop(seed.key) || seed.run == nullptr) continue;
+    const Status stopped = cancel(*seed.run);
+    if (!stopped.ok()) problem = stopped;
+  }
+  return problem.ok() || postpone({seeds.front().key.number}, problem) ? Status() : problem;
 }
 
 Status Driver::follow(const OwnTrial& trial) {
@@ -169,30 +235,55 @@ Status Driver::follow(const OwnTrial& trial) {
     runs_.discard(trial.key);
     return {};
   }
-  return trial.life.life == Life::running ? report(trial) : Status();
+  return trial.life.life == Life::running && !trial.key.seed ? report(trial) : Status();
 }
 
 Status Driver::report(const OwnTrial& trial) {
-  Followed& followed = followed_[trial.key];
-  if (followed.is_pruned || study_.definition().objectives.size() > 1) return {};
-  const auto curve = read_curve(*trial.run, study_.definition().objectives[0].metric, CurveExtent::end);
-  const sweep::StudyTrial* const known = study_.find(trial.key.number);
+  if (followed_[trial.key].is_pruned || study_.definition().objectives.size() > 1) return {};
+  STOKER_RETURN_IF_ERROR(
+      report(trial.key, read_curve(*trial.run, study_.definition().objectives[0].metric, CurveExtent::end)));
+  if (!followed_[trial.key].is_pruned || starter_->stop(trial.key)) return {};
+  const Status stopped = cancel(*trial.run);
+  return stopped.ok() || postpone(trial.key, stopped) ? Status() : stopped;
+}
+
+// The mean at each step that all seeds so far have reached. The next round stops a trial that is pruned.
+Status Driver::report_mean(std::span<const OwnTrial> seeds) {
+  if (study_.definition().objectives.size() > 1) return {};
+  std::map<std::int64_t, std::pair<double, std::size_t>> sums;
+  std::size_t count = 0;
+  for (const OwnTrial& seed : seeds) {
+    if (seed.run == nullptr || seed.life.records.started == 0) continue;
+    ++count;
+    for (const auto& [step, value] :
+         read_curve(*seed.run, study_.definition().objectives[0].metric, CurveExtent::end)) {
+      sums[step].first += value;
+      sums[step].second += 1;
+    }
+  }
+  std::map<std::int64_t, double> curve;
+  for (const auto& [step, sum] : sums) {
+    if (sum.second == count) curve[step] = sum.first / static_cast<double>(count);
+  }
+  return report({seeds.front().key.number, study_.find(seeds.front().key.number)->attempt}, curve);
+}
+
+Status Driver::report(TrialAttempt trial, const std::map<std::int64_t, double>& curve) {
+  Followed& followed = followed_[trial];
+  const sweep::StudyTrial* const known = study_.find(trial.number);
   if (!followed.last_step && !known->reports.empty()) followed.last_step = known->reports.rbegin()->first;
   for (auto point = followed.last_step ? curve.upper_bound(*followed.last_step) : curve.begin();
        point != curve.end(); ++point) {
     followed.last_step = point->first;
-    STOKER_ASSIGN_OR_RETURN(should_stop, study_.report(trial.key.number, point->first, point->second));
+    STOKER_ASSIGN_OR_RETURN(should_stop, study_.report(trial.number, point->first, point->second));
     if (!should_stop) continue;
     // The mark first: the next driver distinguishes a pruned trial from one that its user cancelled.
-    STOKER_RETURN_IF_ERROR(write_file(pruned_mark(trial.key), ""));
+    STOKER_RETURN_IF_ERROR(write_file(pruned_mark(trial), ""));
     followed.is_pruned = true;
-    event(format("trial {}: pruned at step {}", trial.key.number, point->first));
+    event(format("trial {}: pruned at step {}", trial.number, point->first));
     break;
   }
-  if (!followed.is_pruned) return {};
-  if (starter_->stop(trial.key)) return {};
-  const Status stopped = cancel(*trial.run);
-  return stopped.ok() || postpone(trial.key, stopped) ? Status() : stopped;
+  return {};
 }
 
 Status Driver::cancel(const record::RunFolder& run) {
@@ -201,24 +292,24 @@ Status Driver::cancel(const record::RunFolder& run) {
   return launch::cancel(run, plan, *scheduler_, deadline);
 }
 
-Path Driver::pruned_mark(TrialAttempt key) const {
-  return runs_folder(study_) / format("{}.pruned", run_name(study_.definition().name, key));
+Path Driver::pruned_mark(TrialAttempt trial) const {
+  return runs_folder(study_) / format("{}.pruned", run_name(study_.definition().name, trial));
 }
 
-bool Driver::is_pruned(TrialAttempt key) const { return path_exists(pruned_mark(key)); }
+bool Driver::is_pruned(TrialAttempt trial) const { return path_exists(pruned_mark(trial)); }
 
 Status Driver::settle(const OwnTrial& trial) {
   if (starter_->is_starting(trial.key)) return {};
   const Life life = trial.life.life;
-  if (is_pruned(trial.key)) return end(trial.key, {TrialState::pruned, {}, ""});
+  if (!trial.key.seed && is_pruned(trial.key)) return end(trial.key.number, {TrialState::pruned, {}, ""});
   if (life == Life::done) {
     auto values = read_values(*trial.run, study_.definition());
-    if (!values) return end(trial.key, {TrialState::failed, {}, std::string(values.error().message())});
-    return end(trial.key, {TrialState::complete, *std::move(values), ""});
+    if (!values) return fail(trial.key, std::string(values.error().message()));
+    return complete(trial.key, *std::move(values));
   }
   if (can_continue(life)) return continue_or_fail(trial);
   const bool has_reason = life == Life::failed && !trial.life.note.empty();
-  return end(trial.key, {TrialState::failed, {}, has_reason ? trial.life.note : launch::to_text(trial.life)});
+  return fail(trial.key, has_reason ? trial.life.note : launch::to_text(trial.life));
 }
 
 Status Driver::continue_or_fail(const OwnTrial& trial) {
@@ -227,7 +318,7 @@ Status Driver::continue_or_fail(const OwnTrial& trial) {
   const auto resumed = static_cast<std::uint32_t>(std::max(0, trial.life.records.last_attempt - 1));
   const std::string what = launch::to_text(trial.life);
   if (resumed >= options_.plan.resumes)
-    return end(trial.key, {TrialState::failed, {}, format("{}, after {}", what, counted(resumed, "resume"))});
+    return fail(trial.key, format("{}, after {}", what, counted(resumed, "resume")));
   const Status done = starter_->resume(trial.key, *trial.run, trial.life);
   if (done.ok()) {
     followed.problems = 0;
@@ -237,7 +328,41 @@ Status Driver::continue_or_fail(const OwnTrial& trial) {
     return {};
   }
   if (postpone(trial.key, done)) return {};
-  return end(trial.key, {TrialState::failed, {}, format("{}; {}", what, done.message())});
+  return fail(trial.key, format("{}; {}", what, done.message()));
+}
+
+Status Driver::complete(TrialAttempt key, std::vector<double> values) {
+  if (!key.seed) return end(key.number, {TrialState::complete, std::move(values), ""});
+  const sweep::Definition& definition = study_.definition();
+  sweep::StudyTrial shown;
+  shown.values = values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i]))
+      return fail(key, format("{} is {}", definition.objectives[i].metric, values[i]));
+  }
+  event(format("trial {}: seed {}: {}", key.number, *key.seed, sweep::values_text(definition, shown)));
+  sweep::SeedValues& seeds = seed_values_[key.number];
+  seeds[*key.seed] = std::move(values);
+  if (seeds.size() < definition.seeds.size()) return {};
+  return end(key.number,
+             {TrialState::complete, sweep::average_of(seeds, definition.seed_average), "", seeds});
+}
+
+// A seed is retried alone. The trial fails with the first seed that has no attempt left.
+Status Driver::fail(TrialAttempt key, const std::string& message) {
+  if (!key.seed) return end(key.number, {TrialState::failed, {}, message});
+  if (key.attempt < options_.plan.retries) {
+    is_seed_waiting_ = true;
+    if (is_too_early(key.number)) return {};
+    event(format("trial {}: seed {}: failed, {}; retried", key.number, *key.seed, printable(message)));
+    seed_attempts_[{key.number, *key.seed}] = key.attempt + 1;
+    return {};
+  }
+  std::vector<OwnTrial> seeds = own_trials();
+  std::erase_if(seeds, [&](const OwnTrial& seed) { return seed.key.number != key.number; });
+  query_lives(seeds);
+  STOKER_RETURN_IF_ERROR(stop_seeds(seeds));
+  return end(key.number, {TrialState::failed, {}, format("seed {}: {}", *key.seed, message)});
 }
 
 bool Driver::postpone(TrialAttempt key, const Status& problem) {
@@ -251,19 +376,21 @@ bool Driver::postpone(TrialAttempt key, const Status& problem) {
   return true;
 }
 
-Status Driver::end(TrialAttempt key, TrialEnding ending) {
+Status Driver::end(sweep::TrialNumber number, TrialEnding ending) {
   const bool is_failed = ending.state == TrialState::failed;
   const std::string text = result_text(study_.definition(), ending);
   const bool is_pruned = ending.state == TrialState::pruned;
-  const Status saved = study_.tell(key.number, std::move(ending));
+  const Status saved = study_.tell(number, std::move(ending));
   if (!saved.ok()) {
     // Its user, or the request of a driver that was killed, may have ended it at the same time.
     STOKER_RETURN_IF_ERROR(study_.refresh());
-    const sweep::StudyTrial* const known = study_.find(key.number);
+    const sweep::StudyTrial* const known = study_.find(number);
     if (known == nullptr || known->state == TrialState::running) return saved;
   }
-  event(format("trial {}: {}", key.number, text));
-  followed_.erase(key);
+  event(format("trial {}: {}", number, text));
+  followed_.erase(followed_.lower_bound({number}), followed_.lower_bound({number + 1}));
+  seed_attempts_.erase(seed_attempts_.lower_bound({number, 0}), seed_attempts_.lower_bound({number + 1, 0}));
+  seed_values_.erase(number);
   (is_failed ? failed_ : ended_) += 1;
   if (!is_pruned) failed_in_turn_ = is_failed ? failed_in_turn_ + 1 : 0;
   is_exhausted_ = false;  // a failed trial frees its place
@@ -274,13 +401,26 @@ Status Driver::end(TrialAttempt key, TrialEnding ending) {
   return {};
 }
 
-Status Driver::start(const sweep::Proposal& proposal) {
-  const TrialAttempt key{proposal.number, proposal.attempt};
+Status Driver::start_seeds(const sweep::Proposal& proposal) {
+  asked_.insert(proposal.number);
+  for (const std::uint64_t seed : study_.definition().seeds) {
+    if (!may_start_seed()) {
+      is_seed_waiting_ = true;
+      return {};
+    }
+    STOKER_RETURN_IF_ERROR(start({proposal.number, 0, seed}, proposal));
+    if (study_.find(proposal.number)->state != TrialState::running) return {};
+  }
+  return {};
+}
+
+Status Driver::start(TrialAttempt key, const sweep::Proposal& proposal) {
   auto run = starter_->start(key, proposal);
   if (!run) {
     if (postpone(key, run.error())) return {};
-    return end(key, {TrialState::failed, {}, std::string(run.error().message())});
+    return fail(key, std::string(run.error().message()));
   }
+  ++open_runs_;
   Followed& followed = followed_[key];
   followed.problems = 0;
   query_pause_ = kFirstQueryPause;
@@ -291,6 +431,7 @@ Status Driver::start(const sweep::Proposal& proposal) {
 // The retry of a failed trial comes before a new one.
 Result<std::optional<sweep::Proposal>> Driver::next_proposal() {
   for (const sweep::StudyTrial& trial : study_.trials()) {
+    if (has_seeds()) break;  // each seed was retried
     const bool is_retried = trial.state == TrialState::failed && trial.worker == options_.worker &&
                             trial.attempt < options_.plan.retries && !study_.was_retried(trial.number);
     if (!is_retried) continue;
@@ -304,7 +445,11 @@ Result<std::optional<sweep::Proposal>> Driver::next_proposal() {
 }
 
 Status Driver::start_more() {
-  while (!is_exhausted_ && !has_enough() && running() < options_.plan.at_once && next_start_.passed()) {
+  const auto may_ask = [&] {
+    return has_seeds() ? !is_seed_waiting_ && may_start_seed()
+                       : running() < options_.plan.at_once && next_start_.passed();
+  };
+  while (!is_exhausted_ && !has_enough() && may_ask()) {
     if (is_budget_spent()) return {};
     STOKER_ASSIGN_OR_RETURN(proposal, next_proposal());
     if (!proposal) {
@@ -313,7 +458,8 @@ Status Driver::start_more() {
       return {};
     }
     event(format("trial {}: {}", proposal->number, sweep::to_text(proposal->values)));
-    STOKER_RETURN_IF_ERROR(start(*proposal));
+    STOKER_RETURN_IF_ERROR(has_seeds() ? start_seeds(*proposal)
+                                       : start({proposal->number, proposal->attempt}, *proposal));
   }
   return {};
 }

@@ -3,13 +3,16 @@
 // (docs/commands/sweep.md).
 //
 // The driver is a worker of the study, which distinguishes its trials from trials of other processes. A trial
-// that it asked for has a run, found by its name, or its run was not started yet.
+// that it asked for has a run, found by its name, or its run was not started yet. With Definition::seeds, a
+// trial has a run for each seed: each is retried alone, and the trial ends when all seeds have values.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,23 +80,38 @@ class Driver {
          record::WorkLease lease);
 
   Result<bool> round();
+  bool has_seeds() const { return !study_.definition().seeds.empty(); }
+  // One for each seed of each trial, in this order.
   std::vector<OwnTrial> own_trials() const;
   void query_lives(std::vector<OwnTrial>& trials);
   Status follow(const OwnTrial& trial);
   Status follow_missing(const OwnTrial& trial);
+  Status follow_seeds(std::span<const OwnTrial> seeds);
   Status report(const OwnTrial& trial);
+  Status report_mean(std::span<const OwnTrial> seeds);
+  // Passes new steps of the curve to the pruner.
+  Status report(TrialAttempt trial, const std::map<std::int64_t, double>& curve);
+  // Whether the run of a seed waits, runs or will be resumed.
+  bool is_open(const OwnTrial& seed) const;
+  bool may_start_seed() const { return open_runs_ < options_.plan.at_once && next_start_.passed(); }
+  Status stop_seeds(std::span<const OwnTrial> seeds);
   Status cancel(const record::RunFolder& run);
   Status settle(const OwnTrial& trial);
   Status continue_or_fail(const OwnTrial& trial);
-  Status end(TrialAttempt key, sweep::TrialEnding ending);
-  Status start(const sweep::Proposal& proposal);
+  Status complete(TrialAttempt key, std::vector<double> values);
+  Status fail(TrialAttempt key, const std::string& message);
+  Status end(sweep::TrialNumber number, sweep::TrialEnding ending);
+  Status start(TrialAttempt key, const sweep::Proposal& proposal);
+  Status start_seeds(const sweep::Proposal& proposal);
   Status start_more();
   Result<std::optional<sweep::Proposal>> next_proposal();
   bool is_budget_spent();
   bool has_enough() const { return options_.most_ended > 0 && ended_ >= options_.most_ended; }
   double used_gpu_hours();
-  bool is_pruned(TrialAttempt key) const;
-  Path pruned_mark(TrialAttempt key) const;
+  bool is_pruned(TrialAttempt trial) const;
+  Path pruned_mark(TrialAttempt trial) const;
+  // A driver that was killed may have left a process that is about to create the run of a seed.
+  bool is_too_early(sweep::TrialNumber number) const;
   void event(const std::string& text);
   // Whether the problem may pass; it is then retried later.
   bool postpone(TrialAttempt key, const Status& problem);
@@ -107,6 +125,12 @@ class Driver {
   TrialRuns runs_;
   std::map<TrialAttempt, Followed> followed_;
   std::map<TrialAttempt, double> ended_seconds_;  // of runs that are over
+  double created_;                                // when this driver began; Unix time in seconds
+  std::set<sweep::TrialNumber> asked_;            // trials that it began
+  std::map<std::pair<sweep::TrialNumber, std::uint64_t>, std::uint32_t> seed_attempts_;
+  std::map<sweep::TrialNumber, sweep::SeedValues> seed_values_;
+  std::size_t open_runs_ = 0;     // of seeds
+  bool is_seed_waiting_ = false;  // to be started, before a further trial
   Deadline next_query_ = Deadline::after(Duration::zero());
   Duration query_pause_;
   Deadline next_start_ = Deadline::after(Duration::zero());

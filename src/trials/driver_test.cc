@@ -17,6 +17,8 @@ using ::testing::SizeIs;
 
 constexpr std::string_view kSweep =
     "space: {lr: [1, 2, 3, 4]}\nobjectives: {loss: minimize}\nsampler: grid\n";
+constexpr std::string_view kSeeds =
+    "space: {lr: [1, 2, 3, 4]}\nobjectives: {loss: minimize}\nsampler: grid\nseeds: [5, 8, 9]\n";
 
 // Creates runs whose records the test writes.
 class FakeStarter final : public TrialStarter {
@@ -85,6 +87,21 @@ class DriverTest : public ::testing::Test {
     auto driver = Driver::create(open(text), options_, starter_, scheduler_);
     STOKER_CHECK(driver.ok());
     return *std::move(driver);
+  }
+  record::RunFolder run(TrialAttempt trial) {
+    const auto study = sweep::Study::open(box_ / "s.study");
+    STOKER_CHECK(study.ok());
+    TrialRuns runs(*study);
+    STOKER_CHECK(runs.refresh().ok());
+    return *runs.find(trial);
+  }
+  void seed_done(TrialAttempt trial, const std::string& output) {
+    STOKER_CHECK(write_file(run(trial).last_attempt()->log(0), output).ok());
+    FakeStarter::end(run(trial), {});
+  }
+  void seed_failed(TrialAttempt trial) {
+    FakeStarter::end(run(trial),
+                     {.outcome = record::Outcome::failed, .exit_code = 7, .reason = "exit code 7"});
   }
   record::RunFolder run(sweep::TrialNumber number, std::uint32_t attempt = 0) {
     const auto study = sweep::Study::open(box_ / "s.study");
@@ -211,6 +228,99 @@ TEST_F(DriverTest, a_value_that_the_pruner_refuses_stops_the_run) {
   EXPECT_EQ(driver.study().find(0)->state, TrialState::pruned);
 }
 
+TEST_F(DriverTest, seeds_count_for_at_once_and_their_mean_is_the_value) {
+  options_.plan.at_once = 2;
+  Driver driver = make(kSeeds);
+  ASSERT_TRUE(*driver.step());
+  EXPECT_THAT(starter_.started, ElementsAre(TrialAttempt{0, 0, 5}, TrialAttempt{0, 0, 8}));
+  seed_done({0, 0, 8}, "loss: 2\n");
+  ASSERT_TRUE(*driver.step());
+  EXPECT_THAT(starter_.started, SizeIs(3));
+  EXPECT_EQ(starter_.started.back(), (TrialAttempt{0, 0, 9}));
+  seed_done({0, 0, 5}, "loss: 1\n");
+  ASSERT_TRUE(*driver.step());
+  EXPECT_EQ(starter_.started.back(), (TrialAttempt{1, 0, 5}));
+  EXPECT_EQ(driver.study().find(0)->state, TrialState::running);
+  seed_done({0, 0, 9}, "loss: 6\n");
+  ASSERT_TRUE(*driver.step());
+  const sweep::StudyTrial& trial = *driver.study().find(0);
+  EXPECT_EQ(trial.state, TrialState::complete);
+  EXPECT_THAT(trial.values, ElementsAre(3));
+  EXPECT_EQ(trial.seeds, (sweep::SeedValues{{5, {1}}, {8, {2}}, {9, {6}}}));
+  const auto again = sweep::Study::open(box_ / "s.study");
+  EXPECT_EQ(again->find(0)->seeds, trial.seeds);
+}
+
+TEST_F(DriverTest, a_new_driver_starts_no_seed_twice) {
+  options_.plan.at_once = 3;
+  {
+    Driver killed = make(kSeeds);
+    ASSERT_TRUE(killed.step().ok());
+  }
+  for (const std::uint64_t seed : {5, 8, 9}) seed_done({0, 0, seed}, "loss: 1\n");
+  options_.plan.at_once = 1;
+  Driver driver = make(kSeeds);
+  ASSERT_TRUE(driver.step().ok());
+  EXPECT_EQ(driver.study().find(0)->state, TrialState::complete);
+  EXPECT_THAT(starter_.started, SizeIs(4));
+  EXPECT_EQ(starter_.started.back(), (TrialAttempt{1, 0, 5}));
+}
+
+TEST_F(DriverTest, a_failed_seed_is_retried_alone) {
+  options_.plan.at_once = 3;
+  options_.plan.retries = 1;
+  Driver driver = make(kSeeds);
+  ASSERT_TRUE(driver.step().ok());
+  seed_failed({0, 0, 8});
+  ASSERT_TRUE(driver.step().ok());
+  ASSERT_TRUE(driver.step().ok());
+  EXPECT_THAT(starter_.started, SizeIs(4));
+  EXPECT_EQ(starter_.started.back(), (TrialAttempt{0, 1, 8}));
+  EXPECT_THAT(events_, HasSubstr("trial 0: seed 8: failed, exit code 7; retried\n"));
+}
+
+TEST_F(DriverTest, a_seed_without_a_retry_left_fails_the_trial_and_stops_its_other_seeds) {
+  options_.plan.at_once = 3;
+  Driver driver = make(kSeeds);
+  ASSERT_TRUE(driver.step().ok());
+  seed_done({0, 0, 5}, "loss: 1\n");
+  seed_failed({0, 0, 8});
+  ASSERT_TRUE(driver.step().ok());
+  EXPECT_EQ(driver.study().find(0)->state, TrialState::failed);
+  EXPECT_EQ(driver.study().find(0)->message, "seed 8: exit code 7");
+  EXPECT_EQ(starter_.stops, 1);
+}
+
+TEST_F(DriverTest, a_seed_whose_value_is_not_finite_has_failed) {
+  options_.plan.at_once = 3;
+  Driver driver = make(kSeeds);
+  ASSERT_TRUE(driver.step().ok());
+  seed_done({0, 0, 5}, "loss: nan\n");
+  ASSERT_TRUE(driver.step().ok());
+  EXPECT_EQ(driver.study().find(0)->state, TrialState::failed);
+  EXPECT_THAT(driver.study().find(0)->message, HasSubstr("seed 5: "));
+}
+
+TEST_F(DriverTest, the_pruner_sees_the_mean_of_the_seeds_and_stops_all_of_them) {
+  options_.plan.at_once = 3;
+  Driver driver = make(std::string(kSeeds) + "pruner: {kind: threshold, upper: 10}\n");
+  ASSERT_TRUE(driver.step().ok());
+  const auto log_step = [&](std::uint64_t seed, double value) {
+    const Path points = run(TrialAttempt{0, 0, seed}).last_attempt()->folder() / "points-0000.csv";
+    ASSERT_TRUE(write_file(points, format("time,step,value,metric\n1,0,{},loss\n", value)).ok());
+  };
+  log_step(5, 24);
+  log_step(8, 1);
+  ASSERT_TRUE(driver.step().ok());
+  EXPECT_TRUE(driver.study().find(0)->reports.empty());  // seed 9 has not reached the step
+  log_step(9, 8);
+  ASSERT_TRUE(driver.step().ok());
+  EXPECT_EQ(driver.study().find(0)->reports.at(0), 11);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(driver.step().ok());
+  EXPECT_EQ(starter_.stops, 3);
+  EXPECT_EQ(driver.study().find(0)->state, TrialState::pruned);
+}
+
 TEST_F(DriverTest, one_process_at_a_time_drives_a_study) {
   const sweep::Study study = open();
   ASSERT_TRUE(
@@ -236,6 +346,8 @@ TEST_F(DriverTest, no_trial_starts_after_the_gpu_hours) {
 TEST(TrialRuns, names_fit_a_job_file_and_distinguish_attempts) {
   EXPECT_EQ(run_name("lr", {17, 0}), "lr-17");
   EXPECT_EQ(run_name("lr", {17, 2}), "lr-17.2");
+  EXPECT_EQ(run_name("lr", {17, 0, 3}), "lr-17-s3");
+  EXPECT_EQ(run_name("lr", {17, 2, 3}), "lr-17-s3.2");
   const std::string longest(64, 'x');
   EXPECT_LE(run_name(longest, {99'999'999'999, 999}).size(), 64U);
 }

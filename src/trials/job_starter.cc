@@ -47,7 +47,9 @@ class JobStarter final : public TrialStarter {
   }
   Result<launch::Submission> submit_script(TrialAttempt trial, const sweep::Proposal& proposal) {
     launch::ScriptRequest request{.script = job_.file};
-    request.arguments = sweep::fill_command(job_.plan.arguments, space_, proposal.values);
+    sweep::Assignment values = proposal.values;
+    if (trial.seed) values.emplace_back("seed", static_cast<double>(*trial.seed));
+    request.arguments = sweep::fill_command(job_.plan.arguments, space_, values);
     request.set = {format("name={}", run_name(job_.study, trial)),
                    format("record.directory={}", job_.runs.string())};
     request.typed = job_.typed;
@@ -73,6 +75,10 @@ Result<launch::Request> trial_request(const TrialJob& job, TrialAttempt trial,
   load.set = job.plan.set;
   const std::vector<std::string> settings = trial_settings(values);
   load.set.insert(load.set.end(), settings.begin(), settings.end());
+  if (trial.seed) {
+    STOKER_ASSIGN_OR_RETURN(plain, job::load(job.file, load));
+    load.set.push_back(format("{}.seed={}", plain.train ? "train" : "params", *trial.seed));
+  }
   load.set.push_back(format("name={}", run_name(job.study, trial)));
   load.set.push_back(format("record.directory={}", job.runs.string()));
   STOKER_ASSIGN_OR_RETURN(loaded, job::load(job.file, load));

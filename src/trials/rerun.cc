@@ -8,6 +8,7 @@
 #include "base/json/json.h"
 #include "base/process.h"
 #include "launch/status/control.h"
+#include "sweep/results/spread.h"
 #include "trials/run_values.h"
 #include "trials/trial_runs.h"
 
@@ -68,11 +69,25 @@ RerunVerdict judge_reruns(const std::vector<double>& before, const std::vector<s
   return RerunVerdict::within_spread;
 }
 
+bool is_within_seeds(const sweep::StudyTrial& trial, const std::vector<double>& after) {
+  if (trial.seeds.size() < 2) return false;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const double own = trial.seeds.begin()->second[i];
+    if (std::abs(after[i] - own) > sweep::range_of(trial, i)) return false;
+  }
+  return true;
+}
+
 Result<TrialRerun> rerun_trial(const sweep::Study& study, const sweep::StudyTrial& trial,
                                const RerunOptions& options, slurm::Scheduler& scheduler) {
   TrialRuns runs(study);
   STOKER_RETURN_IF_ERROR(runs.refresh());
-  const record::RunFolder* const run = runs.find({trial.number, trial.attempt});
+  // Of several seeds, only the first one runs again.
+  const bool has_seeds = !trial.seeds.empty();
+  const TrialAttempt attempt = has_seeds ? runs.last_attempt(trial.number, trial.seeds.begin()->first)
+                                         : TrialAttempt{trial.number, trial.attempt};
+  const std::vector<double>& before = has_seeds ? trial.seeds.begin()->second : trial.values;
+  const record::RunFolder* const run = runs.find(attempt);
   if (run == nullptr || !study.is_of_folder(trial))
     return not_found("{}: trial {} has no run, so it cannot be repeated ({})", study.definition().name,
                      trial.number, runs_folder(study))
@@ -83,8 +98,7 @@ Result<TrialRerun> rerun_trial(const sweep::Study& study, const sweep::StudyTria
   // The settings of a trial differ from its job file on purpose, and the rerun keeps them.
   std::erase_if(rerun.drift, [](const launch::Drift& drift) { return drift.what == "job file"; });
   const Path folder = std::filesystem::absolute(study.folder()) / "reruns";
-  const std::string name =
-      format("rerun-of-{}", run_name(study.definition().name, {trial.number, trial.attempt}));
+  const std::string name = format("rerun-of-{}", run_name(study.definition().name, attempt));
   while (rerun.after.size() < options.most && rerun.verdict == RerunVerdict::different) {
     STOKER_ASSIGN_OR_RETURN(next, start_rerun(*run, name.substr(0, 64), folder, options));
     options.on_event(format("trial {}: rerun {}", trial.number, next.id()));
@@ -97,8 +111,10 @@ Result<TrialRerun> rerun_trial(const sweep::Study& study, const sweep::StudyTria
     STOKER_ASSIGN_OR_RETURN(values, read_values(next, study.definition()));
     rerun.after.push_back(std::move(next));
     rerun.values.push_back(std::move(values));
-    rerun.difference = relative_difference(trial.values, rerun.values.back());
-    rerun.verdict = judge_reruns(trial.values, rerun.values);
+    rerun.difference = relative_difference(before, rerun.values.back());
+    rerun.verdict = judge_reruns(before, rerun.values);
+    if (rerun.verdict == RerunVerdict::different && is_within_seeds(trial, rerun.values.back()))
+      rerun.verdict = RerunVerdict::within_seeds;
   }
   return rerun;
 }

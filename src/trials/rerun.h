@@ -21,10 +21,11 @@ namespace stoker::trials {
 enum class RerunVerdict {
   equal,          ///< within 1 % of each value
   within_spread,  ///< as far from the mean of the reruns as these are from each other
+  within_seeds,   ///< no further from the value of the same seed than two seeds from each other
   different,
 };
-constexpr std::array<std::string_view, 3> names_of(RerunVerdict) {
-  return {"equal", "within_spread", "different"};
+constexpr std::array<std::string_view, 4> names_of(RerunVerdict) {
+  return {"equal", "within_spread", "within_seeds", "different"};
 }
 
 /// A trial and its reruns.
@@ -50,8 +51,12 @@ double relative_difference(const std::vector<double>& before, const std::vector<
 /// The verdict on some reruns.
 RerunVerdict judge_reruns(const std::vector<double>& before, const std::vector<std::vector<double>>& after);
 
-/// Runs it where it ran before, as new runs in the folder `reruns` of the study. NotFound for a trial without
-/// a run, Cancelled when `should_stop`, and the reason of a rerun that fails.
+/// Whether a rerun of the first seed is as close to it as two seeds of the trial may be to each other, in
+/// each objective. False with fewer than two seeds.
+bool is_within_seeds(const sweep::StudyTrial& trial, const std::vector<double>& after);
+
+/// Runs the trial, or its first seed, where it ran before, as new runs in the folder `reruns` of the study.
+/// NotFound for a trial without a run, Cancelled when `should_stop`, and the reason of a rerun that fails.
 Result<TrialRerun> rerun_trial(const sweep::Study& study, const sweep::StudyTrial& trial,
                                const RerunOptions& options, slurm::Scheduler& scheduler);
 

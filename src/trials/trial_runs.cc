@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kLongestName = 64;  // of a job file
 constexpr std::size_t kLongestNumber = 21;
 
+constexpr std::string_view kSeedMark = "-s";
+
 std::string_view shortened(std::string_view study) { return study.substr(0, kLongestName - kLongestNumber); }
 
 std::optional<TrialAttempt> trial_of(std::string_view run, std::string_view study) {
@@ -23,10 +25,16 @@ std::optional<TrialAttempt> trial_of(std::string_view run, std::string_view stud
   run.remove_prefix(prefix.size());
   std::uint64_t number = 0;
   std::uint64_t attempt = 0;
+  std::optional<std::uint64_t> seed;
   const std::size_t dot = run.find('.');
-  if (!parse_number(run.substr(0, dot), &number)) return std::nullopt;
   if (dot != std::string_view::npos && !parse_number(run.substr(dot + 1), &attempt)) return std::nullopt;
-  return TrialAttempt{number, static_cast<std::uint32_t>(attempt)};
+  run = run.substr(0, dot);
+  if (const std::size_t mark = run.find(kSeedMark); mark != std::string_view::npos) {
+    if (!parse_number(run.substr(mark + kSeedMark.size()), &seed.emplace())) return std::nullopt;
+    run = run.substr(0, mark);
+  }
+  if (!parse_number(run, &number)) return std::nullopt;
+  return TrialAttempt{number, static_cast<std::uint32_t>(attempt), seed};
 }
 
 // A text stays a text: "0x10", "true".
@@ -41,6 +49,7 @@ Path runs_folder(const sweep::Study& study) { return std::filesystem::absolute(s
 
 std::string run_name(std::string_view study, TrialAttempt trial) {
   std::string name = format("{}-{}", shortened(study), trial.number);
+  if (trial.seed) name += format("{}{}", kSeedMark, *trial.seed);
   if (trial.attempt > 0) name += format(".{}", trial.attempt);
   return name;
 }
@@ -66,6 +75,12 @@ Status TrialRuns::refresh() {
 const record::RunFolder* TrialRuns::find(TrialAttempt trial) const {
   const auto found = runs_.find(trial);
   return found == runs_.end() ? nullptr : &found->second;
+}
+
+TrialAttempt TrialRuns::last_attempt(sweep::TrialNumber number, std::uint64_t seed) const {
+  TrialAttempt last{number, 0, seed};
+  while (runs_.contains({number, last.attempt + 1, seed})) ++last.attempt;
+  return last;
 }
 
 void TrialRuns::add(TrialAttempt trial, record::RunFolder run) {

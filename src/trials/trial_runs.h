@@ -1,10 +1,12 @@
 // The runs of a sweep's trials: a run for each attempt at a trial, in the folder `runs` of the study. The
 // name of a run is "<study>-<trial>", or "<study>-<trial>.<attempt>" from the second attempt on, so that a
-// driver that was killed finds its runs again. Thread-safe: no state.
+// driver that was killed finds its runs again. With seeds, each seed of a trial has runs and attempts:
+// "<study>-<trial>-s<seed>[.<attempt>]". Thread-safe: no state.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,10 +19,11 @@
 
 namespace stoker::trials {
 
-/// An attempt at a trial.
+/// An attempt at a trial, or at one seed of it.
 struct TrialAttempt {
   sweep::TrialNumber number = 0;
   std::uint32_t attempt = 0;
+  std::optional<std::uint64_t> seed = {};
 
   friend auto operator<=>(const TrialAttempt&, const TrialAttempt&) = default;
 };
@@ -39,6 +42,8 @@ class TrialRuns {
   /// The run of an attempt, or null. Of several runs, of a driver that was killed while it started one, the
   /// newest.
   const record::RunFolder* find(TrialAttempt trial) const;
+  /// The last attempt at a seed that has a run; the first attempt without one.
+  TrialAttempt last_attempt(sweep::TrialNumber number, std::uint64_t seed) const;
   void add(TrialAttempt trial, record::RunFolder run);
   /// Removes a run that never started, with its folder.
   void discard(TrialAttempt trial);

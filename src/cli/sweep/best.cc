@@ -27,6 +27,8 @@ std::string verdict_text(const trials::TrialRerun& rerun) {
       return format("same result, difference {}", percent);
     case trials::RerunVerdict::within_spread:
       return format("difference {}, within the spread of {}", percent, counted(rerun.after.size(), "rerun"));
+    case trials::RerunVerdict::within_seeds:
+      return format("difference {}, within the spread of the seeds", percent);
     case trials::RerunVerdict::different:
       break;
   }

@@ -99,6 +99,10 @@ int sweep_run(std::span<const std::string> words, Output& out) {
                         .cure("stoker sweep run {} -- python train.py", shell_quote(o.study)));
   auto study = open_study(o.study, sweep::MissingStudy::create, out);
   if (!study.ok()) return out.fail(study.error());
+  if (!study->definition().seeds.empty())
+    return out.fail(invalid("{}: its trials have seeds, which only stoker sweep FILE runs (seeds)",
+                            study->definition().name)
+                        .cure("stoker sweep {} --job job.yaml", shell_quote(o.study)));
   if (const Status checked = check_command(o.command, study->definition().space); !checked.ok())
     return out.fail(checked);
   auto signals = rank::SignalFd::open({SIGINT, SIGTERM, SIGUSR1});

@@ -15,6 +15,7 @@
 #include "slurm/script/user_script.h"
 #include "sweep/file/sweep_file.h"
 #include "sweep/results/ranking.h"
+#include "sweep/results/spread.h"
 #include "sweep/results/trial_table.h"
 #include "sweep/runner/command_template.h"
 #include "sweep/storage/storage_url.h"
@@ -152,6 +153,12 @@ std::string counts_text(const sweep::TrialCounts& counts) {
   return text;
 }
 
+std::string numbers_text(const std::vector<std::uint64_t>& numbers) {
+  std::vector<std::string> texts;
+  for (const std::uint64_t number : numbers) texts.push_back(format("{}", number));
+  return join(texts, ", ");
+}
+
 std::string place_text(sweep::TrialPlace place) {
   if (place == sweep::TrialPlace::array) return "as tasks of one array";
   return place == sweep::TrialPlace::jobs ? "each as a job in the queue" : "here";
@@ -162,14 +169,9 @@ int show_result(const trials::Driver& driver, const SweepArguments& o, Output& o
   const auto counts = sweep::count_trials(study.trials());
   const auto best = sweep::best_trials(study.definition(), study.trials());
   out.line("{}: {}", study.definition().name, counts_text(counts));
-  if (!best.empty()) {
-    std::string values;
-    for (std::size_t i = 0; i < best[0]->values.size(); ++i)
-      values += format("{}{} {:.4g}", i > 0 ? ", " : "", study.definition().objectives[i].metric,
-                       best[0]->values[i]);
-    out.line("  best  trial {}: {}   {}", best[0]->number, values,
+  if (!best.empty())
+    out.line("  best  trial {}: {}   {}", best[0]->number, sweep::values_text(study.definition(), *best[0]),
              sweep::to_text(study.definition().space.decode(best[0]->point)));
-  }
   out.line("  next  stoker sweep show {}", shell_quote(o.file));
   out.json(format(R"({{"study":{},"complete":{},"pruned":{},"failed":{},"running":{},"best":{}}})",
                   json_string(sweep::shown_url(study.location())), counts.complete, counts.pruned,
@@ -310,7 +312,9 @@ int sweep(std::span<const std::string> words, Output& out) {
   job.typed = typed_command("sweep", words);
   job.stoker = *program;
   const sweep::Space& space = file->definition.space;
-  if (const Status checked = sweep::check_command(plan->arguments, space); !checked.ok())
+  const bool has_seeds = !file->definition.seeds.empty();
+  if (const Status checked = sweep::check_command(plan->arguments, space, has_seeds ? "seed" : "");
+      !checked.ok())
     return out.fail(checked);
   trials::DriverOptions options{.plan = *plan};
   options.most_failed = static_cast<std::uint32_t>(std::max<std::int64_t>(0, o.most_failed));
@@ -322,6 +326,9 @@ int sweep(std::span<const std::string> words, Output& out) {
     out.line("would run {}, {} at once, {}", printable(plan->job.string()), plan->at_once,
              place_text(*place));
     out.line("  middle  {}", sweep::to_text(middle_of(space)));
+    if (has_seeds)
+      out.line("  seeds   {}, the value is their {}", numbers_text(file->definition.seeds),
+               stoker::to_text(file->definition.seed_average));
     out.json(format(R"({{"job":{},"at_once":{},"place":"{}"}})", json_string(plan->job.string()),
                     plan->at_once, stoker::to_text(*place)));
     return exit_code::kOk;

@@ -15,9 +15,9 @@ using config::Member;
 using config::Node;
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 13> kKeys = {
-    "name",   "space",      "constraints", "objectives", "metric",     "sampler", "seed",
-    "pruner", "skip_tried", "first",       "trials",     "warm_start", "storage"};
+constexpr std::array<std::string_view, 15> kKeys = {
+    "name",       "space", "constraints", "objectives", "metric",  "sampler", "seed",        "pruner",
+    "skip_tried", "first", "trials",      "warm_start", "storage", "seeds",   "seed_average"};
 
 Objective read_metric(const Node& map, NodeValues& values) {
   Objective objective;
@@ -122,6 +122,31 @@ std::vector<Expression> read_constraints(const Node& node, NodeValues& values) {
   return constraints;
 }
 
+// `seeds: 3` is 0, 1, 2.
+std::vector<std::uint64_t> read_seeds(const Node& node, NodeValues& values) {
+  constexpr std::int64_t kMostSeeds = 1'000;
+  constexpr std::uint64_t kLargestSeed = 4'294'967'295;  // of NumPy's generators
+  std::vector<std::uint64_t> seeds;
+  if (node.kind == Node::Kind::scalar) {
+    const std::int64_t count = values.whole(node, 1);
+    if (count > kMostSeeds) values.fail(node, format("is over {}", kMostSeeds));
+    for (std::int64_t i = 0; i < std::min(count, kMostSeeds); ++i)
+      seeds.push_back(static_cast<std::uint64_t>(i));
+    return seeds;
+  }
+  if (node.kind != Node::Kind::list || node.items.empty()) {
+    values.fail(node, "is neither a number of seeds nor a list (seeds: [0, 1, 2])");
+    return seeds;
+  }
+  for (const Node& item : node.items) {
+    const auto seed = static_cast<std::uint64_t>(values.whole(item));
+    if (seed > kLargestSeed) values.fail(item, format("is over {}", kLargestSeed));
+    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end()) values.fail(item, "is a seed twice");
+    seeds.push_back(seed);
+  }
+  return seeds;
+}
+
 void read_first(const Node& node, NodeValues& values, Definition& definition) {
   if (node.kind != Node::Kind::list) return values.fail(node, "is not a list of points");
   for (const Node& item : node.items) {
@@ -208,6 +233,11 @@ void read_own(const Node& root, NodeValues& values, SweepFile& file, std::vector
   if (const Node* const skip = root.find("skip_tried")) definition.skip_tried = values.boolean(*skip);
   if (const Node* const sources = root.find("warm_start")) {
     for (const Value& source : values.values(*sources)) definition.warm_start.push_back(to_text(source));
+  }
+  if (const Node* const seeds = root.find("seeds")) definition.seeds = read_seeds(*seeds, values);
+  if (const Node* const average = root.find("seed_average")) {
+    definition.seed_average = values.choice<SeedAverage>(*average);
+    if (root.find("seeds") == nullptr) values.fail(*average, "needs seeds (seeds: 3)");
   }
   if (const Node* const trials = root.find("trials"))
     definition.most_trials = static_cast<std::uint64_t>(values.whole(*trials, 1));

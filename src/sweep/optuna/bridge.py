@@ -188,6 +188,7 @@ MESSAGE = "stoker:message"
 SAMPLER = "stoker:sampler"
 WORKER = "stoker:worker"
 ATTEMPT = "stoker:attempt"
+SEEDS = "stoker:seeds"
 FOLDER = "stoker:folder:"
 STATES = {"RUNNING": "running", "COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
 
@@ -372,6 +373,7 @@ class Storage:
             "sampler": trial.user_attrs.get(SAMPLER),
             "worker": trial.user_attrs.get(WORKER, ""),
             "attempt": trial.user_attrs.get(ATTEMPT, 0),
+            "seeds": trial.user_attrs.get(SEEDS, []),
         }
 
     def bind(self, request):
@@ -467,6 +469,10 @@ class Storage:
                 )
         return {}
 
+    def set_seeds(self, request):
+        self.storage.set_trial_user_attr(self.trial_id(request["number"]), SEEDS, request["seeds"])
+        return {}
+
     def end(self, request):
         number = request["number"]
         if self.begun.pop(number, None) and self.worker:
@@ -545,6 +551,7 @@ def main():
             "begin_again": storage.begin_again,
             "set_point": storage.set_point,
             "report": storage.report,
+            "set_seeds": storage.set_seeds,
             "end": storage.end,
         }
         answer = {"optuna": optuna.__version__}

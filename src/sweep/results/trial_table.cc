@@ -1,11 +1,13 @@
 #include "sweep/results/trial_table.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/enum_names.h"
 #include "base/json/json.h"
 #include "base/table.h"
 #include "stoker/text.h"
+#include "sweep/results/spread.h"
 #include "sweep/space/space_json.h"
 
 namespace stoker::sweep {
@@ -47,16 +49,28 @@ Json json_of_trial(const Definition& definition, const StudyTrial& trial) {
     values[definition.objectives[i].metric] = json_number(trial.values[i]);
   Json reports = Json::array();
   for (const auto& [step, value] : trial.reports) reports.push_back({step, json_number(value)});
-  return Json{{"number", trial.number},
-              {"attempt", trial.attempt},
-              {"state", stoker::to_text(trial.state)},
-              {"values", values},
-              {"params", json_of(definition.space.decode(trial.point))},
-              {"reports", reports},
-              {"origin", trial.origin},
-              {"started", trial.started},
-              {"ended", trial.ended > 0 ? Json(trial.ended) : Json()},
-              {"message", trial.message}};
+  Json spread = Json::object(), seeds = Json::object();
+  for (std::size_t i = 0; i < definition.objectives.size(); ++i)
+    spread[definition.objectives[i].metric] = json_number(spread_of(trial, i));
+  for (const auto& [seed, own] : trial.seeds) {
+    for (std::size_t i = 0; i < std::min(own.size(), definition.objectives.size()); ++i)
+      seeds[format("{}", seed)][definition.objectives[i].metric] = json_number(own[i]);
+  }
+  Json json{{"number", trial.number},
+            {"attempt", trial.attempt},
+            {"state", stoker::to_text(trial.state)},
+            {"values", values},
+            {"params", json_of(definition.space.decode(trial.point))},
+            {"reports", reports},
+            {"origin", trial.origin},
+            {"started", trial.started},
+            {"ended", trial.ended > 0 ? Json(trial.ended) : Json()},
+            {"message", trial.message}};
+  if (!definition.seeds.empty()) {
+    json["spread"] = spread;
+    json["seeds"] = seeds;
+  }
+  return json;
 }
 
 }  // namespace
@@ -64,13 +78,22 @@ Json json_of_trial(const Definition& definition, const StudyTrial& trial) {
 TrialTable trial_table(const Definition& definition, std::span<const StudyTrial* const> trials,
                        Digits digits) {
   TrialTable table{.header = {"trial", "state"}, .rows = {}};
-  for (const Objective& objective : definition.objectives) table.header.push_back(objective.metric);
+  const bool has_seeds = !definition.seeds.empty();
+  for (const Objective& objective : definition.objectives) {
+    table.header.push_back(objective.metric);
+    if (has_seeds) table.header.push_back(objective.metric + "_spread");
+  }
   for (const Parameter& parameter : definition.space.parameters()) table.header.push_back(parameter.name);
   table.header.emplace_back("seconds");
   for (const StudyTrial* trial : trials) {
     std::vector<std::string> row = {format("{}", trial->number), std::string(stoker::to_text(trial->state))};
-    for (std::size_t i = 0; i < definition.objectives.size(); ++i)
-      row.push_back(i < trial->values.size() ? number_text(trial->values[i], digits) : "");
+    for (std::size_t i = 0; i < definition.objectives.size(); ++i) {
+      const bool has_value = i < trial->values.size();
+      row.push_back(has_value ? number_text(trial->values[i], digits) : "");
+      if (!has_seeds) continue;
+      const double spread = spread_of(*trial, i);
+      row.push_back(has_value && !std::isnan(spread) ? number_text(spread, digits) : "");
+    }
     const Assignment values = definition.space.decode(trial->point);
     auto next = values.begin();
     for (const Parameter& parameter : definition.space.parameters()) {

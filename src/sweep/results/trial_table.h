@@ -17,8 +17,9 @@ struct TrialTable {
   std::vector<std::vector<std::string>> rows;
 };
 
-/// One row for each trial: number, state, objectives, parameters and seconds. A cell without a value is
-/// empty. With four digits for a terminal, else exact.
+/// One row for each trial: number, state, objectives, parameters and seconds. With Definition::seeds, each
+/// objective is followed by its standard deviation over the seeds. A cell without a value is empty. With four
+/// digits for a terminal, else exact.
 enum class Digits { four, exact };
 TrialTable trial_table(const Definition& definition, std::span<const StudyTrial* const> trials,
                        Digits digits);
@@ -28,7 +29,8 @@ std::string csv_text(const TrialTable& table);
 /// A table of GitHub's Markdown.
 std::string markdown_text(const TrialTable& table);
 /// {"number", "attempt", "state", "values": {metric: value}, "params": {...}, "reports": [[step, value],
-/// ...], "origin", "started", "ended", "message"}; times in Unix seconds.
+/// ...], "origin", "started", "ended", "message"}; times in Unix seconds. With Definition::seeds also
+/// "spread": {metric: value} and "seeds": {seed: {metric: value}}.
 std::string json_object(const Definition& definition, const StudyTrial& trial);
 /// A list of json_object().
 std::string json_list(const Definition& definition, std::span<const StudyTrial* const> trials);

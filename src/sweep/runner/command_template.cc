@@ -46,13 +46,13 @@ std::optional<std::string> value_in(const Assignment& values, std::string_view n
 
 }  // namespace
 
-Status check_command(const std::vector<std::string>& command, const Space& space) {
+Status check_command(const std::vector<std::string>& command, const Space& space, std::string_view extra) {
   std::vector<std::string_view> names;
   for (const Parameter& parameter : space.parameters()) names.push_back(parameter.name);
   for (const std::string& argument : command) {
     STOKER_ASSIGN_OR_RETURN(parts, parts_of(argument));
     for (const TemplatePart& part : parts) {
-      if (part.is_name && !space.find(part.text))
+      if (part.is_name && !space.find(part.text) && (extra.empty() || part.text != extra))
         return invalid("command: {{{}}} is no parameter{}", printable(part.text),
                        suggestion(part.text, names));
     }
@@ -81,6 +81,9 @@ std::vector<std::string> fill_command(const std::vector<std::string>& command, c
   for (const Parameter& parameter : space.parameters()) {
     if (const auto value = value_in(values, parameter.name))
       filled.push_back(format("--{}={}", parameter.name, *value));
+  }
+  for (const auto& [name, value] : values) {
+    if (!space.find(name)) filled.push_back(format("--{}={}", name, to_text(value)));
   }
   return filled;
 }

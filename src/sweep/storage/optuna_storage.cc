@@ -53,6 +53,18 @@ Assignment values_in(const Json& params) {
   return values;
 }
 
+// [[seed, [value, ...]], ...]. Anybody may have written it.
+SeedValues seeds_in(const Json& row) {
+  SeedValues seeds;
+  for (const Json& pair : list_in(row, "seeds")) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_unsigned() || !pair[1].is_array())
+      continue;
+    std::vector<double>& values = seeds[pair[0].get<std::uint64_t>()];
+    for (const Json& value : pair[1]) values.push_back(number_or_nan(value));
+  }
+  return seeds;
+}
+
 class OptunaStorage final : public StudyStorage {
  public:
   OptunaStorage(StorageUrl url, const Path& folder) : url_(std::move(url)), location_(location_of(url_)) {
@@ -129,6 +141,7 @@ class OptunaStorage final : public StudyStorage {
         trial.worker.erase(0, folder_id_.size() + 1);
       if (const auto attempt = row.find("attempt"); attempt != row.end() && attempt->is_number_unsigned())
         trial.attempt = attempt->get<std::uint32_t>();
+      trial.seeds = seeds_in(row);
       for (const Json& value : list_in(row, "values")) trial.values.push_back(number_or_nan(value));
       for (const Json& report : list_in(row, "reports")) {
         if (report.is_array() && report.size() == 2 && report[0].is_number_integer())
@@ -178,6 +191,11 @@ class OptunaStorage final : public StudyStorage {
                  {"value", number_or_null(value)},
                  {"rungs", reached}})
         .status();
+  }
+  Status set_seeds(TrialNumber number, const SeedValues& seeds) override {
+    Json list = Json::array();
+    for (const auto& [seed, values] : seeds) list.push_back({seed, values});
+    return call({{"op", "set_seeds"}, {"number", number}, {"seeds", list}}).status();
   }
   Status end(TrialNumber number, TrialState state, const std::vector<double>& values,
              const std::string& message) override {

@@ -158,7 +158,8 @@ Coordinates point_from(Reader& reader, const Json& list, const Space& space) {
 
 // Each reader of version 1 reads a study that needs nothing newer.
 int version_of(const Definition& definition) {
-  return definition.warm_start.empty() && definition.sampler != SamplerKind::optuna ? 1 : kStudyFormat;
+  if (!definition.seeds.empty()) return kStudyFormat;
+  return definition.warm_start.empty() && definition.sampler != SamplerKind::optuna ? 1 : 2;
 }
 
 bool is_name(std::string_view name) {
@@ -195,6 +196,12 @@ Status check(const Definition& definition) {
     return invalid("study {}: pruner {} with {} objectives (a pruner compares one)", definition.name,
                    stoker::to_text(definition.pruner.kind), definition.objectives.size())
         .cure("pruner: none");
+  for (const Parameter& parameter : definition.space.parameters()) {
+    const std::string& name = parameter.name;
+    const bool is_seed = name == "seed" || name == "params.seed" || name == "train.seed";
+    if (!definition.seeds.empty() && is_seed)
+      return invalid("study {}: {} is a parameter and set by seeds", definition.name, name);
+  }
   STOKER_RETURN_IF_ERROR(check(definition.pruner));
   if (definition.sampler == SamplerKind::optuna) return check(definition.optuna);
   return make_sampler(definition.sampler, definition.space, definition.seed).status();
@@ -228,6 +235,10 @@ std::string to_json(const Definition& definition) {
   if (definition.sampler == SamplerKind::optuna)
     json["optuna"] = {{"sampler", definition.optuna.name},
                       {"options", parse_json<Json>(definition.optuna.options)}};
+  if (!definition.seeds.empty()) {
+    json["seeds"] = definition.seeds;
+    json["seed_average"] = stoker::to_text(definition.seed_average);
+  }
   return json_text(json, 2) + "\n";
 }
 
@@ -282,6 +293,13 @@ Result<Definition> definition_from_json(std::string_view text, std::string_view 
       if (!source.is_string()) reader.fail("warm_start");
       definition.warm_start.push_back(source.is_string() ? source.get<std::string>() : "");
     }
+  }
+  if (reader.optional_member(json, "seeds") != nullptr) {
+    for (const Json& seed : reader.list(json, "seeds")) {
+      if (!seed.is_number_unsigned()) reader.fail("seeds");
+      definition.seeds.push_back(seed.is_number_unsigned() ? seed.get<std::uint64_t>() : 0);
+    }
+    definition.seed_average = reader.choice<SeedAverage>(json, "seed_average");
   }
   STOKER_RETURN_IF_ERROR(reader.status());
   if (const Status checked = check(definition); !checked.ok())

@@ -2,6 +2,7 @@
 // while the study lives, because the journals refer to the parameters by their order. Values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@
 namespace stoker::sweep {
 
 /// The newest version of study.json and of the journals.
-inline constexpr int kStudyFormat = 2;
+inline constexpr int kStudyFormat = 3;
 
 /// A value that trials are judged by.
 struct Objective {
@@ -24,6 +25,10 @@ struct Objective {
 
   friend bool operator==(const Objective&, const Objective&) = default;
 };
+
+/// The value of a trial over its seeds.
+enum class SeedAverage { mean, median };
+constexpr std::array<std::string_view, 2> names_of(SeedAverage) { return {"mean", "median"}; }
 
 /// A study without its trials.
 struct Definition {
@@ -40,6 +45,8 @@ struct Definition {
   std::vector<Coordinates> first;       ///< points that are tried before the sampler proposes
   std::vector<std::string> warm_start;  ///< studies and tables with trials that the sampler knows beforehand
   std::uint64_t prior_trials = 0;       ///< the number of these trials
+  std::vector<std::uint64_t> seeds;     ///< `stoker sweep FILE` runs each trial with each; empty: once
+  SeedAverage seed_average = SeedAverage::mean;  ///< the value of such a trial
 
   std::vector<Goal> goals() const;
 };

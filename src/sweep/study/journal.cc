@@ -64,6 +64,15 @@ std::string words_of(const TrialReport& record) {
   return line;
 }
 
+std::string words_of(const SeedResult& record) {
+  std::string line = "seed";
+  put(line, record.number);
+  put(line, record.attempt);
+  put(line, record.seed);
+  put_numbers(line, record.values);
+  return line;
+}
+
 // A message begins with ':', so that none is a word too.
 std::string words_of(const TrialEnd& record) {
   std::string line = "end";
@@ -101,6 +110,13 @@ std::optional<Record> parse_words(std::string_view line) {
     report.value = words.number<double>();
     report.rungs = words.numbers();
     record = std::move(report);
+  } else if (kind == "seed") {
+    SeedResult seed;
+    seed.number = words.number<TrialNumber>();
+    seed.attempt = words.number<std::uint32_t>();
+    seed.seed = words.number<std::uint64_t>();
+    seed.values = words.numbers();
+    record = std::move(seed);
   } else if (kind == "end") {
     TrialEnd end;
     end.number = words.number<TrialNumber>();

@@ -42,6 +42,13 @@ struct SkippedPoints {
   TrialNumber number = 0;
   std::uint64_t count = 0;
 };
+/// The values of one seed of a trial. They stand before the end of the attempt.
+struct SeedResult {
+  TrialNumber number = 0;
+  std::uint32_t attempt = 0;
+  std::uint64_t seed = 0;
+  std::vector<double> values;
+};
 /// An attempt ended.
 struct TrialEnd {
   TrialNumber number = 0;
@@ -51,7 +58,7 @@ struct TrialEnd {
   std::vector<double> values;
   std::string message;
 };
-using Record = std::variant<TrialStart, SkippedPoints, TrialReport, TrialEnd>;
+using Record = std::variant<TrialStart, SkippedPoints, TrialReport, SeedResult, TrialEnd>;
 
 /// The line of a record, with its CRC and line end.
 std::string line_of(const Record& record);

@@ -198,6 +198,14 @@ bool Study::apply(const TrialReport& record) {
   return true;
 }
 
+bool Study::apply(const SeedResult& record) {
+  StudyTrial* const trial = find_trial(trials_, record.number);
+  if (trial == nullptr || trial->attempt < record.attempt) return false;
+  if (trial->attempt == record.attempt && record.values.size() == goals_.size())
+    trial->seeds[record.seed] = record.values;
+  return true;
+}
+
 // Of two endings of one attempt, the earlier one counts, in whatever order they are read.
 bool Study::apply(const TrialEnd& record) {
   StudyTrial* const trial = find_trial(trials_, record.number);
@@ -455,6 +463,14 @@ Result<bool> Study::report(TrialNumber number, std::int64_t step, double value) 
   return decision.stop;
 }
 
+Status Study::record_seeds(const StudyTrial& trial, const SeedValues& seeds) {
+  if (seeds.empty()) return {};
+  if (storage_) return storage_->set_seeds(trial.number, seeds);
+  for (const auto& [seed, values] : seeds)
+    STOKER_RETURN_IF_ERROR(append(SeedResult{trial.number, trial.attempt, seed, values}));
+  return {};
+}
+
 Status Study::tell(TrialNumber number, TrialEnding ending) {
   STOKER_RETURN_IF_ERROR(refresh());
   STOKER_ASSIGN_OR_RETURN(trial, find_running(number));
@@ -471,6 +487,8 @@ Status Study::tell(TrialNumber number, TrialEnding ending) {
               format("{} is {}", definition_.objectives[i].metric, to_text(Value(ending.values[i])))};
     break;
   }
+  STOKER_RETURN_IF_ERROR(record_seeds(*trial, ending.seeds));
+  trial->seeds = ending.seeds;
   const TrialEnd record{number,       trial->attempt, now(),
                         ending.state, ending.values,  clipped(ending.message, kMostMessage)};
   STOKER_RETURN_IF_ERROR(storage_ ? storage_->end(number, record.state, record.values, record.message)

@@ -42,6 +42,7 @@ struct TrialEnding {
   TrialState state = TrialState::complete;
   std::vector<double> values;  ///< one for each objective of a complete trial, else empty
   std::string message;         ///< why it failed; at most 1 000 bytes are kept
+  SeedValues seeds = {};       ///< that the values are the average of
 };
 
 class Study {
@@ -129,8 +130,10 @@ class Study {
   bool apply(const TrialStart& record);
   bool apply(const SkippedPoints& record);
   bool apply(const TrialReport& record);
+  bool apply(const SeedResult& record);
   bool apply(const TrialEnd& record);
   Result<StudyTrial*> find_running(TrialNumber number);
+  Status record_seeds(const StudyTrial& trial, const SeedValues& seeds);
 
   // Whether this process got the name. False if another one has it.
   Result<bool> claim(const std::string& name) const;

@@ -56,6 +56,8 @@ class StudyStorage {
   /// Adds a report, and the trial's metric at each rung so far.
   virtual Status report(TrialNumber number, std::int64_t step, double value,
                         const std::vector<double>& rungs) = 0;
+  /// Sets the values of each seed of a trial.
+  virtual Status set_seeds(TrialNumber number, const SeedValues& seeds) = 0;
   /// Ends a trial. Invalid if another process ended it.
   virtual Status end(TrialNumber number, TrialState state, const std::vector<double>& values,
                      const std::string& message) = 0;

@@ -147,6 +147,23 @@ TEST(Study, definitions_are_read_back_unchanged) {
   EXPECT_EQ(to_json(*read), to_json(definition));
 }
 
+TEST(Study, only_a_study_with_seeds_has_their_version) {
+  TempDirectory folder;
+  Definition definition = definition_of(SamplerKind::random);
+  EXPECT_THAT(to_json(definition), HasSubstr("\"version\": 1"));
+  definition.seeds = {3, 4};
+  definition.seed_average = SeedAverage::median;
+  const std::string text = to_json(definition);
+  EXPECT_THAT(text, HasSubstr("\"version\": 3"));
+  const auto read = definition_from_json(text, "study.json");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->seeds, definition.seeds);
+  EXPECT_EQ(read->seed_average, SeedAverage::median);
+  std::string damaged = text;
+  damaged.replace(damaged.find("\"median\""), 8, "\"middle\"");
+  EXPECT_EQ(definition_from_json(damaged, "study.json").status().code(), Code::corrupt);
+}
+
 TEST(Study, damaged_definitions_are_refused) {
   TempDirectory folder;
   const Study study = create(folder, definition_of(SamplerKind::random));
@@ -165,10 +182,10 @@ TEST(Study, damaged_definitions_are_refused) {
     EXPECT_EQ(Study::open(folder / "study").status().code(), Code::corrupt) << to;
   }
   std::string newer = text;
-  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 3");
+  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 4");
   ASSERT_TRUE(write_file(file, newer).ok());
   EXPECT_THAT(Study::open(folder / "study").status().to_string(),
-              HasSubstr("version 3 of a study (this Stoker reads up to 2)"));
+              HasSubstr("version 4 of a study (this Stoker reads up to 3)"));
 }
 
 std::vector<StudyTrial> prior_trials() {
