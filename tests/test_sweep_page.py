@@ -187,6 +187,13 @@ def test_the_status_of_all_runs_lists_studies_of_the_folder(sweep, stoker):
     assert lines[2].startswith("lr.study  lr: minimize val_loss, sampler auto, ")
     studies = json.loads(stoker("status", "--json", code=0).out)["studies"]
     assert [study["folder"] for study in studies] == ["broken.study", "lr.study"]
+    assert "; best val_loss 0.3" in lines[2]
+    assert re.search(r" trial \d+, \S+ trials/h, .* left$", lines[2])
+    assert studies[0]["status"] is None
+    alone = json.loads(sweep("status", "lr.yaml", "--json", code=0).out)
+    assert studies[1]["status"].keys() == alone.keys()
+    assert studies[1]["status"]["counts"] == alone["counts"]
+    assert studies[1]["status"]["best"] == alone["best"]
 
 
 CHECK = """<script>addEventListener('load', () => {

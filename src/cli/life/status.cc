@@ -9,7 +9,7 @@
 #include "cli/life/jobs.h"
 #include "cli/life/run_table.h"
 #include "cli/remote/host.h"
-#include "cli/sweep/study_choice.h"
+#include "cli/sweep/study_status.h"
 #include "launch/status/control.h"
 #include "observe/idle_gpus.h"
 #include "stoker/time.h"
@@ -85,7 +85,8 @@ void print(const View& view, const StatusOptions& o, Output& out) {
   if (view.runs.empty()) out.line("no runs in {}/ (--runs DIR selects a different folder)", o.choice.runs);
   if (!view.runs.empty()) print_runs(view.runs, out);
   for (const StudyLine& study : view.studies)
-    out.line("{}  {}", printable(study.folder), printable(study.text));
+    out.line("{}  {}{}{}", printable(study.folder), printable(study.text), study.progress.empty() ? "" : "; ",
+             study.progress);
 }
 
 std::string view_json(const View& view, const slurm::SlurmCommands& scheduler) {
@@ -94,7 +95,10 @@ std::string view_json(const View& view, const slurm::SlurmCommands& scheduler) {
   if (!view.studies.empty()) {
     nlohmann::ordered_json studies = nlohmann::ordered_json::array();
     for (const StudyLine& study : view.studies)
-      studies.push_back({{"folder", study.folder}, {"summary", study.text}});
+      studies.push_back({{"folder", study.folder},
+                         {"summary", study.text},
+                         {"status", study.json.empty() ? nlohmann::ordered_json()
+                                                       : parse_json<nlohmann::ordered_json>(study.json)}});
     text += format(",\"studies\":{}", json_text(studies));
   }
   return text + format(",\"scheduler\":{}}}", json_of(scheduler));
@@ -114,6 +118,7 @@ bool is_over(const View& view) {
 std::string change_key(const View& view) {
   std::string key = view.is_of_job() ? summary_text(view.jobs) : "";
   for (const RunLine& line : view.runs) key += format("{} {} {}\n", line.id, state_of(line), note_of(line));
+  for (const StudyLine& study : view.studies) key += study.text + "\n";
   return key;
 }
 

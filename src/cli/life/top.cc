@@ -1,16 +1,20 @@
 // `stoker top RUN`: docs/commands/top.md
 #include <algorithm>
+#include <functional>
 
 #include "base/json/json.h"
 #include "cli/commands.h"
 #include "cli/life/jobs.h"
 #include "cli/remote/host.h"
+#include "cli/sweep/study_choice.h"
+#include "cli/sweep/study_status.h"
 #include "launch/state/live_tasks.h"
 #include "launch/status/life.h"
 #include "observe/live_json.h"
 #include "observe/node_rows.h"
 #include "report/progress_note.h"
 #include "stoker/time.h"
+#include "sweep/results/ranking.h"
 
 namespace stoker::cli {
 namespace {
@@ -160,6 +164,19 @@ Json to_json_value(const record::RunFolder& run, const TopView& view) {
           {"tasks", view.life.array ? tasks : Json(nullptr)}};
 }
 
+// Whether the text names a study and not a run: its folder, address or sweep file.
+bool is_study(const std::string& text) {
+  const Path path(text);
+  return sweep::Study::is_in(path) || text.find("://") != std::string::npos ||
+         ((path.extension() == ".yaml" || path.extension() == ".yml") && path_exists(path));
+}
+
+// A driver between two trials runs none.
+bool is_over(const sweep::Study& study) {
+  const bool is_driven = path_exists(study.folder() / "driver.json");
+  return !is_driven && sweep::count_trials(study.trials()).running == 0;
+}
+
 // The selected run; with --task, the run of that array task.
 Result<record::RunFolder> choose_run(const TopOptions& o) {
   STOKER_ASSIGN_OR_RETURN(run, find_run(o.choice));
@@ -177,6 +194,42 @@ void pause_for(Duration pause) {
   while (!end.passed() && !stop_requested()) RealClock().sleep(std::min(kTopTick, end.left()));
 }
 
+void print_running_studies(Output& out) {
+  for (const StudyLine& study : list_studies()) {
+    if (study.is_running)
+      out.line("{}  {}{}{}", printable(study.folder), printable(study.text),
+               study.progress.empty() ? "" : "; ", study.progress);
+  }
+}
+
+// Calls `show` once, or at the interval of the options until it returns true.
+int repeat(const TopOptions& o, Output& out, const std::function<Result<bool>()>& show) {
+  const bool is_live = !out.is_json() && (out.is_terminal() || o.every);
+  if (is_live) install_stop_signals();
+  for (;;) {
+    if (is_live && (out.is_terminal() || o.is_redrawn)) out.raw("\x1b[H\x1b[2J");
+    const auto is_over = show();
+    if (!is_over.ok()) return out.fail(is_over.error());
+    std::fflush(stdout);
+    if (!is_live || *is_over) return exit_code::kOk;
+    pause_for(o.every.value_or(kTopInterval));
+    if (stop_requested()) return exit_code::kInterrupted;
+  }
+}
+
+int top_of_study(const TopOptions& o, Output& out) {
+  if (o.task) return out.fail(invalid("top: --task: {} is a study", printable(o.choice.run)));
+  auto study = open_study(o.choice.run, sweep::MissingStudy::refuse, out);
+  if (!study.ok()) return out.fail(study.error());
+  return repeat(o, out, [&]() -> Result<bool> {
+    STOKER_RETURN_IF_ERROR(study->refresh());
+    const double now = unix_seconds(RealClock().wall());
+    print_study_status(*study, now, out);
+    out.json(study_status_json(*study, now));
+    return is_over(*study);
+  });
+}
+
 // The output of the host is a pipe: the options replace its missing terminal.
 int top_on_host(const TopOptions& o, std::span<const std::string> words, Output& out) {
   std::vector<std::string> options;
@@ -191,7 +244,8 @@ int top_on_host(const TopOptions& o, std::span<const std::string> words, Output&
 
 int top(std::span<const std::string> words, Output& out) {
   TopOptions o;
-  Arguments arguments("top", "Show the phase, speed and time split of each rank of a run.");
+  Arguments arguments("top",
+                      "Show the phase, speed and time split of each rank of a run, or how a study proceeds.");
   add_run_choice(arguments, &o.choice);
   arguments.option("--every", &o.every, "DURATION",
                    "Repeat at this interval until the run ends (default: 1 s on a terminal, else once)");
@@ -200,27 +254,25 @@ int top(std::span<const std::string> words, Output& out) {
   arguments.option("--task", &o.task, "N", "Show the ranks of this array task");
   add_host_choice(arguments, &o.host);
   arguments.example("stoker top last");
+  arguments.example("stoker top lr.yaml");
   if (const auto code = arguments.parse(words, out)) return *code;
   if (o.host.is_remote()) return top_on_host(o, words, out);
   if (o.every && *o.every < 100ms)
     return out.fail(invalid("top: --every {}: must be at least 100ms", duration_text(*o.every)));
+  if (is_study(o.choice.run)) return top_of_study(o, out);
   const auto run = choose_run(o);
   if (!run.ok()) return out.fail(run.error());
   auto scheduler = make_scheduler();
-  const bool is_live = !out.is_json() && (out.is_terminal() || o.every);
-  if (is_live) install_stop_signals();
-  for (Deadline next_question = Deadline::after(0s);;) {
+  Deadline next_question = Deadline::after(0s);
+  return repeat(o, out, [&]() -> Result<bool> {
     const bool is_asked = next_question.passed();
     if (is_asked) next_question = Deadline::after(kSlurmInterval);
     const TopView view = load_view(*run, is_asked ? &scheduler : nullptr);
-    if (is_live && (out.is_terminal() || o.is_redrawn)) out.raw("\x1b[H\x1b[2J");
     print(*run, view, out);
+    print_running_studies(out);
     if (out.is_json()) out.json(json_text(to_json_value(*run, view)));
-    std::fflush(stdout);
-    if (!is_live || (view.is_certain && launch::is_over(view.life.life))) return exit_code::kOk;
-    pause_for(o.every.value_or(kTopInterval));
-    if (stop_requested()) return exit_code::kInterrupted;
-  }
+    return view.is_certain && launch::is_over(view.life.life);
+  });
 }
 
 }  // namespace stoker::cli

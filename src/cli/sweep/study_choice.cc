@@ -1,10 +1,7 @@
 #include "cli/sweep/study_choice.h"
 
-#include <algorithm>
-
 #include "cli/arguments.h"
 #include "cli/output.h"
-#include "sweep/results/progress.h"
 #include "sweep/storage/storage_url.h"
 
 namespace stoker::cli {
@@ -20,20 +17,6 @@ Result<sweep::Study> open_study(const std::string& text, sweep::MissingStudy mis
   for (const std::string& note : opened.notes) out.note("{}", note);
   if (opened.is_new) out.note("{}: new study", sweep::shown_url(opened.study.location()));
   return std::move(opened.study);
-}
-
-std::vector<StudyLine> list_studies() {
-  std::vector<StudyLine> lines;
-  auto names = list_directory(".");
-  if (!names.ok()) return lines;
-  std::sort(names->begin(), names->end());
-  for (const std::string& name : *names) {
-    if (!name.ends_with(".study") || !path_exists(Path(name) / "study.json")) continue;
-    const auto study = sweep::Study::open(name);
-    lines.push_back({name, study.ok() ? sweep::summary_text(study->definition(), study->trials())
-                                      : std::string(study.error().message())});
-  }
-  return lines;
 }
 
 Result<sweep::TrialNumber> parse_trial(const std::string& text) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "stoker/status.h"
 #include "sweep/file/open_study.h"
@@ -18,14 +17,6 @@ void add_study(Arguments& arguments, std::string* target);
 /// As sweep::open_study(), with its notes on standard error.
 Result<sweep::Study> open_study(const std::string& text, sweep::MissingStudy missing, Output& out,
                                 const sweep::NewStudyOptions& options = {});
-
-/// A study and its summary, or why it cannot be read.
-struct StudyLine {
-  std::string folder;
-  std::string text;
-};
-/// The studies in the folders `*.study` of the current folder, by name.
-std::vector<StudyLine> list_studies();
 
 /// A trial's number.
 Result<sweep::TrialNumber> parse_trial(const std::string& text);
