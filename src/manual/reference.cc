@@ -56,6 +56,7 @@ constexpr ReferenceRow kRankVariables[] = {
     {"STOKER_STAGE_DIR", "Folder on the node-local disk with the data of `stage`."},
     {"STOKER_DEADLINE", "End of the time limit in Unix seconds; empty without a limit."},
     {"STOKER_DATA_NAME", "Dataset of data.NAME, in upper case."},
+    {"STOKER_STEP_NODES", "Nodes of a trial that shares an allocation with other trials of several nodes."},
     {"STOKER_TRIAL", "Under `stoker sweep run`: the number of the trial."},
     {"STOKER_TRIAL_PARAMS", "Under `stoker sweep run`: its parameters as JSON."},
 };

@@ -95,6 +95,7 @@ Result<Plan> make_plan(const job::Job& job, const LaunchContext& context) {
   }
   if (in_slurm) {
     plan.scheduler_job = context.allocation->job_id;
+    plan.is_part_of_job = context.allocation->is_part;
     plan.end_time = context.allocation->end_time;
     // A task is a rank, except with torchrun.
     if (plan.cpus_per_rank == 0 && !plan.has_torchrun) plan.cpus_per_rank = context.allocation->cpus_per_task;

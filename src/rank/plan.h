@@ -40,6 +40,7 @@ struct Plan {
   int cpus_per_rank = 0;                ///< 0: an even share of the node's cores
   std::vector<std::string> hosts;       ///< in node order
   std::string scheduler_job;            ///< "" outside Slurm
+  bool is_part_of_job = false;          ///< other runs share the allocation
   std::optional<double> end_time;       ///< when the allocation ends, Unix seconds
 
   WorldSize world_size() const;

@@ -64,6 +64,18 @@ Result<std::optional<Allocation>> current_allocation(const Lookup& env) {
       return invalid("SLURM_JOB_END_TIME: '{}' is not a time", printable(*end));
     allocation.end_time = seconds;
   }
+  if (const auto part = env(kStepNodesVariable); part && !part->empty()) {
+    const std::vector<std::string> all = std::exchange(allocation.nodes, {});
+    for (const std::string_view node : split(*part, ',')) {
+      if (std::find(all.begin(), all.end(), node) == all.end())
+        return invalid("{}: '{}' is no node of job {}", kStepNodesVariable, printable(node),
+                       allocation.job_id);
+      allocation.nodes.emplace_back(node);
+    }
+    allocation.tasks_per_node.clear();
+    allocation.cpus_per_task = 0;
+    allocation.is_part = true;
+  }
   return std::optional<Allocation>(std::move(allocation));
 }
 
@@ -97,6 +109,8 @@ std::vector<std::string> srun_arguments(const StepRequest& request) {
   const bool is_listed = request.tasks_per_node == 0;
   if (!is_listed) argv.push_back(format("--ntasks-per-node={}", request.tasks_per_node));
   if (request.cpus_per_task > 0) argv.push_back(format("--cpus-per-task={}", request.cpus_per_task));
+  if (!request.node_list.empty()) argv.push_back(format("--nodelist={}", request.node_list));
+  if (!request.node_list.empty() && !request.overlaps) argv.emplace_back("--exact");
   if (request.uses_whole_node || request.overlaps) argv.emplace_back("--cpu-bind=none");
   if (request.overlaps) argv.insert(argv.end(), {"--overlap", "--mem=0", "--gres=none", "--quiet"});
   argv.emplace_back(is_listed ? "--distribution=arbitrary" : "--distribution=block");

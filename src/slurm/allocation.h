@@ -26,10 +26,15 @@ struct Allocation {
   int cpus_per_task = 0;            ///< 0 if not requested
   int restart_count = 0;            ///< number of requeues
   std::optional<double> end_time;   ///< Unix seconds; Slurm 23.02 and later
+  bool is_part = false;             ///< `nodes` is a part of the job's nodes, shared with other runs
 };
 
+/// The nodes of a run that shares an allocation with other runs: "n3,n4".
+inline constexpr std::string_view kStepNodesVariable = "STOKER_STEP_NODES";
+
 /// The allocation, or nullopt outside one (SLURM_JOB_ID not set). Reads SLURM_JOB_ID, SLURM_JOB_NODELIST,
-/// SLURM_TASKS_PER_NODE, SLURM_CPUS_PER_TASK, SLURM_RESTART_COUNT, SLURM_JOB_END_TIME, SLURM_ARRAY_*.
+/// SLURM_TASKS_PER_NODE, SLURM_CPUS_PER_TASK, SLURM_RESTART_COUNT, SLURM_JOB_END_TIME, SLURM_ARRAY_*. With
+/// STOKER_STEP_NODES, only these nodes, and nothing that was requested for the whole job.
 Result<std::optional<Allocation>> current_allocation(const Lookup& env);
 
 /// One task of a step started by srun.
@@ -54,6 +59,7 @@ struct StepRequest {
   int cpus_per_task = 0;   ///< 0: not requested
   std::vector<std::string> command;
   bool uses_whole_node = false;  ///< each task may use all resources of the job on its node
+  std::string node_list = {};    ///< the step gets these nodes and only the resources that it asks for
   bool overlaps = false;         ///< shares resources with other steps (--overlap); inherits srun's input
 };
 

@@ -135,6 +135,34 @@ TEST(Srun, a_step_shares_nodes_with_other_steps_and_shows_srun_messages) {
                   "--kill-on-bad-exit=0", "--wait=0", "--unbuffered", "--export=ALL", "true"));
 }
 
+TEST(Srun, a_step_on_chosen_nodes_gets_only_what_it_asks_for) {
+  StepRequest request{WorldSize(2), 2, 1, 4, {"true"}};
+  request.node_list = "n3,n4";
+  const auto arguments = srun_arguments(request);
+  EXPECT_THAT(arguments, ::testing::Contains("--nodelist=n3,n4"));
+  EXPECT_THAT(arguments, ::testing::Contains("--exact"));
+  request.overlaps = true;
+  EXPECT_THAT(srun_arguments(request), ::testing::Not(::testing::Contains("--exact")));
+}
+
+TEST(Allocation, a_run_that_shares_it_has_a_part_of_its_nodes) {
+  const auto of = [](const std::string& nodes) {
+    return current_allocation(environment({{"SLURM_JOB_ID", "7"},
+                                           {"SLURM_JOB_NODELIST", "n[1-4]"},
+                                           {"SLURM_TASKS_PER_NODE", "2(x4)"},
+                                           {"SLURM_CPUS_PER_TASK", "3"},
+                                           {"STOKER_STEP_NODES", nodes}}));
+  };
+  const auto allocation = of("n3,n4");
+  ASSERT_TRUE(allocation.ok());
+  EXPECT_THAT((*allocation)->nodes, ElementsAre("n3", "n4"));
+  EXPECT_TRUE((*allocation)->is_part);
+  EXPECT_TRUE((*allocation)->tasks_per_node.empty());
+  EXPECT_EQ((*allocation)->cpus_per_task, 0);
+  EXPECT_FALSE((*of(""))->is_part);
+  EXPECT_EQ(of("n3,n9").status().message(), "STOKER_STEP_NODES: 'n9' is no node of job 7");
+}
+
 TEST(CpusOnNode, count_only_within_a_job) {
   EXPECT_EQ(cpus_on_node(environment({{"SLURM_JOB_ID", "1"}, {"SLURM_CPUS_ON_NODE", "6"}})), 6);
   EXPECT_EQ(cpus_on_node(environment({{"SLURM_CPUS_ON_NODE", "6"}})), std::nullopt);

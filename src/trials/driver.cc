@@ -59,7 +59,9 @@ Driver::Driver(sweep::Study study, DriverOptions options, TrialStarter& starter,
       lease_(std::move(lease)),
       runs_(study_),
       created_(wall_seconds()),
-      query_pause_(kFirstQueryPause) {}
+      query_pause_(kFirstQueryPause) {
+  set_plan(options_.plan);
+}
 
 Result<Driver> Driver::create(sweep::Study study, DriverOptions options, TrialStarter& starter,
                               slurm::Scheduler& scheduler) {
@@ -74,6 +76,12 @@ Result<Driver> Driver::create(sweep::Study study, DriverOptions options, TrialSt
   STOKER_RETURN_IF_ERROR(study.set_worker(options.worker));
   STOKER_RETURN_IF_ERROR(study.refresh());
   return Driver(std::move(study), std::move(options), starter, scheduler, *std::move(lease));
+}
+
+void Driver::set_plan(sweep::TrialPlan plan) {
+  options_.plan = std::move(plan);
+  if (options_.most_at_once > 0)
+    options_.plan.at_once = std::min(options_.plan.at_once, options_.most_at_once);
 }
 
 void Driver::event(const std::string& text) {

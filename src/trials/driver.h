@@ -35,6 +35,7 @@ struct DriverOptions {
   sweep::TrialPlan plan;
   double gpus_per_trial = 0;                         ///< for TrialPlan::gpu_hours
   std::uint32_t most_failed = 3;                     ///< it stops after this number in a row; 0: never
+  std::uint32_t most_at_once = 0;                    ///< trials, below TrialPlan::at_once; 0: any number
   std::uint64_t most_ended = 0;                      ///< trials, failed ones not counted; 0: any number
   std::function<void(const std::string&)> on_event;  ///< receives one line for each event
 };
@@ -50,7 +51,7 @@ class Driver {
   /// Errors end the sweep: of the study, or when too many trials failed in a row.
   Result<bool> step();
   /// Replaces the limits, when the sweep file was changed.
-  void set_plan(sweep::TrialPlan plan) { options_.plan = std::move(plan); }
+  void set_plan(sweep::TrialPlan plan);
   /// Ends what does not live on without this process, and gives up the lease.
   void shut_down(Duration grace);
 

@@ -138,6 +138,17 @@ TEST_F(DriverTest, starts_at_most_at_once_and_reads_results_from_the_runs) {
   EXPECT_EQ(scheduler_.calls, 0);  // the records suffice
 }
 
+TEST_F(DriverTest, starts_no_more_trials_than_fit_also_after_the_file_changed) {
+  options_.plan.at_once = 4;
+  options_.most_at_once = 2;
+  Driver driver = make();
+  ASSERT_TRUE(*driver.step());
+  EXPECT_THAT(starter_.started, SizeIs(2));
+  driver.set_plan(options_.plan);
+  ASSERT_TRUE(*driver.step());
+  EXPECT_THAT(starter_.started, SizeIs(2));
+}
+
 TEST_F(DriverTest, ends_when_no_point_is_left) {
   options_.plan.at_once = 9;
   Driver driver = make();

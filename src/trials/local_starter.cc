@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <initializer_list>
 #include <thread>
 
 #include "base/language/counted.h"
+#include "base/name_lock.h"
 #include "base/process.h"
 #include "launch/start/run.h"
 #include "launch/state/live_tasks.h"
@@ -20,6 +22,82 @@ namespace {
 // Variables of this allocation that would make `stoker run` in a step start its ranks with srun.
 constexpr std::array<std::string_view, 4> kAllocationVariables = {"SLURM_JOB_ID", "SLURM_JOBID",
                                                                   "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"};
+
+// Variables that a step of several nodes would take from the allocation.
+constexpr std::array<std::string_view, 11> kRequestVariables = {
+    "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_NTASKS",
+    "SLURM_NPROCS",        "SLURM_NNODES",       "SLURM_NTASKS_PER_NODE",
+    "SLURM_MEM_PER_CPU",   "SLURM_MEM_PER_NODE", "SLURM_GPUS_PER_NODE",
+    "SLURM_GPUS",          "SLURM_TRES_PER_TASK"};
+
+// The smallest number in a variable like "2(x3),1", "gpu:4" or "8000"; 0 without one. A batch script and
+// salloc have different variables.
+std::int64_t number_of(std::initializer_list<std::string_view> names) {
+  std::int64_t least = 0;
+  for (const std::string_view name : names) {
+    const std::string text = environment_value(std::string(name)).value_or("");
+    for (std::string_view part : split(text, ',')) {
+      part = part.substr(0, part.find('('));
+      if (const std::size_t colon = part.rfind(':'); colon != std::string_view::npos)
+        part.remove_prefix(colon + 1);
+      std::int64_t number = 0;
+      if (parse_number(part, &number) && number > 0) least = least == 0 ? number : std::min(least, number);
+    }
+    if (least > 0) return least;
+  }
+  return 0;
+}
+
+constexpr std::int64_t kMostShares = 1'000;  // of a node
+
+std::int64_t megabytes(const job::Resources& resources) {
+  return static_cast<std::int64_t>((resources.memory_per_node->value + (1 << 20) - 1) >> 20);
+}
+
+// Trials side by side on the same nodes.
+Result<std::uint32_t> shares_of_node(const job::Resources& resources) {
+  struct Need {
+    std::string_view what;
+    std::int64_t each;
+    std::int64_t all;
+  };
+  std::vector<Need> needs = {
+      {"cores", static_cast<std::int64_t>(resources.cpus_per_rank.value_or(1)) * resources.ranks_per_node,
+       number_of({"SLURM_JOB_CPUS_PER_NODE", "SLURM_CPUS_ON_NODE"})}};
+  if (resources.gpus_per_node() > 0)
+    needs.push_back(
+        {"GPUs", resources.gpus_per_node(), number_of({"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"})});
+  if (resources.memory_per_node)
+    needs.push_back({"MiB of memory", megabytes(resources), number_of({"SLURM_MEM_PER_NODE"})});
+  std::int64_t shares = kMostShares;
+  for (Need& need : needs) {
+    if (need.all == 0 && need.what != "MiB of memory") need.all = need.each;  // not known: one trial
+    if (need.all == 0) continue;
+    if (need.each > need.all)
+      return invalid("a trial needs {} {} on each node, and the allocation has {} (place: here)", need.each,
+                     need.what, need.all);
+    shares = std::min(shares, need.all / std::max<std::int64_t>(need.each, 1));
+  }
+  return static_cast<std::uint32_t>(shares);
+}
+
+// Nodes for a trial. The lock is free when the run that holds it has ended, also a run of an earlier driver.
+struct NodeGroup {
+  std::vector<std::string> nodes;
+  Fd lock;
+};
+
+Result<NodeGroup> free_nodes(const slurm::Allocation& allocation, const job::Resources& resources) {
+  STOKER_ASSIGN_OR_RETURN(shares, shares_of_node(resources));
+  const std::size_t groups = allocation.nodes.size() / resources.nodes;
+  for (std::size_t i = 0; i < groups * shares; ++i) {
+    STOKER_ASSIGN_OR_RETURN(lock, lock_name(format("stoker-trial-{}-{}", allocation.job_id, i)));
+    if (!lock) continue;
+    const auto first = allocation.nodes.begin() + static_cast<std::ptrdiff_t>(i % groups * resources.nodes);
+    return NodeGroup{{first, first + resources.nodes}, std::move(lock)};
+  }
+  return unavailable("no nodes of job {} are free", allocation.job_id);
+}
 
 // One `stoker run` or `stoker resume`.
 struct LocalRun {
@@ -38,6 +116,8 @@ class LocalStarter final : public TrialStarter {
     STOKER_ASSIGN_OR_RETURN(request, trial_request(job_, trial, proposal.values));
     std::vector<std::string> command = {job_.stoker.string(), "run", job_.file.string()};
     std::vector<std::string> settings = request.load.set;
+    if (allocation_ && request.job.resources.nodes > 1 && !request.job.resources.cpus_per_rank)
+      settings.emplace_back("resources.cpus_per_rank=1");
     // Otherwise each run would count on all cores.
     if (!allocation_ && !request.job.resources.cpus_per_rank && job_.plan.at_once > 1)
       settings.push_back(format("resources.cpus_per_rank={}", core_share(request.job.resources)));
@@ -116,8 +196,7 @@ class LocalStarter final : public TrialStarter {
         format("--cpus-per-task={}", resources.cpus_per_rank.value_or(1) * resources.ranks_per_node));
     if (resources.gpus_per_node() > 0)
       words.push_back(format("--gpus-per-node={}", resources.gpus_per_node()));
-    if (resources.memory_per_node)
-      words.push_back(format("--mem={}M", (resources.memory_per_node->value + (1 << 20) - 1) >> 20));
+    if (resources.memory_per_node) words.push_back(format("--mem={}M", megabytes(resources)));
     words.emplace_back("env");
     for (const std::string_view name : kAllocationVariables) {
       words.emplace_back("-u");
@@ -127,6 +206,15 @@ class LocalStarter final : public TrialStarter {
     return words;
   }
 
+  static void use_nodes(Environment& environment, const NodeGroup& group, const job::Resources& resources) {
+    for (const std::string_view name : kRequestVariables) unset_variable(environment, name);
+    set_variable(environment, slurm::kStepNodesVariable, join(group.nodes, ","));
+    if (resources.gpus_per_node() > 0)
+      set_variable(environment, "SLURM_GPUS_PER_NODE", format("{}", resources.gpus_per_node()));
+    if (resources.memory_per_node)
+      set_variable(environment, "SLURM_MEM_PER_NODE", format("{}", megabytes(resources)));
+  }
+
   Status spawn(TrialAttempt trial, std::vector<std::string> command, const job::Job& job,
                const sweep::Proposal* proposal) {
     LocalRun run;
@@ -134,7 +222,12 @@ class LocalStarter final : public TrialStarter {
     run.log = job_.runs / format("{}.log", run_name(job_.study, trial));
     Environment environment = current_environment();
     if (proposal != nullptr) set_variable(environment, "STOKER_TRIAL", format("{}", proposal->number));
-    if (allocation_) {
+    NodeGroup group;
+    if (allocation_ && job.resources.nodes > 1) {
+      STOKER_ASSIGN_OR_RETURN(found, free_nodes(*allocation_, job.resources));
+      group = std::move(found);
+      use_nodes(environment, group, job.resources);
+    } else if (allocation_) {
       command = as_step(std::move(command), job);
     } else if (const std::uint32_t gpus = job.resources.gpus_per_node(); gpus > 0) {
       STOKER_ASSIGN_OR_RETURN(devices, gpus_of(run.slot, gpus));
@@ -148,6 +241,7 @@ class LocalStarter final : public TrialStarter {
     what.stdout_fd = log.fd();
     what.stderr_fd = log.fd();
     what.group = Group::own;
+    what.stdin_fd = group.lock.get();  // the child holds the lock until it ends
     STOKER_ASSIGN_OR_RETURN(child, Child::spawn(what));
     run.child = std::move(child);
     running_.insert_or_assign(trial, std::move(run));
@@ -160,6 +254,19 @@ class LocalStarter final : public TrialStarter {
 };
 
 }  // namespace
+
+Result<std::optional<std::uint32_t>> fitting_trials(const job::Resources& resources) {
+  STOKER_ASSIGN_OR_RETURN(allocation, slurm::current_allocation(slurm::process_environment()));
+  if (resources.nodes <= 1) return std::optional<std::uint32_t>();
+  const std::size_t nodes = allocation ? allocation->nodes.size() : 1;
+  if (resources.nodes > nodes)
+    return invalid("resources.nodes: a trial needs {}, {} (place: here)", resources.nodes,
+                   allocation ? format("and the allocation has {}", nodes) : "and there is no allocation")
+        .cure("place: jobs");
+  STOKER_ASSIGN_OR_RETURN(shares, shares_of_node(resources));
+  const std::size_t fitting = nodes / resources.nodes * shares;
+  return std::optional(static_cast<std::uint32_t>(std::min<std::size_t>(fitting, 100'000)));
+}
 
 Result<std::unique_ptr<TrialStarter>> make_local_starter(TrialJob job) {
   STOKER_ASSIGN_OR_RETURN(allocation, slurm::current_allocation(slurm::process_environment()));

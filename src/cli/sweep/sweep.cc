@@ -90,23 +90,37 @@ sweep::Assignment middle_of(const sweep::Space& space) {
   return space.decode(space.normalized(sweep::Coordinates(space.parameters().size(), sweep::kInactive)));
 }
 
-// Refuses what would fail in each trial; returns the GPUs of a trial.
-Result<double> check_job(const trials::TrialJob& job, const sweep::Space& space, sweep::TrialPlace place,
-                         const Force& force, Output& out) {
+// Facts of each trial from its job file.
+struct TrialNeeds {
+  double gpus = 0;
+  std::uint32_t most_at_once = 0;  // that fit; 0: any number
+};
+
+// Refuses what would fail in each trial.
+Result<TrialNeeds> check_job(const trials::TrialJob& job, const sweep::Space& space, sweep::TrialPlace place,
+                             const Force& force, Output& out) {
   if (job.is_script) {
     if (job.plan.gpu_hours)
       return invalid("{}: budget.gpu_hours needs the number of GPUs, and thus a job file", job.file);
     STOKER_RETURN_IF_ERROR(refuse_lost_script(job.file.string(), {}, force, out));
-    return 0.0;
+    return TrialNeeds();
   }
   STOKER_ASSIGN_OR_RETURN(request, trials::trial_request(job, {}, middle_of(space)));
   if (request.job.array.is_enabled()) return invalid("{}: an array cannot be a trial (array.over)", job.file);
   const job::Resources& resources = request.job.resources;
-  const double gpus = static_cast<double>(resources.nodes) * resources.gpus_per_node();
-  if (place == sweep::TrialPlace::here) return gpus;
+  TrialNeeds needs{.gpus = static_cast<double>(resources.nodes) * resources.gpus_per_node()};
+  if (place == sweep::TrialPlace::here) {
+    auto fitting = trials::fitting_trials(resources);
+    if (!fitting) return std::move(fitting).error().with_context(job.file.string());
+    needs.most_at_once = fitting->value_or(0);
+    if (needs.most_at_once > 0 && needs.most_at_once < job.plan.at_once)
+      out.note("at_once: {} of {} nodes at a time fit into the allocation, not {}",
+               counted(needs.most_at_once, "trial"), resources.nodes, job.plan.at_once);
+    return needs;
+  }
   STOKER_RETURN_IF_ERROR(check_site_limits(request.job, out));
   STOKER_RETURN_IF_ERROR(refuse_lost_job(request.job, force, out));
-  return gpus;
+  return needs;
 }
 
 // Takes changed limits of the sweep file while it runs.
@@ -319,9 +333,10 @@ int sweep(std::span<const std::string> words, Output& out) {
   trials::DriverOptions options{.plan = *plan};
   options.most_failed = static_cast<std::uint32_t>(std::max<std::int64_t>(0, o.most_failed));
   job.runs = "runs";
-  const auto gpus = check_job(job, space, *place, {o.force, "stoker sweep"}, out);
-  if (!gpus.ok()) return out.fail(gpus.error());
-  options.gpus_per_trial = *gpus;
+  const auto needs = check_job(job, space, *place, {o.force, "stoker sweep"}, out);
+  if (!needs.ok()) return out.fail(needs.error());
+  options.gpus_per_trial = needs->gpus;
+  options.most_at_once = needs->most_at_once;
   if (o.dry_run) {
     out.line("would run {}, {} at once, {}", printable(plan->job.string()), plan->at_once,
              place_text(*place));

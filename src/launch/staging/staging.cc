@@ -52,6 +52,7 @@ std::vector<std::string> staging_arguments(const StagingOptions& options) {
   if (options.plan.start != rank::StartMethod::srun) return words;
   slurm::StepRequest request{WorldSize(options.plan.nodes), options.plan.nodes, 1, 1, std::move(words)};
   request.overlaps = true;
+  if (options.plan.is_part_of_job) request.node_list = join(options.plan.hosts, ",");
   return slurm::srun_arguments(request);
 }
 

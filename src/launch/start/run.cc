@@ -113,7 +113,8 @@ rank::GroupOptions group_of(const Request& request, const Prepared& prepared, co
     group.start.resume_step = step->value;
   group.start.links = request.links;
   group.start.may_restart = request.prepared && request.links == 0 && may_restart(job.restart);
-  group.start.scheduler_job = prepared.plan.scheduler_job;
+  // The end of such a run is not that of the job, and cancelling it must not cancel the job.
+  if (!prepared.plan.is_part_of_job) group.start.scheduler_job = prepared.plan.scheduler_job;
   group.timeouts = job.timeouts;
   group.end_step = [id = prepared.plan.scheduler_job](const std::string& step) {
     (void)slurm::SlurmCommands(current_environment())

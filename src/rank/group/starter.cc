@@ -67,6 +67,13 @@ Result<Starter> start_srun(const GroupOptions& options, std::vector<std::string>
   } else if (plan.cpus_per_rank > 0) {
     set_variable(environment, "SRUN_CPUS_PER_TASK", std::to_string(plan.cpus_per_rank));
   }
+  if (plan.is_part_of_job) {
+    request.node_list = join(plan.hosts, ",");
+    if (plan.has_torchrun) {
+      request.cpus_per_task = std::max(1, plan.cpus_per_rank) * plan.ranks_per_node();
+      request.uses_whole_node = false;
+    }
+  }
   if (!plan.has_torchrun && !plan.is_even()) {
     // srun would distribute the ranks by the free resources of each node: give it an explicit list.
     std::string lines;
