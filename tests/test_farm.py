@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Stoker
+from packing import indexed_files
 from running import wait_until
 
 
@@ -264,3 +265,35 @@ def test_a_million_tasks_need_bounded_memory(stoker: Stoker, tmp_path: Path):
         running.send_signal(signal.SIGINT)
         assert running.wait() == 130
     assert len(list((tmp_path / "tasks.farm").glob("**/*"))) < 20
+
+
+def test_tasks_find_the_datasets_of_the_job_file(stoker: Stoker, tmp_path: Path):
+    data = indexed_files(stoker, tmp_path, [("a.txt", b"a"), ("b.txt", b"b")])
+    environment = {"STOKER_CACHE": tmp_path / "cache"}
+    for place, folder in (("shared", str(data)), ("local", f"{tmp_path}/cache/datasets/")):
+        write(tmp_path, "job.yaml", "name: toy", "run: 'true'", f"data: {{train: {{source: shards, place: {place}}}}}")
+        tasks = write(
+            tmp_path, f"{place}.txt", "echo $STOKER_DATA_TRAIN; ls $STOKER_DATA_TRAIN", "echo $STOKER_DATA_TRAIN"
+        )
+        farm(stoker, tasks, "--job", "job.yaml", env=environment)
+        out = stoker("farm", tasks, "--output", code=0).out
+        assert out.count(folder) == 2, out
+        assert "train-000000.tar\n" in out
+
+
+def test_datasets_in_a_ram_disk_are_refused_for_a_farm(stoker: Stoker, tmp_path: Path):
+    indexed_files(stoker, tmp_path, [("a.txt", b"a")])
+    write(tmp_path, "tasks.txt", "true")
+    write(tmp_path, "job.yaml", "name: toy", "run: 'true'", "data: {train: {source: shards, place: memory}}")
+    refused = stoker("farm", "tasks.txt", "--job", "job.yaml", code=2).err
+    assert "data.train.place: memory: a farm copies datasets only to the disk of a node (job.yaml:3:" in refused
+    assert "\n  try: --set data.train.place=local\n" in refused
+    farm(
+        stoker,
+        "tasks.txt",
+        "--job",
+        "job.yaml",
+        "--set",
+        "data.train.place=local",
+        env={"STOKER_CACHE": tmp_path / "cache"},
+    )

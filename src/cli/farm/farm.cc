@@ -89,6 +89,7 @@ Result<FarmResult> run_step(FarmState& state, const FarmRequest& request, Output
   options.machine = farm::machine_resources(slurm::process_environment());
   options.job_is_over = job_query("");
   STOKER_ASSIGN_OR_RETURN(environment, task_environment(request.job, out));
+  if (request.job) STOKER_RETURN_IF_ERROR(place_data(*request.job, environment.variables, out));
   options.environment = std::move(environment.variables);
   options.wrapper = std::move(environment.wrapper);
   const std::unique_ptr<Progress> progress = out.progress(state.folder().string());

@@ -1,13 +1,18 @@
 // `stoker farm TASKS --job JOB`: docs/commands/farm.md
 #include <filesystem>
+#include <unistd.h>
 
+#include "base/enum_names.h"
 #include "base/file.h"
+#include "base/json/json.h"
+#include "base/process.h"
 #include "cli/farm/farm_request.h"
 #include "cli/run_request.h"
 #include "cli/site/sites.h"
 #include "launch/start/container.h"
 #include "launch/start/environment.h"
 #include "launch/start/shell_environment.h"
+#include "rank/environment.h"
 #include "slurm/allocation.h"
 
 namespace stoker::cli {
@@ -17,6 +22,27 @@ constexpr Duration kModulesTimeout = std::chrono::minutes(2);
 
 void set_if_empty(std::string& value, const std::optional<std::string>& from) {
   if (value.empty()) value = from.value_or("");
+}
+
+// The folder from which the tasks of this node read a dataset. It stays in the cache until this process ends.
+Result<std::string> place_on_node(const job::DataSource& source, const Environment& variables, Output& out) {
+  if (source.place == job::DataPlace::shared) return source.source.string();
+  STOKER_ASSIGN_OR_RETURN(program, own_program());
+  Command command;
+  command.argv = {program.string(),        "cache", "stage", source.source.string(), "--json", "--lease",
+                  format("{}", ::getpid())};
+  if (source.split) command.argv.insert(command.argv.end(), {"--split", *source.split});
+  command.environment = variables;
+  STOKER_ASSIGN_OR_RETURN(done, run_program(command, Deadline::never()));
+  const auto json = parse_json<nlohmann::ordered_json>(done.out);
+  if (done.exit.ok() && json.is_object() && json.contains("folder") && json["folder"].is_string())
+    return json["folder"].get<std::string>();
+  std::string reason = to_text(done.exit);
+  if (json.is_object() && json.contains("error") && json["error"].contains("message"))
+    reason = json["error"]["message"].get<std::string>();
+  out.note("{}: read where it is, because it was not copied to this node: {}", source.source,
+           printable(reason));
+  return source.source.string();
 }
 
 // What the command line leaves open.
@@ -46,6 +72,17 @@ Status check_keys(const job::Job& job) {
   for (const auto& [key, is_set] : unusable) {
     if (is_set) return invalid("{}: not supported in a farm ({})", key, job.origins.where(key));
   }
+  for (const auto& [name, source] : job.data) {
+    const std::string key = format("data.{}.place", name);
+    if (source.place == job::DataPlace::memory)
+      return invalid("{}: memory: a farm copies datasets only to the disk of a node ({})", key,
+                     job.origins.where(key))
+          .cure("--set {}=local", key);
+    if (source.place != job::DataPlace::shared && job.environment.container)
+      return invalid("{}: {}: the tasks of a farm run in a container, without the disk of the node ({})", key,
+                     stoker::to_text(source.place), job.origins.where(key))
+          .cure("--set {}=shared", key);
+  }
   if (launch::has_requirements_file(job.environment)) {
     const std::string file = shell_quote(job.environment.venv->string());
     return invalid("environment.venv: {} is no virtual environment, which a farm needs ({})",
@@ -71,6 +108,14 @@ Status read_farm_job(FarmRequest& o, FarmNumbers& n) {
   STOKER_ASSIGN_OR_RETURN(allocation, slurm::current_allocation(slurm::process_environment()));
   if (!allocation) apply_resources(job, o, n);
   o.job = std::move(job);
+  return {};
+}
+
+Status place_data(const job::Job& job, Environment& variables, Output& out) {
+  for (const auto& [name, source] : job.data) {
+    STOKER_ASSIGN_OR_RETURN(folder, place_on_node(source, variables, out));
+    set_variable(variables, rank::data_variable(name), folder);
+  }
   return {};
 }
 

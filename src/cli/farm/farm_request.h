@@ -57,6 +57,9 @@ struct TaskEnvironment {
 };
 /// With the modules, environments, variables and container of the job file, if there is one. Loads modules.
 Result<TaskEnvironment> task_environment(const std::optional<job::Job>& job, Output& out);
+/// Sets STOKER_DATA_<NAME> for the datasets of the job file, and copies each one with place local or auto to
+/// this node. A dataset that cannot be copied is read where it is, with a note.
+Status place_data(const job::Job& job, Environment& variables, Output& out);
 /// Reports missing modules and programs and limits of the site before the submission.
 Status check_farm_job(const std::optional<job::Job>& job, Output& out);
 
