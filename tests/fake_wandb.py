@@ -4,6 +4,7 @@ that a sync needs; it is no proof that the real server accepts the run."""
 import gzip
 import json
 from http.server import BaseHTTPRequestHandler
+from urllib.parse import unquote
 
 from fake_server import FakeServer
 
@@ -15,6 +16,7 @@ class FakeWandb(FakeServer):
         self.runs: list[dict] = []  # variables of UpsertBucket
         self.lines: dict[str, dict[int, str]] = {}  # of each file, by number
         self.exit_codes: list[int] = []
+        self.uploads: dict[str, bytes] = {}  # files, by name
 
     def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
         if handler.headers.get("Content-Encoding") == "gzip":
@@ -34,6 +36,9 @@ class FakeWandb(FakeServer):
                     self.lines.setdefault(name, {})[part["offset"] + i] = line
             if sent.get("complete"):
                 self.exit_codes.append(sent["exitcode"])
+            return {}
+        if path.startswith("/upload/"):
+            self.uploads[unquote(path.removeprefix("/upload/"))] = body
             return {}
         if path != "/graphql":
             return {}

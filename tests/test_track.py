@@ -82,7 +82,7 @@ def test_a_table_has_every_point_once(stoker, made):
     counts = {"delivered": 1, "total": total + 1, "refused": 0, "waiting": 0, "problem": ""}
     assert json.loads(done.out)["trackers"] == [{"tracker": "csv", **counts}]
     after = (made.path / "track/points.csv").read_bytes()
-    assert after == before + f"2,0,{BEGIN + 103:.6f},31,6,loss\n".encode()
+    assert after == before + f"2,0,{BEGIN + 103:.6f},31,6,loss,\n".encode()
 
 
 def test_tensorboard_gets_scalars_and_params(stoker, made):

@@ -10,9 +10,11 @@
 //   STOKER_ASSIGN_OR_RETURN(all, metrics.all_reduce(group));      // every 10 steps, for example
 //   STOKER_RETURN_IF_ERROR(log.log({{"loss", all.metrics.value("loss")}}, step));
 //   STOKER_RETURN_IF_ERROR(log.summary({{"best_accuracy", best}}));
+//   STOKER_RETURN_IF_ERROR(log.log_histogram("fc.weight", weights, step));
+//   STOKER_RETURN_IF_ERROR(log.log_image("samples", png_or_jpeg_file, step));
 //
-// Logged values reach the kernel within 100 ms and then survive a kill -9 of the process. Format:
-// docs/formats/metrics.md.
+// Logged values reach the kernel within 100 ms and then survive a kill -9 of the process. Formats:
+// docs/formats/metrics.md and media.md.
 #pragma once
 
 #include <atomic>
@@ -37,9 +39,20 @@ struct MetricValue {
   double value = 0;
 };
 
+/// Pixels with 1 (grey), 2 (grey, alpha), 3 (red, green, blue) or 4 channels of 8 bits, row by row without
+/// gaps.
+struct PixelImage {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::uint32_t channels = 3;
+  std::span<const std::byte> pixels;
+};
+
 struct MetricLogOptions {
   Path attempt;  ///< folder of the attempt; empty: nothing is recorded
   int rank = 0;
+  /// Of images and histograms of the process; further ones are left out, which is reported.
+  std::uint64_t max_media_bytes = 1u << 30;
   std::int64_t last_step = 0;  ///< the first log() without a step records the next one
   /// Receives each problem once ("no space left on device ..."), from any thread. Unset: standard error.
   std::function<void(std::string_view problem)> report;
@@ -74,14 +87,35 @@ class MetricLog {
   Status summary(std::initializer_list<MetricValue> values) {
     return summary(std::span(values.begin(), values.size()));
   }
+
+  /// Records how `values` are distributed: their number in each of `bins` bins (1 to 512) of equal width.
+  /// Values that are not finite are counted apart. By default at the last step of log(). Invalid without a
+  /// value, and like log(). Never waits for the disk: up to 64 MiB of histograms and images wait in memory.
+  Status log_histogram(std::string_view name, std::span<const double> values,
+                       std::optional<std::int64_t> step = std::nullopt, int bins = 64);
+  Status log_histogram(std::string_view name, std::span<const float> values,
+                       std::optional<std::int64_t> step = std::nullopt, int bins = 64);
+  /// Records a picture: the bytes of a PNG or JPEG file of at most 4 MiB with sides of at most 8192 pixels,
+  /// or pixels, which the caller's thread encodes as PNG. Invalid for anything else; steps and waiting like
+  /// log_histogram().
+  Status log_image(std::string_view name, std::span<const std::byte> file,
+                   std::optional<std::int64_t> step = std::nullopt);
+  Status log_image(std::string_view name, const PixelImage& image,
+                   std::optional<std::int64_t> step = std::nullopt);
+
   /// Blocks until all values are written. Returns the error of the last write, or Timeout.
   Status flush(Deadline deadline = Deadline::after(std::chrono::seconds(5)));
 
  private:
   class Writer;
-  Writer& writer();
+  Writer& points();
+  Writer& media();
+  template <typename Logged>
+  Status log_media(std::string_view name, std::optional<std::int64_t> step, Result<Logged> content);
 
-  std::atomic<Writer*> writer_ = nullptr;
+  // Each has its file and its thread, so that no point waits behind images.
+  std::atomic<Writer*> points_ = nullptr;
+  std::atomic<Writer*> media_ = nullptr;
 };
 
 }  // namespace stoker::record

@@ -21,7 +21,7 @@ from stoker.errors import (
     WaitTimeoutError,
 )
 from stoker.loader import Loader
-from stoker.metrics import log, summary
+from stoker.metrics import log, log_histogram, log_image, summary
 
 if TYPE_CHECKING:
     from stoker import checkpoint, notebook
@@ -52,6 +52,8 @@ __all__ = [
     "__version__",
     "checkpoint",
     "log",
+    "log_histogram",
+    "log_image",
     "map_array",
     "notebook",
     "profile",

@@ -211,7 +211,7 @@ PLUG_INS = {"rules", "judge", "commands", "kernels", "ops", "cli", "fault", "mod
 HALVES = {
     Path("src/checkpoint/read/load.cc"),
     Path("src/checkpoint/save/saver.cc"),
-    Path("src/record/points/metric_log.cc"),
+    Path("src/record/log/metric_log.cc"),
 }
 
 

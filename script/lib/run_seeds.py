@@ -1,6 +1,7 @@
 """Small whole inputs for the harnesses of fuzz/ that read what is no dataset: batch scripts, logs, what Slurm prints, frames
 of ranks, events, metrics, flight recorders, job files."""
 
+import base64
 import json
 import struct
 import zlib
@@ -141,6 +142,15 @@ def zip_of_torch() -> bytes:
     return local + entry + b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(entry), len(local), 0)
 
 
+def media() -> list[bytes]:
+    chunk = b"IHDR" + struct.pack(">IIBBBBB", 3, 2, 8, 2, 0, 0, 0)
+    png = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    image = {"base64": base64.b64encode(png).decode()}
+    histogram = {"lowest": -1, "highest": 1, "sum": 0.5, "sum_squares": 2, "not_finite": 1, "counts": [1, 0, 3]}
+    contents = [{"histogram": histogram}, {"image": image}, {"image": {"crc32c": "00000000"} | image}]
+    return [json.dumps({"time": 1.5, "step": 7, "name": "w"} | content).encode() for content in contents]
+
+
 def run_seeds() -> dict[str, list[bytes]]:
     def files(pattern: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted(REPOSITORY.glob(pattern))]
@@ -166,6 +176,7 @@ def run_seeds() -> dict[str, list[bytes]]:
         "trace_fuzz": [TRACE, b"[\n" + TRACE[TRACE.index(b'{"ph"') :]],
         "nccl_log_fuzz": [NCCL],
         "points_fuzz": [b"1763719411.520000,120,0.5,val/loss\n", b",1e+06,nan,a, b\n", b",,-inf,best"],
+        "media_fuzz": media(),
         "log_metrics_fuzz": [PRINTED],
         "event_file_fuzz": [bytes([len(EVENT)]) + EVENT],
         "wandb_file_fuzz": [bytes([len(HISTORY)]) + HISTORY],

@@ -8,6 +8,21 @@ namespace stoker {
 namespace {
 
 // The test vectors of RFC 4648, section 10.
+TEST(Encode, decoded_base64_is_the_same_bytes) {
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(decode_base64(base64(std::as_bytes(std::span(bytes)))), bytes);
+    bytes += static_cast<char>(i * 7);
+  }
+  EXPECT_EQ(decode_base64("/+8="), "\xff\xef");
+}
+
+TEST(Encode, text_that_is_not_base64_is_refused) {
+  for (const char* text :
+       {"a", "abc", "ab=c", "====", "=abc", "a===", "ab c", "ab\n=", "ab-_", "abcd=", "\x80\x80\x80\x80"})
+    EXPECT_FALSE(decode_base64(text)) << text;
+}
+
 TEST(Encode, base64) {
   const auto encoded = [](std::string_view text) { return base64(std::as_bytes(std::span(text))); };
   EXPECT_EQ(encoded(""), "");

@@ -13,6 +13,7 @@
 #include "observe/suspect_lines.h"
 #include "report/learning.h"
 #include "report/log_tails.h"
+#include "report/media.h"
 #include "report/metric_curves.h"
 #include "report/samples/samples.h"
 #include "report/sources.h"
@@ -312,7 +313,10 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
   read_learning(sources, facts);
   // The tasks of an array have its points.
   const bool is_array = !attempts->empty() && path_exists(attempts->back().folder() / kArrayFile);
-  if (!is_array) read_metric_curves(sources, facts);
+  if (!is_array) {
+    read_metric_curves(sources, facts);
+    read_media(sources, facts);
+  }
   read_samples(sources, facts);
   read_traces(sources, facts);
   if (!attempts->empty()) read_logs(attempts->back(), facts);

@@ -11,6 +11,7 @@
 #include "job/job.h"
 #include "observe/node_measures.h"
 #include "record/capsule.h"
+#include "record/media/media.h"
 #include "record/run_events.h"
 #include "record/run_folder.h"
 #include "record/state.h"
@@ -105,6 +106,47 @@ struct MetricCurve {
 struct SummaryValue {
   std::string name;
   MetricPoint value;
+};
+
+/// A logged image.
+struct LoggedImageFacts {
+  std::int64_t step = 0;
+  int attempt = 0;
+  std::string type;  ///< "png", "jpeg"
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::string bytes;
+};
+
+/// The images of one name, of the lowest rank that logged it.
+struct ImageSeries {
+  std::string name;
+  int rank = 0;
+  std::size_t recorded = 0;
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  std::vector<LoggedImageFacts> shown;  ///< a few of them, by step
+};
+
+/// How logged values were distributed at a step. The values are nan without a finite one.
+struct DistributionPoint {
+  std::int64_t step = 0;
+  int attempt = 0;
+  double lowest = 0;
+  double quarter = 0;
+  double median = 0;
+  double three_quarters = 0;
+  double highest = 0;
+  std::uint64_t count = 0;
+  std::uint64_t not_finite = 0;
+};
+
+/// The histograms of one name, of the lowest rank that logged it.
+struct HistogramSeries {
+  std::string name;
+  int rank = 0;
+  std::vector<DistributionPoint> points;  ///< by step
+  record::ValueHistogram last;
 };
 
 /// Where a second of training can go.
@@ -300,8 +342,10 @@ struct RunFacts {
   record::Capsule capsule;
   std::optional<job::Job> job;  ///< of the last attempt whose job can be read
   Learning learning;
-  std::vector<MetricCurve> metrics;   ///< by name
-  std::vector<SummaryValue> summary;  ///< by name
+  std::vector<MetricCurve> metrics;         ///< by name
+  std::vector<SummaryValue> summary;        ///< by name
+  std::vector<ImageSeries> images;          ///< by name
+  std::vector<HistogramSeries> histograms;  ///< by name
   TimeSplit time;
   std::optional<TracedStep> traced;  ///< of the last attempt that has traces
   std::vector<Series> speed;         ///< samples/s

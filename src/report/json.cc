@@ -135,6 +135,49 @@ Json metrics_json(const RunFacts& facts) {
   return list;
 }
 
+Json images_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const ImageSeries& series : facts.images) {
+    list.push_back({{"name", series.name},
+                    {"rank", series.rank},
+                    {"recorded", series.recorded},
+                    {"first_step", series.first_step},
+                    {"last_step", series.last_step}});
+  }
+  return list;
+}
+
+Json histogram_json(const HistogramSeries& series) {
+  const auto& points = series.points;
+  const std::size_t stride = std::max<std::size_t>(1, (points.size() + kCurvePoints - 1) / kCurvePoints);
+  Json object = {
+      {"name", series.name}, {"rank", series.rank}, {"recorded", points.size()}, {"stride", stride}};
+  for (const char* name :
+       {"step", "attempt", "count", "not_finite", "lowest", "quarter", "median", "three_quarters", "highest"})
+    object[name] = Json::array();
+  for (std::size_t i = 0; i < points.size(); i += stride) {
+    const DistributionPoint& point = i + stride < points.size() ? points[i] : points.back();
+    object["step"].push_back(point.step);
+    object["attempt"].push_back(point.attempt);
+    object["count"].push_back(point.count);
+    object["not_finite"].push_back(point.not_finite);
+    object["lowest"].push_back(number(point.lowest));
+    object["quarter"].push_back(number(point.quarter));
+    object["median"].push_back(number(point.median));
+    object["three_quarters"].push_back(number(point.three_quarters));
+    object["highest"].push_back(number(point.highest));
+  }
+  object["last"] = {
+      {"lowest", series.last.lowest}, {"highest", series.last.highest}, {"counts", series.last.counts}};
+  return object;
+}
+
+Json histograms_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const HistogramSeries& series : facts.histograms) list.push_back(histogram_json(series));
+  return list;
+}
+
 Json summary_json(const RunFacts& facts) {
   Json object = Json::object();
   for (const SummaryValue& each : facts.summary) {
@@ -396,6 +439,8 @@ Json run_json(const RunFacts& facts) {
   object["steps"] = steps_json(facts);
   object["metrics"] = metrics_json(facts);
   object["summary"] = summary_json(facts);
+  object["images"] = images_json(facts);
+  object["histograms"] = histograms_json(facts);
   object["time"] = time_json(facts);
   object["traced_step"] = traced_json(facts);
   object["speed"] = series_json(facts.speed);

@@ -292,6 +292,41 @@ Table summary_table(const RunFacts& facts) {
   return table;
 }
 
+Table images_table(const RunFacts& facts) {
+  Table table{"Images",
+              "attempts/*/media-*.jsonl, lowest rank",
+              {{"image"}, {"recorded", true}, {"first step", true}, {"last step", true}, {"rank", true}},
+              {}};
+  for (const ImageSeries& each : facts.images) {
+    table.rows.push_back({printable(each.name), std::to_string(each.recorded),
+                          std::to_string(each.first_step), std::to_string(each.last_step),
+                          std::to_string(each.rank)});
+  }
+  return table;
+}
+
+Table histograms_table(const RunFacts& facts) {
+  Table table{"Histograms",
+              "attempts/*/media-*.jsonl, the last one of the lowest rank",
+              {{"histogram"},
+               {"recorded", true},
+               {"step", true},
+               {"values", true},
+               {"NaN or infinite", true},
+               {"lowest", true},
+               {"median", true},
+               {"highest", true},
+               {"rank", true}},
+              {}};
+  for (const HistogramSeries& each : facts.histograms) {
+    const DistributionPoint& last = each.points.back();
+    table.rows.push_back({printable(each.name), std::to_string(each.points.size()), std::to_string(last.step),
+                          grouped(last.count), grouped(last.not_finite), metric_text(last.lowest),
+                          metric_text(last.median), metric_text(last.highest), std::to_string(each.rank)});
+  }
+  return table;
+}
+
 Table time_table(const RunFacts& facts) {
   const TimeSplit& time = facts.time;
   Table table{"Seconds", "attempts/*/metrics-*.csv, summed over attempts", {{"part"}}, {}};

@@ -41,6 +41,9 @@ Table epochs_table(const RunFacts& facts);
 Table metrics_table(const RunFacts& facts);
 /// Values of the whole run.
 Table summary_table(const RunFacts& facts);
+/// The images and the histograms that the program logged, by name.
+Table images_table(const RunFacts& facts);
+Table histograms_table(const RunFacts& facts);
 Table time_table(const RunFacts& facts);
 /// Use, clocks, throttling and errors of each GPU; no rows without samples of GPUs.
 Table gpus_table(const RunFacts& facts);

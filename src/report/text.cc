@@ -132,6 +132,8 @@ void add_run(std::string& out, const RunFacts& facts) {
   add_table(out, epochs_table(facts));
   add_table(out, metrics_table(facts));
   add_table(out, summary_table(facts));
+  add_table(out, images_table(facts));
+  add_table(out, histograms_table(facts));
   if (!facts.time.ranks.empty()) add_table(out, time_table(facts));
   add_table(out, traced_table(facts));
   if (facts.samples_per_s > 0)

@@ -71,19 +71,6 @@ PointSource source_of(std::string_view writer) {
   return is_tracker ? PointSource::tracker : PointSource::program;
 }
 
-std::optional<PointFile> point_file(const Path& folder, std::string_view name) {
-  if (!name.starts_with(kStem) || !name.ends_with(kExtension)) return std::nullopt;
-  std::string_view middle = name.substr(kStem.size(), name.size() - kStem.size());
-  middle.remove_suffix(std::min(middle.size(), kExtension.size()));
-  const std::size_t dash = middle.find('-');
-  std::int64_t rank = 0;
-  if (!parse_number(middle.substr(0, dash), &rank) || rank < 0 || rank >= 10'000'000) return std::nullopt;
-  PointFile file{folder / name, static_cast<int>(rank), PointSource::program, ""};
-  if (dash != std::string_view::npos) file.writer = middle.substr(dash + 1);
-  file.source = source_of(file.writer);
-  return file;
-}
-
 /// Merges lines of several files.
 class PointMerger {
  public:
@@ -235,6 +222,19 @@ void PointAppender::flush() {
   pending_.clear();
 }
 
+std::optional<RankFileName> parse_rank_file(std::string_view name, std::string_view stem,
+                                            std::string_view extension) {
+  if (!name.starts_with(stem) || !name.ends_with(extension)) return std::nullopt;
+  std::string_view middle = name.substr(stem.size(), name.size() - stem.size());
+  middle.remove_suffix(std::min(middle.size(), extension.size()));
+  const std::size_t dash = middle.find('-');
+  std::int64_t rank = 0;
+  if (!parse_number(middle.substr(0, dash), &rank) || rank < 0 || rank >= 10'000'000) return std::nullopt;
+  RankFileName file{static_cast<int>(rank), ""};
+  if (dash != std::string_view::npos) file.writer = middle.substr(dash + 1);
+  return file;
+}
+
 std::string point_file_name(int rank, std::string_view writer) {
   return format("{}{:04}{}{}{}", kStem, rank, writer.empty() ? "" : "-", writer, kExtension);
 }
@@ -244,7 +244,8 @@ std::vector<PointFile> list_point_files(const Attempt& attempt) {
   const auto names = list_directory(attempt.folder());
   if (!names.ok()) return files;
   for (const std::string& name : *names) {
-    if (auto file = point_file(attempt.folder(), name)) files.push_back(*std::move(file));
+    if (auto file = parse_rank_file(name, kStem, kExtension))
+      files.push_back({attempt.folder() / name, file->rank, source_of(file->writer), file->writer});
   }
   std::sort(files.begin(), files.end(), [](const PointFile& a, const PointFile& b) {
     return a.rank != b.rank ? a.rank < b.rank : order_of(a) < order_of(b);

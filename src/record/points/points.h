@@ -48,6 +48,15 @@ struct PointFile {
   std::string writer;  ///< "" for the rank's first process, "2" for its second, "log", "tensorboard", ...
 };
 
+/// What the name of a file "<stem>0003[-<writer>]<extension>" contains.
+struct RankFileName {
+  int rank = 0;
+  std::string writer;
+};
+/// Nullopt for other names.
+std::optional<RankFileName> parse_rank_file(std::string_view name, std::string_view stem,
+                                            std::string_view extension);
+
 /// "points-0003.csv", "points-0003-tensorboard.csv".
 std::string point_file_name(int rank, std::string_view writer);
 /// The files of an attempt, by rank, then in the order of merging. Empty if the folder cannot be read.

@@ -22,7 +22,7 @@ std::string page_head(std::string_view title, std::span<const std::string_view> 
   std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n";
   out += format(
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src{}; "
-      "script-src{}\">\n",
+      "script-src{}; img-src data:\">\n",
       policy_of(styles), policy_of(scripts));
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   out += "<meta name=\"generator\" content=\"stoker " + escape_html(version()) + "\">\n";

@@ -3,6 +3,7 @@
 #include "base/version.h"
 #include "report/html/frame.h"
 #include "report/html/markup.h"
+#include "report/html/media_section.h"
 #include "report/html/overview_section.h"
 #include "report/html/sections.h"
 #include "report/html/style.h"
@@ -28,9 +29,9 @@ std::string footer(const RunFacts& facts) {
 std::string page_of(const RunFacts& facts) {
   return "<main>\n" + html::header(facts) + html::notes_section(facts) + html::tasks_sections(facts) +
          html::attempts_section(facts) + html::logs_section(facts) + html::learning_section(facts) +
-         html::metrics_section(facts) + html::time_section(facts) + html::traced_section(facts) +
-         html::machine_section(facts) + html::checkpoints_section(facts) + html::facts_section(facts) +
-         html::rerun_section(facts) + footer(facts) + "\n</main>\n";
+         html::metrics_section(facts) + html::media_section(facts) + html::time_section(facts) +
+         html::traced_section(facts) + html::machine_section(facts) + html::checkpoints_section(facts) +
+         html::facts_section(facts) + html::rerun_section(facts) + footer(facts) + "\n</main>\n";
 }
 
 std::string overview_page(const Overview& overview) {

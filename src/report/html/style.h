@@ -70,6 +70,12 @@ text.mark{stroke:none;fill:var(--accent);font-size:11px}
 .p-optimizer{fill:var(--optimizer);color:var(--optimizer)}.p-checkpoint{fill:var(--checkpoint);color:var(--checkpoint)}
 .p-other{fill:var(--other);color:var(--other)}.p-validation{fill:var(--validation);color:var(--validation)}
 .p-outside{fill:var(--outside);color:var(--outside)}
+.pictures{display:flex;flex-wrap:wrap;gap:14px 18px;align-items:flex-end;margin-top:6px}
+.pictures div{min-width:0;max-width:100%}
+.pictures img{display:block;max-width:100%;height:auto;max-height:420px;background:var(--tint)}
+.pictures .magnified{width:128px;image-rendering:pixelated}
+.counts{margin-top:6px}.counts rect{fill:var(--s0)}
+.range{display:flex;justify-content:space-between;color:var(--soft);font-size:11px;border-top:1px solid var(--grid);margin:0}
 .bars{display:grid;grid-template-columns:auto minmax(0,1fr) auto;gap:7px 12px;align-items:center;font-size:13px}
 .bars span:nth-child(3n){text-align:right;color:var(--soft)}
 .swatch::before{content:"";display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:7px;background:currentColor}

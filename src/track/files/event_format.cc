@@ -8,6 +8,7 @@ namespace stoker::track {
 namespace {
 
 constexpr std::uint64_t kString = 7;   // DataType of a tensor
+constexpr std::uint64_t kRgb = 3;      // colour space of an image
 constexpr std::uint64_t kSuccess = 1;  // Status of the HParams plugin
 constexpr std::uint64_t kFailure = 2;
 
@@ -34,6 +35,43 @@ void put_scalar(const std::string& tag, double value, std::string* summary) {
   put_bytes(1, tag, &scalar);
   put_float(2, static_cast<float>(value), &scalar);
   put_bytes(1, scalar, summary);
+}
+
+// HistogramProto.
+std::string histogram_message(const record::ValueHistogram& histogram) {
+  std::string message;
+  put_double(1, histogram.lowest, &message);
+  put_double(2, histogram.highest, &message);
+  put_double(3, static_cast<double>(histogram.count()), &message);
+  put_double(4, histogram.sum, &message);
+  put_double(5, histogram.sum_squares, &message);
+  std::string limits;
+  std::string counts;
+  for (std::size_t bin = 0; bin < histogram.counts.size(); ++bin) {
+    append_little_endian(histogram.edge(bin + 1), &limits);
+    append_little_endian(static_cast<double>(histogram.counts[bin]), &counts);
+  }
+  put_bytes(6, limits, &message);
+  put_bytes(7, counts, &message);
+  return message;
+}
+
+std::string media_summary(const TrackedMedia& media) {
+  std::string value;
+  put_bytes(1, media.name(), &value);
+  if (const record::LoggedImage* image = media.record.image()) {
+    std::string message;
+    put_integer(1, image->height, &message);
+    put_integer(2, image->width, &message);
+    put_integer(3, kRgb, &message);
+    put_bytes(4, image->bytes, &message);
+    put_bytes(4, message, &value);
+  } else {
+    put_bytes(5, histogram_message(*media.record.histogram()), &value);
+  }
+  std::string summary;
+  put_bytes(1, value, &summary);
+  return summary;
 }
 
 std::string metadata_of(std::string_view plugin, std::string_view content) {
@@ -128,7 +166,8 @@ void EventFormat::head(const TrackedRun& run, std::string* out) {
   put_event(created, 0, summary, out);
 }
 
-void EventFormat::rows(const std::vector<TrackedPoint>& points, FileEnd, std::string* out) {
+void EventFormat::rows(const PointBatch& batch, FileEnd, std::string* out) {
+  const std::vector<TrackedPoint>& points = batch.points;
   std::string summary;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const TrackedPoint& point = points[i];
@@ -138,6 +177,9 @@ void EventFormat::rows(const std::vector<TrackedPoint>& points, FileEnd, std::st
     if (!is_last) continue;
     put_event(point.time, point.step.value_or(0), summary, out);
     summary.clear();
+  }
+  for (const TrackedMedia& media : batch.media) {
+    put_event(media.record.time, media.record.step, media_summary(media), out);
   }
 }
 

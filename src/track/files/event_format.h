@@ -1,5 +1,5 @@
-// An event file of TensorBoard: scalars, the params as text and for the HParams tab. One thread. Format:
-// https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/util/event.proto
+// An event file of TensorBoard: scalars, images, histograms, the params as text and for the HParams tab. One
+// thread. Format: https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/util/event.proto
 #pragma once
 
 #include "track/files/file_format.h"
@@ -10,7 +10,7 @@ class EventFormat final : public FileFormat {
  public:
   Path path(const TrackedRun& run) const override;
   void head(const TrackedRun& run, std::string* out) override;
-  void rows(const std::vector<TrackedPoint>& points, FileEnd before, std::string* out) override;
+  void rows(const PointBatch& batch, FileEnd before, std::string* out) override;
   void tail(const TrackedRun& run, FileEnd before, std::string* out) override;
 };
 

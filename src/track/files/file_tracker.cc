@@ -1,7 +1,8 @@
 // Protocol of a file:
-//   1. append the rows of a batch
-//   2. replace the state, which has the new length of the file and the positions behind the batch
-// A process that is killed between 1 and 2 leaves rows behind the stored length. The next one cuts them off,
+//   1. write the images of a batch, whose names follow from their content
+//   2. append the rows of the batch
+//   3. replace the state, which has the new length of the file and the positions behind the batch
+// A process that is killed between 2 and 3 leaves rows behind the stored length. The next one cuts them off,
 // and writes them again. The tail of a run is behind the stored length, too.
 #include "track/files/file_tracker.h"
 
@@ -15,7 +16,9 @@ constexpr std::string_view kBytes = "bytes";
 
 // A full disk may be emptied: the batch is written again later.
 Status retried(const Status& status) {
-  return status.code() == Code::no_space ? status : Status(Code::unavailable, std::string(status.message()));
+  return status.ok() || status.code() == Code::no_space
+             ? status
+             : Status(Code::unavailable, std::string(status.message()));
 }
 
 }  // namespace
@@ -35,6 +38,7 @@ Status FileTracker::begin(const TrackedRun& run, TrackState& state) {
         .cure("rm {}      (it is written again)", shell_quote(path.string()));
   }
   file_ = std::move(file);
+  place_ = path.parent_path();
   written_ = {bytes, state.delivered};
   STOKER_RETURN_IF_ERROR(file_.truncate(bytes));
   if (is_known) return {};
@@ -48,11 +52,16 @@ Status FileTracker::begin(const TrackedRun& run, TrackState& state) {
 }
 
 Status FileTracker::deliver(const PointBatch& batch, bool, TrackState& state) {
+  for (const SideFile& file : format_->side_files(batch)) {
+    const Path path = place_ / file.path;
+    STOKER_RETURN_IF_ERROR(retried(make_directories(path.parent_path())));
+    STOKER_RETURN_IF_ERROR(retried(write_file(path, file.bytes)));
+  }
   std::string rows;
-  format_->rows(batch.points, written_, &rows);
+  format_->rows(batch, written_, &rows);
   STOKER_RETURN_IF_ERROR(append(rows));
   written_.bytes += rows.size();
-  written_.points += batch.points.size();
+  written_.points += batch.size();
   state.values.insert_or_assign(std::string(kBytes), format("{}", written_.bytes));
   return {};
 }

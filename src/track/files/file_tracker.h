@@ -26,6 +26,7 @@ class FileTracker final : public Tracker {
 
   Path folder_;
   std::unique_ptr<FileFormat> format_;
+  Path place_;  ///< of the file
   File file_;
   FileEnd written_;  ///< without a tail
 };

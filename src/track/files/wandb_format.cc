@@ -30,6 +30,7 @@ constexpr char kLast = 4;
 // Fields of Record.
 constexpr std::uint64_t kHistory = 2;
 constexpr std::uint64_t kSummary = 3;
+constexpr std::uint64_t kFiles = 6;
 constexpr std::uint64_t kStats = 7;
 constexpr std::uint64_t kMetric = 12;
 constexpr std::uint64_t kRun = 17;
@@ -132,18 +133,22 @@ std::string step_metric() {
   return metric;
 }
 
+// `number`: W&B's own step.
+void put_row_end(std::int64_t step, double time, std::uint64_t number, double created, std::string* row) {
+  put_item(1, "step", format("{}", step), row);
+  put_item(1, "_timestamp", json_number(time), row);
+  put_item(1, "_runtime", json_number(std::max(0.0, time - created)), row);
+  put_item(1, "_step", format("{}", number), row);
+  std::string own_step;
+  put_integer(1, number, &own_step);
+  put_bytes(2, own_step, row);
+}
+
 // The points of one call of wandb.log().
 std::string history_row(std::span<const TrackedPoint> points, std::uint64_t number, double created) {
   std::string row;
   for (const TrackedPoint& point : points) put_item(1, name_with_rank(point), json_number(point.value), &row);
-  const TrackedPoint& any = points.front();
-  put_item(1, "step", format("{}", *any.step), &row);
-  put_item(1, "_timestamp", json_number(any.time), &row);
-  put_item(1, "_runtime", json_number(std::max(0.0, any.time - created)), &row);
-  put_item(1, "_step", format("{}", number), &row);
-  std::string step;
-  put_integer(1, number, &step);
-  put_bytes(2, step, &row);
+  put_row_end(*points.front().step, points.front().time, number, created, &row);
   return row;
 }
 
@@ -151,6 +156,54 @@ std::string stats_row(std::span<const TrackedPoint> points) {
   std::string row;
   put_bytes(2, timestamp(points.front().time), &row);
   for (const TrackedPoint& point : points) put_item(3, point.name, json_number(point.value), &row);
+  return row;
+}
+
+std::string digest_of(const record::LoggedImage& image) {
+  std::string digits;
+  for (const std::byte byte : sha256(image.bytes)) digits += format("{:02x}", std::to_integer<int>(byte));
+  return digits;
+}
+
+// In the folder `files` of the run.
+Path image_path(const TrackedMedia& media) {
+  const Path path = file_path_of(media);
+  const std::string digest = digest_of(*media.record.image()).substr(0, 20);
+  return "media/images" / path.parent_path() /
+         format("{}_{}{}", path.stem().string(), digest, path.extension().string());
+}
+
+std::string media_json(const TrackedMedia& media) {
+  if (const record::LoggedImage* image = media.record.image()) {
+    return format(
+        R"({{"_type":"image-file","path":{},"sha256":"{}","size":{},"format":"{}","width":{},"height":{}}})",
+        json_string(image_path(media).string()), digest_of(*image), image->bytes.size(), image->type,
+        image->width, image->height);
+  }
+  const record::ValueHistogram& histogram = *media.record.histogram();
+  std::string edges = json_number(histogram.edge(0));
+  std::string counts;
+  for (std::size_t bin = 0; bin < histogram.counts.size(); ++bin) {
+    edges += "," + json_number(histogram.edge(bin + 1));
+    counts += format("{}{}", bin > 0 ? "," : "", histogram.counts[bin]);
+  }
+  return format(R"({{"_type":"histogram","values":[{}],"bins":[{}]}})", counts, edges);
+}
+
+// A file that W&B sends.
+std::string files_message(const TrackedMedia& media) {
+  std::string item;
+  put_bytes(1, image_path(media).string(), &item);
+  std::string message;
+  put_bytes(1, item, &message);
+  return message;
+}
+
+std::string media_row(const TrackedMedia& media, const std::string& json, std::uint64_t number,
+                      double created) {
+  std::string row;
+  put_item(1, media.name(), json, &row);
+  put_row_end(media.record.step, media.record.time, number, created, &row);
   return row;
 }
 
@@ -202,9 +255,10 @@ void WandbFormat::head(const TrackedRun& run, std::string* out) {
   writer.put(kMetric, step_metric());
 }
 
-void WandbFormat::rows(const std::vector<TrackedPoint>& points, FileEnd before, std::string* out) {
+void WandbFormat::rows(const PointBatch& batch, FileEnd before, std::string* out) {
+  const std::vector<TrackedPoint>& points = batch.points;
   RecordWriter writer(before.bytes + out->size(), out);
-  std::map<std::string, double> last_values;
+  std::map<std::string, std::string> last_values;
   std::size_t length = 0;
   for (std::size_t begin = 0; begin < points.size(); begin += length) {
     const std::span<const TrackedPoint> rest = std::span(points).subspan(begin);
@@ -215,11 +269,27 @@ void WandbFormat::rows(const std::vector<TrackedPoint>& points, FileEnd before, 
       continue;
     }
     if (row.front().step) writer.put(kHistory, history_row(row, before.points + begin, created_));
-    for (const TrackedPoint& point : row) last_values[name_with_rank(point)] = point.value;
+    for (const TrackedPoint& point : row) last_values[name_with_rank(point)] = json_number(point.value);
+  }
+  std::uint64_t number = before.points + points.size();
+  for (const TrackedMedia& media : batch.media) {
+    const std::string json = media_json(media);
+    if (media.record.image() != nullptr) writer.put(kFiles, files_message(media));
+    writer.put(kHistory, media_row(media, json, number++, created_));
+    last_values[media.name()] = json;
   }
   std::string summary;
-  for (const auto& [name, value] : last_values) put_item(1, name, json_number(value), &summary);
+  for (const auto& [name, value] : last_values) put_item(1, name, value, &summary);
   if (!summary.empty()) writer.put(kSummary, summary);
+}
+
+std::vector<SideFile> WandbFormat::side_files(const PointBatch& batch) {
+  std::vector<SideFile> files;
+  for (const TrackedMedia& media : batch.media) {
+    if (const record::LoggedImage* image = media.record.image())
+      files.push_back({"files" / image_path(media), image->bytes});
+  }
+  return files;
 }
 
 void WandbFormat::tail(const TrackedRun& run, FileEnd before, std::string* out) {

@@ -15,7 +15,8 @@ class WandbFormat final : public FileFormat {
   WandbFormat(std::string project, double created) : project_(std::move(project)), created_(created) {}
   Path path(const TrackedRun& run) const override;
   void head(const TrackedRun& run, std::string* out) override;
-  void rows(const std::vector<TrackedPoint>& points, FileEnd before, std::string* out) override;
+  void rows(const PointBatch& batch, FileEnd before, std::string* out) override;
+  std::vector<SideFile> side_files(const PointBatch& batch) override;
   void tail(const TrackedRun& run, FileEnd before, std::string* out) override;
 
  private:

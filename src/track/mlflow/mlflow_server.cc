@@ -56,7 +56,14 @@ Result<MlflowServer::Answer> MlflowServer::get(std::string_view endpoint_and_que
 }
 
 Status MlflowServer::upload(const std::string& path, const Path& file) const {
-  const HttpBody body{.type = "application/octet-stream", .text = "", .file = file};
+  return put(path, {.type = "application/octet-stream", .text = "", .file = file});
+}
+
+Status MlflowServer::upload(const std::string& path, std::string bytes) const {
+  return put(path, {.type = "application/octet-stream", .text = std::move(bytes), .file = {}});
+}
+
+Status MlflowServer::put(const std::string& path, const HttpBody& body) const {
   STOKER_ASSIGN_OR_RETURN(answer, http_.request("PUT", "/api/2.0/mlflow-artifacts/artifacts/" + path, body));
   if (answer.status >= 200 && answer.status < 300) return {};
   STOKER_ASSIGN_OR_RETURN(judged, judge(answer));

@@ -30,10 +30,12 @@ class MlflowServer {
   Result<Answer> get(std::string_view endpoint_and_query) const;
   /// Stores a file through the server: `path` below its root of artifacts.
   Status upload(const std::string& path, const Path& file) const;
+  Status upload(const std::string& path, std::string bytes) const;
   std::string address() const { return http_.server(); }
 
  private:
   Result<Answer> judge(const HttpAnswer& answer) const;
+  Status put(const std::string& path, const HttpBody& body) const;
 
   HttpClient http_;
 };

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/file.h"
 #include "base/json/json.h"
@@ -122,7 +123,10 @@ class MlflowTracker final : public Tracker {
   Status send_params(const TrackedRun& run, TrackState& state);
   Status send_changes(const TrackedRun& run, const TrackState& state);
   Status send_inputs(const TrackedRun& run, TrackState& state);
+  /// The root of the artifacts below the server's, or "" and a note once that `what` cannot be sent.
+  std::string artifact_root(const TrackState& state, std::string_view what);
   Status send_artifacts(const TrackedRun& run, const TrackState& state);
+  Status send_images(const PointBatch& batch, TrackState& state);
   Status update_status(const TrackedRun& run, const TrackState& state);
   Result<std::size_t> delivered_of(const TrackState& state);
   Status check_active(const std::string& run_id);
@@ -135,8 +139,9 @@ class MlflowTracker final : public Tracker {
   std::string experiment_;
   NoteSink note_;
   MlflowKeys keys_;
-  std::size_t notes_ = 0;      ///< about refused items
-  std::size_t largest_ = 999;  ///< items of a request; less for a server that refuses large requests
+  std::set<std::string> noted_;  ///< what artifact_root() named
+  std::size_t notes_ = 0;        ///< about refused items
+  std::size_t largest_ = 999;    ///< items of a request; less for a server that refuses large requests
 };
 
 MlflowTracker::MlflowTracker(HttpOptions http, std::string experiment, NoteSink note)
@@ -266,17 +271,41 @@ Status MlflowTracker::update_status(const TrackedRun& run, const TrackState& sta
 }
 
 // A server without a proxy for artifacts stores them where only its own client can write.
-Status MlflowTracker::send_artifacts(const TrackedRun& run, const TrackState& state) {
+std::string MlflowTracker::artifact_root(const TrackState& state, std::string_view what) {
   std::string root = state.value(kArtifacts);
   if (!root.starts_with(kArtifactScheme)) {
-    note_(format("mlflow: job.yaml and report.html are not sent: the artifacts of the server are in {}",
-                 printable(root)));
-    return {};
+    if (noted_.insert(std::string(what)).second) {
+      note_(format("mlflow: {} are not sent: the artifacts of the server are in {}", what, printable(root)));
+    }
+    return "";
   }
   // mlflow-artifacts:/1/RUN/artifacts, or with a host after two slashes.
   root.erase(0, kArtifactScheme.size());
   if (root.starts_with("//")) root.erase(0, std::min(root.find('/', 2), root.size()));
   while (root.starts_with('/')) root.erase(0, 1);
+  return root;
+}
+
+// A repeated upload replaces the file.
+Status MlflowTracker::send_images(const PointBatch& batch, TrackState& state) {
+  for (const TrackedMedia& media : batch.media) {
+    const record::LoggedImage* image = media.record.image();
+    if (image == nullptr) continue;
+    const std::string root = artifact_root(state, "images");
+    const std::string path = ("images" / file_path_of(media)).string();
+    const Status sent = root.empty() ? Status() : server_.upload(root + "/" + path, image->bytes);
+    if (!sent.ok() && sent.code() != Code::invalid) return sent;
+    if (!root.empty() && sent.ok()) continue;
+    ++state.refused;
+    if (!sent.ok() && ++notes_ <= kMostNotes)
+      note_(format("mlflow: {} is not sent: {}", path, sent.message()));
+  }
+  return {};
+}
+
+Status MlflowTracker::send_artifacts(const TrackedRun& run, const TrackState& state) {
+  const std::string root = artifact_root(state, "job.yaml and report.html");
+  if (root.empty()) return {};
   for (const Path& file : {run.folder.job(), run.folder.report()}) {
     const auto text = read_file(file);
     if (!text.ok()) continue;
@@ -317,17 +346,20 @@ Result<std::size_t> MlflowTracker::delivered_of(const TrackState& state) {
 }
 
 Status MlflowTracker::deliver(const PointBatch& batch, bool is_repeated, TrackState& state) {
+  std::vector<TrackedPoint> points = batch.points;
+  for (const TrackedMedia& media : batch.media) {
+    for (TrackedPoint& point : points_of(media)) points.push_back(std::move(point));
+  }
   std::size_t before = 0;
   if (is_repeated) {
     STOKER_ASSIGN_OR_RETURN(arrived, delivered_of(state));
-    before = std::min(arrived, batch.points.size());
+    before = std::min(arrived, points.size());
   }
   Items metrics{.list = "metrics", .items = {}, .problem = {}};
-  for (std::size_t i = before; i < batch.points.size(); ++i)
-    metrics.items.push_back(metric_of(batch.points[i]));
+  for (std::size_t i = before; i < points.size(); ++i) metrics.items.push_back(metric_of(points[i]));
   STOKER_RETURN_IF_ERROR(send_all(metrics, state, before));
   state.refused += metrics.refused;
-  return {};
+  return send_images(batch, state);
 }
 
 Status MlflowTracker::send_all(Items& items, const TrackState& state, std::size_t before) {

@@ -103,19 +103,19 @@ Status Pusher::pass(Tracker& tracker) {
 }
 
 Status Pusher::deliver(Tracker& tracker, const PointBatch& batch, bool is_repeated) {
-  if (tracker.needs_pending() && !is_repeated && !batch.points.empty()) {
+  if (tracker.needs_pending() && !is_repeated && batch.has_content()) {
     ++state_.batch;
     state_.pending = batch.ends;
     STOKER_RETURN_IF_ERROR(save());
   }
-  if (!batch.points.empty()) {
+  if (batch.has_content()) {
     STOKER_RETURN_IF_ERROR(
         keep_trying([&](bool is_later) { return tracker.deliver(batch, is_repeated || is_later, state_); }));
   }
   for (const auto& [key, at] : batch.ends) state_.done.insert_or_assign(key, at);
   state_.pending.reset();
-  state_.delivered += batch.points.size();
-  delivered_ += batch.points.size();
+  state_.delivered += batch.size();
+  delivered_ += batch.size();
   if (batch.damaged > 0) note_(format("{}: {} skipped", name_, counted(batch.damaged, "damaged line")));
   STOKER_RETURN_IF_ERROR(lease_->refresh());
   return tracker.needs_pending() ? Status() : save();
@@ -155,7 +155,7 @@ std::uint64_t Pusher::count_waiting() {
   while (waiting < kMostCounted) {
     const PointBatch batch = reader.read(done, 10'000);
     if (batch.is_empty()) break;
-    waiting += batch.points.size();
+    waiting += batch.size();
     for (const auto& [key, at] : batch.ends) done.insert_or_assign(key, at);
   }
   return waiting;

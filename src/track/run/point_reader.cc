@@ -1,9 +1,11 @@
 #include "track/run/point_reader.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
+#include "base/hash.h"
 #include "stoker/text.h"
 
 namespace stoker::track {
@@ -15,6 +17,14 @@ constexpr std::uint64_t kPiece = 64 * 1024;
 constexpr std::uint64_t kLongestRow = 1u << 20;
 constexpr std::uint64_t kTailForNames = 4u << 20;
 constexpr double kLargestStep = 9e15;
+constexpr std::size_t kBytesPerPoint = 64;
+constexpr std::size_t kLongestFolder = 100;
+
+std::uint64_t longest_line(const Source& source) {
+  return source.kind == Source::Kind::media ? record::kLongestMediaLine : kLongestRow;
+}
+
+std::size_t weight_of(const PointBatch& batch) { return batch.points.size() + batch.media_weight; }
 
 // The number of "<stem>0003.csv".
 std::optional<int> number_of(std::string_view name, std::string_view stem) {
@@ -40,6 +50,52 @@ double cell_number(std::string_view cell) {
 
 std::string name_with_rank(const TrackedPoint& point) {
   return point.rank.value_or(0) == 0 ? point.name : format("rank{}/{}", *point.rank, point.name);
+}
+
+std::string TrackedMedia::name() const {
+  return rank == 0 ? record.name : format("rank{}/{}", rank, record.name);
+}
+
+std::vector<TrackedPoint> points_of(const TrackedMedia& media) {
+  std::vector<TrackedPoint> points;
+  const record::ValueHistogram* histogram = media.record.histogram();
+  if (histogram == nullptr) return points;
+  const auto count = static_cast<double>(histogram->count());
+  const auto add = [&](std::string_view what, double value) {
+    points.push_back({.attempt = media.attempt,
+                      .rank = media.rank,
+                      .time = media.record.time,
+                      .step = media.record.step,
+                      .value = value,
+                      .name = format("{}/{}", media.record.name, what)});
+  };
+  add("count", count);
+  if (histogram->not_finite > 0) add("not_finite", static_cast<double>(histogram->not_finite));
+  if (count == 0) return points;
+  add("mean", histogram->sum / count);
+  add("lowest", histogram->lowest);
+  add("highest", histogram->highest);
+  return points;
+}
+
+// The parts of a name are folders, as in trackers. A part with other characters has a hash of it.
+Path file_path_of(const TrackedMedia& media) {
+  Path path;
+  const std::string name = media.name();
+  for (const std::string_view part : split(name, '/')) {
+    std::string folder;
+    for (const char c : part.substr(0, kLongestFolder)) {
+      const auto byte = static_cast<unsigned char>(c);
+      folder += std::isalnum(byte) != 0 || c == '-' || c == '_' || c == '.' ? c : '_';
+    }
+    if (folder.empty() || folder.front() == '.' || folder != part)
+      folder =
+          format("{}-{:08x}", folder.find_first_not_of('.') == std::string::npos ? "" : folder, crc32c(part));
+    path /= folder;
+  }
+  const std::string_view extension = media.record.image()->type == "png" ? "png" : "jpg";
+  return path / format("step-{:09}{}.{}", media.record.step,
+                       media.attempt > 1 ? format("-attempt{}", media.attempt) : "", extension);
 }
 
 void PointReader::begin_pass(const Positions& done) {
@@ -73,6 +129,9 @@ void PointReader::list_attempt(const record::Attempt& attempt) {
     source.has_siblings = (i > 0 && files[i - 1].rank == files[i].rank) ||
                           (i + 1 < files.size() && files[i + 1].rank == files[i].rank);
   }
+  for (const record::MediaFile& file : record::list_media_files(attempt)) {
+    if (!task_ || file.rank == static_cast<int>(*task_)) add(file.path, Source::Kind::media, file.rank);
+  }
   const auto names = list_directory(attempt.folder());
   if (!names.ok() || task_) return;
   for (const std::string& name : *names) {
@@ -97,7 +156,7 @@ void PointReader::read_old_names(const Source& source, std::uint64_t end) {
 
 PointBatch PointReader::read(const Positions& done, std::size_t limit) {
   PointBatch batch;
-  while (current_ < sources_.size() && batch.points.size() < limit) {
+  while (current_ < sources_.size() && weight_of(batch) < limit) {
     const Source& source = sources_[current_];
     const auto before = done.find(source.key);
     FilePosition at = before == done.end() ? FilePosition() : before->second;
@@ -145,15 +204,15 @@ bool PointReader::read_source(const Source& source, std::uint64_t until, std::si
       read_line(source, rest.substr(0, line_end), at, batch);
       at.offset += line_end + 1;
       rest.remove_prefix(line_end + 1);
-      if (batch.points.size() >= limit) return true;
+      if (weight_of(batch) >= limit) return true;
     }
     const bool has_line = rest.size() < piece.size();
     if (!has_line && piece.size() < wanted) return false;
-    if (!has_line && wanted == kLongestRow) {
+    if (!has_line && wanted == longest_line(source)) {
       ++batch.damaged;
       at.offset += piece.size();
     }
-    wanted = has_line ? kPiece : kLongestRow;
+    wanted = has_line ? kPiece : longest_line(source);
   }
 }
 
@@ -163,6 +222,8 @@ void PointReader::read_line(const Source& source, std::string_view line, FilePos
   if (line.empty()) return;
   if (source.kind == Source::Kind::points) {
     read_point(source, line, batch);
+  } else if (source.kind == Source::Kind::media) {
+    read_media(source, line, batch);
   } else {
     read_row(source, line, at, batch);
   }
@@ -182,6 +243,17 @@ void PointReader::read_point(const Source& source, std::string_view line, PointB
                           .step = point->step,
                           .value = point->value,
                           .name = std::string(point->metric)});
+}
+
+void PointReader::read_media(const Source& source, std::string_view line, PointBatch& batch) {
+  auto record = record::parse_media(line);
+  if (!record) {
+    ++batch.damaged;
+    return;
+  }
+  batch.media_weight += 1 + line.size() / kBytesPerPoint;
+  if (!(record->time > 0)) record->time = run_.description().created;
+  batch.media.push_back({source.attempt, task_ ? 0 : source.number, *std::move(record)});
 }
 
 // Of a metric with several sources, only the one of the highest precedence counts.

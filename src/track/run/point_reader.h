@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "record/media/media.h"
 #include "record/points/points.h"
 #include "record/run_folder.h"
 
@@ -43,12 +44,33 @@ struct TrackedPoint {
 /// "loss" for rank 0, "rank3/loss" for rank 3.
 std::string name_with_rank(const TrackedPoint& point);
 
+/// An image or a histogram.
+struct TrackedMedia {
+  int attempt = 0;
+  int rank = 0;
+  record::MediaRecord record;  ///< its time is that of the run's creation if unknown
+
+  /// "samples" for rank 0, "rank3/samples" for rank 3.
+  std::string name() const;
+};
+
+/// Of a histogram, for trackers that show none: count, mean, lowest and highest value as points
+/// "weights/mean", ... Empty for an image.
+std::vector<TrackedPoint> points_of(const TrackedMedia& media);
+/// Path for the file of an image: "samples/step-000000120.png". Of attempt 2 "step-000000120-attempt2.png".
+Path file_path_of(const TrackedMedia& media);
+
 struct PointBatch {
   std::vector<TrackedPoint> points;
-  Positions ends;           ///< of the files that were read
-  std::size_t damaged = 0;  ///< lines that were skipped
+  std::vector<TrackedMedia> media;
+  std::size_t media_weight = 0;  ///< points that the media count as, for the limit of a batch
+  Positions ends;                ///< of the files that were read
+  std::size_t damaged = 0;       ///< lines that were skipped
 
   bool is_empty() const { return ends.empty(); }
+  /// Whether only lines without content were read.
+  bool has_content() const { return !points.empty() || !media.empty(); }
+  std::size_t size() const { return points.size() + media.size(); }
 };
 
 class PointReader {
@@ -59,15 +81,15 @@ class PointReader {
 
   /// Lists the files of the run: read() then starts with the first one.
   void begin_pass(const Positions& done);
-  /// The next points behind `done`, about `limit` of them: a row of a table is never divided. An empty batch
-  /// ends the pass.
+  /// The next points behind `done`, about `limit` of them: a row of a table is never divided, and an image or
+  /// a histogram counts as one for each 64 bytes. An empty batch ends the pass.
   PointBatch read(const Positions& done, std::size_t limit);
   /// The points of an earlier batch.
   PointBatch read_again(const Positions& done, const Positions& ends);
 
   /// A file of the run with points.
   struct Source {
-    enum class Kind { points, steps, epochs, samples };
+    enum class Kind { points, steps, epochs, samples, media };
     std::string key;
     Path path;
     int attempt = 0;
@@ -86,6 +108,7 @@ class PointReader {
                    PointBatch& batch);
   void read_line(const Source& source, std::string_view line, FilePosition& at, PointBatch& batch);
   void read_point(const Source& source, std::string_view line, PointBatch& batch);
+  void read_media(const Source& source, std::string_view line, PointBatch& batch);
   void read_row(const Source& source, std::string_view line, FilePosition& at, PointBatch& batch);
   const std::vector<std::string>& columns_of(const Source& source, std::uint64_t end);
   bool counts(const Source& source, std::string_view metric);

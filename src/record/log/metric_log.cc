@@ -10,11 +10,15 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/thread.h"
+#include "image/encode.h"
+#include "record/media/media.h"
 #include "record/points/points.h"
+#include "stoker/bytes.h"
 #include "stoker/metrics.h"
 
 // Protocol:
-//   1. log() formats its lines into `pending_`. It never waits for the disk.
+//   1. log() formats its lines into `pending_`, and log_histogram() and log_image() theirs into that of a
+//      second writer. They never wait for the disk.
 //   2. The writer's thread swaps `pending_` for an empty buffer every 50 ms, or at 1 MiB, and appends it with
 //      write(2).
 //   3. A short or failed write (disk full) keeps the rest, which is retried each second: no line is written
@@ -32,10 +36,21 @@ constexpr Duration kWriteEvery = 50ms;
 constexpr Duration kRetryEvery = 1s;
 // Without new values for this many turns, the thread sleeps until log() wakes it.
 constexpr int kIdleTurns = 20;
-constexpr std::size_t kMaxWaiting = 8u << 20;
 constexpr std::size_t kHurryAt = 1u << 20;
 constexpr Duration kReportEvery = 10s;  // losses of a program that logs faster than the disk writes
 constexpr int kMaxProcesses = 100'000;
+
+/// What the files of a writer contain.
+struct LoggedKind {
+  std::string (*file_name)(int rank, std::string_view writer);
+  std::string_view first_line;
+  std::string_view noun;        ///< of all
+  std::string_view unit;        ///< of several
+  std::size_t max_waiting = 0;  ///< bytes
+};
+constexpr LoggedKind kPoints = {point_file_name, kPointHeader, "metrics", "values", 8u << 20};
+constexpr LoggedKind kMedia = {media_file_name, "", "images and histograms", "images and histograms",
+                               64u << 20};
 
 // Increases in each forked child.
 std::atomic<unsigned> forks = 0;
@@ -67,6 +82,21 @@ void print_problem(std::string_view problem) {
   (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 
+Status check_pixels(const PixelImage& image) {
+  if (image.channels < 1 || image.channels > 4)
+    return invalid("has {} channels, must be from 1 to 4", image.channels);
+  if (image.width < 1 || image.height < 1) return invalid("has no pixels");
+  if (std::max(image.width, image.height) > kLongestImageSide) {
+    return invalid("has {} x {} pixels, at most {} on a side are recorded", image.width, image.height,
+                   kLongestImageSide)
+        .cure("log a smaller image");
+  }
+  const std::size_t bytes = std::size_t{image.width} * image.height * image.channels;
+  if (image.pixels.size() == bytes) return {};
+  return invalid("has {} bytes, {} x {} pixels with {} channels need {}", image.pixels.size(), image.width,
+                 image.height, image.channels, bytes);
+}
+
 double unix_now() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -78,7 +108,8 @@ double unix_now() {
 /// Of one process. A forked child never locks or destroys the parent's.
 class MetricLog::Writer {
  public:
-  Writer(MetricLogOptions options, bool is_forked) : options_(std::move(options)), is_forked_(is_forked) {
+  Writer(MetricLogOptions options, const LoggedKind& kind, bool is_forked)
+      : options_(std::move(options)), kind_(kind), is_forked_(is_forked) {
     count_forks();
     forks_ = forks.load();
     last_step_ = options_.last_step;
@@ -86,7 +117,7 @@ class MetricLog::Writer {
   }
   ~Writer() {
     if (const Status status = flush(Deadline::after(2s)); !status.ok())
-      options_.report(format("{}; the last metrics are lost", status.message()));
+      options_.report(format("{}; the last {} are lost", status.message(), kind_.noun));
     thread_.request_stop();
     {
       MutexLock lock(mu_);
@@ -96,18 +127,26 @@ class MetricLog::Writer {
     if (!is_failing_ && !is_forked_) report_losses();
   }
 
+  /// Replaced in a forked child.
+  static Writer& of_this_process(std::atomic<Writer*>& writer);
   bool is_of_this_process() const { return forks_ == forks.load(std::memory_order_relaxed); }
   bool is_recording() const { return !options_.attempt.empty(); }
   Writer* make_child() const {
     MetricLogOptions options = options_;
     options.last_step = last_step_.load(std::memory_order_relaxed);
-    return new Writer(std::move(options), true);
+    return new Writer(std::move(options), kind_, true);
   }
+  std::int64_t last_step() const { return last_step_.load(std::memory_order_relaxed); }
 
   Status add(std::span<const MetricValue> values, std::optional<std::int64_t> step, bool is_summary);
+  /// Records a line.
+  void add_line(std::string_view line);
   Status flush(Deadline deadline);
 
  private:
+  /// Of the values that were appended.
+  void start_writing() STOKER_REQUIRES_LOCK(mu_);
+  void hurry_if_large() STOKER_REQUIRES_LOCK(mu_);
   void append(std::span<const MetricValue> values, std::optional<std::int64_t> step)
       STOKER_REQUIRES_LOCK(mu_);
   void run(StopToken stop);
@@ -120,6 +159,7 @@ class MetricLog::Writer {
 
   // Constant after construction.
   MetricLogOptions options_;
+  const LoggedKind& kind_;
   const bool is_forked_;
   unsigned forks_ = 0;
 
@@ -130,6 +170,8 @@ class MetricLog::Writer {
   Condition written_;
   std::string pending_ STOKER_GUARDED_BY(mu_);
   std::uint64_t dropped_ STOKER_GUARDED_BY(mu_) = 0;
+  std::uint64_t line_bytes_ STOKER_GUARDED_BY(mu_) = 0;  // of add_line()
+  bool is_full_ STOKER_GUARDED_BY(mu_) = false;
   bool is_asleep_ STOKER_GUARDED_BY(mu_) = false;
   bool is_hurried_ STOKER_GUARDED_BY(mu_) = false;
   bool is_writing_ STOKER_GUARDED_BY(mu_) = false;
@@ -158,33 +200,61 @@ Status MetricLog::Writer::add(std::span<const MetricValue> values, std::optional
   }
   if (!is_recording()) return {};
   append(values, step);
+  start_writing();
+  return {};
+}
+
+void MetricLog::Writer::add_line(std::string_view line) {
+  {
+    MutexLock lock(mu_);
+    if (!is_recording() || is_full_) return;
+    is_full_ = line_bytes_ + line.size() > options_.max_media_bytes;
+    if (!is_full_) {
+      if (pending_.size() > kind_.max_waiting) {
+        ++dropped_;
+        return;
+      }
+      line_bytes_ += line.size();
+      pending_ += line;
+      hurry_if_large();
+      return start_writing();
+    }
+  }
+  options_.report(format("{}: {} of {} are recorded, the most of one process; further ones are left out",
+                         printable((options_.attempt / kind_.file_name(options_.rank, "")).string()),
+                         rounded(ByteCount{options_.max_media_bytes}), kind_.noun));
+}
+
+void MetricLog::Writer::start_writing() {
   if (is_forked_) {
     writing_ += std::exchange(pending_, {});
     (void)write_some();
-    return {};
+    return;
   }
   if (!has_thread_) {
     has_thread_ = true;
     thread_ = Thread([this](const StopToken& stop) { run(stop); });
   }
-  if (is_asleep_) {
-    is_asleep_ = false;
-    wake_.notify_one();
-  }
-  return {};
+  if (!is_asleep_) return;
+  is_asleep_ = false;
+  wake_.notify_one();
+}
+
+void MetricLog::Writer::hurry_if_large() {
+  if (pending_.size() < kHurryAt || is_hurried_ || is_forked_ || !problem_.ok()) return;
+  is_hurried_ = true;
+  wake_.notify_one();
 }
 
 void MetricLog::Writer::append(std::span<const MetricValue> values, std::optional<std::int64_t> step) {
-  if (pending_.size() > kMaxWaiting) {
+  if (pending_.size() > kind_.max_waiting) {
     dropped_ += values.size();
     return;
   }
   const double time = unix_now();
   for (const MetricValue& value : values)
     append_point({.time = time, .step = step, .value = value.value, .metric = value.metric}, &pending_);
-  if (pending_.size() < kHurryAt || is_hurried_ || is_forked_ || !problem_.ok()) return;
-  is_hurried_ = true;
-  wake_.notify_one();
+  hurry_if_large();
 }
 
 void MetricLog::Writer::run(StopToken stop) {
@@ -237,13 +307,13 @@ Status MetricLog::Writer::open_file() {
   Status taken;
   for (int process = 1; process < kMaxProcesses; ++process) {
     const std::string writer = process == 1 ? "" : std::to_string(process);
-    const Path path = options_.attempt / point_file_name(options_.rank, writer);
+    const Path path = options_.attempt / kind_.file_name(options_.rank, writer);
     taken = File::create_new(path).status();
     if (taken.code() == Code::exists) continue;
     if (!taken.ok()) return taken;
     STOKER_ASSIGN_OR_RETURN(file, File::open_append(path));
     file_ = std::move(file);
-    writing_.insert(0, format("{}\n", kPointHeader));
+    if (!kind_.first_line.empty()) writing_.insert(0, format("{}\n", kind_.first_line));
     return {};
   }
   return taken;
@@ -252,10 +322,10 @@ Status MetricLog::Writer::open_file() {
 void MetricLog::Writer::report_failure(const Status& problem) {
   // A forked child holds the lock and has no thread that waits for it.
   if (!is_failing_)
-    options_.report(format("{}; metrics wait in memory until they can be written", problem.message()));
+    options_.report(format("{}; {} wait in memory until they can be written", problem.message(), kind_.noun));
   is_failing_ = true;
   if (is_forked_) {
-    if (writing_.size() > kMaxWaiting) writing_.clear();
+    if (writing_.size() > kind_.max_waiting) writing_.clear();
     return;
   }
   MutexLock lock(mu_);
@@ -276,8 +346,8 @@ void MetricLog::Writer::report_success() {
     dropped = std::exchange(dropped_, 0);
   }
   if (dropped == 0) return;
-  options_.report(format("{}: metrics are written again; {} values were lost meanwhile",
-                         printable(file_.path().string()), grouped(dropped)));
+  options_.report(format("{}: {} are written again; {} {} were lost meanwhile",
+                         printable(file_.path().string()), kind_.noun, grouped(dropped), kind_.unit));
 }
 
 void MetricLog::Writer::report_losses() {
@@ -288,8 +358,8 @@ void MetricLog::Writer::report_losses() {
   }
   if (dropped == 0) return;
   next_report_ = RealClock().mono() + kReportEvery;
-  options_.report(format("{}: {} values are lost: they are logged faster than they can be written",
-                         printable(file_.path().string()), grouped(dropped)));
+  options_.report(format("{}: {} {} are lost: they are logged faster than they can be written",
+                         printable(file_.path().string()), grouped(dropped), kind_.unit));
 }
 
 Status MetricLog::Writer::flush(Deadline deadline) {
@@ -297,7 +367,7 @@ Status MetricLog::Writer::flush(Deadline deadline) {
   if (is_forked_ || !has_thread_) return {};
   while (!pending_.empty() || is_writing_) {
     if (!problem_.ok()) return problem_;
-    if (deadline.passed()) return timeout("metrics of rank {}: not written yet", options_.rank);
+    if (deadline.passed()) return timeout("{} of rank {}: not written yet", kind_.noun, options_.rank);
     is_hurried_ = true;
     is_asleep_ = false;
     wake_.notify_all();
@@ -314,41 +384,92 @@ MetricLog MetricLog::open() {
   return MetricLog(options);
 }
 
-MetricLog::MetricLog(const MetricLogOptions& options) : writer_(new Writer(options, false)) {}
+MetricLog::MetricLog(const MetricLogOptions& options)
+    : points_(new Writer(options, kPoints, false)), media_(new Writer(options, kMedia, false)) {}
 
-MetricLog::MetricLog(MetricLog&& other) noexcept : writer_(other.writer_.exchange(nullptr)) {}
+MetricLog::MetricLog(MetricLog&& other) noexcept
+    : points_(other.points_.exchange(nullptr)), media_(other.media_.exchange(nullptr)) {}
 
 MetricLog& MetricLog::operator=(MetricLog&& other) noexcept {
   MetricLog old(std::move(*this));
-  writer_ = other.writer_.exchange(nullptr);
+  points_ = other.points_.exchange(nullptr);
+  media_ = other.media_.exchange(nullptr);
   return *this;
 }
 
-// The parent's writer of a forked child is leaked: its thread does not exist here, and its lock may be taken.
+// The parent's writers of a forked child are leaked: their threads do not exist here, and their locks may be
+// taken.
 MetricLog::~MetricLog() {
-  Writer* writer = writer_.load();
-  if (writer != nullptr && writer->is_of_this_process()) delete writer;
+  for (Writer* writer : {points_.load(), media_.load()}) {
+    if (writer != nullptr && writer->is_of_this_process()) delete writer;
+  }
 }
 
-MetricLog::Writer& MetricLog::writer() {
-  Writer* current = writer_.load();
+MetricLog::Writer& MetricLog::Writer::of_this_process(std::atomic<Writer*>& writer) {
+  Writer* current = writer.load();
   if (current->is_of_this_process()) return *current;
   Writer* own = current->make_child();
-  if (writer_.compare_exchange_strong(current, own)) return *own;
+  if (writer.compare_exchange_strong(current, own)) return *own;
   delete own;
   return *current;
 }
 
-bool MetricLog::is_recording() const { return writer_.load()->is_recording(); }
+MetricLog::Writer& MetricLog::points() { return Writer::of_this_process(points_); }
+MetricLog::Writer& MetricLog::media() { return Writer::of_this_process(media_); }
+
+bool MetricLog::is_recording() const { return points_.load()->is_recording(); }
 
 Status MetricLog::log(std::span<const MetricValue> values, std::optional<std::int64_t> step) {
-  return writer().add(values, step, false);
+  return points().add(values, step, false);
 }
 
 Status MetricLog::summary(std::span<const MetricValue> values) {
-  return writer().add(values, std::nullopt, true);
+  return points().add(values, std::nullopt, true);
 }
 
-Status MetricLog::flush(Deadline deadline) { return writer().flush(deadline); }
+template <typename Logged>
+Status MetricLog::log_media(std::string_view name, std::optional<std::int64_t> step, Result<Logged> content) {
+  STOKER_RETURN_IF_ERROR(check_metric_name(name));
+  if (step && *step < 0) return invalid("step {}: must not be negative", *step);
+  if (!content.ok()) {
+    constexpr bool kIsHistogram = std::is_same_v<Logged, ValueHistogram>;
+    return content.status().with_context(
+        format("{} '{}'", kIsHistogram ? "histogram" : "image", printable(name)));
+  }
+  if (!is_recording()) return {};
+  media().add_line(media_line({.time = unix_now(),
+                               .step = step.value_or(points().last_step()),
+                               .name = std::string(name),
+                               .content = *std::move(content)}));
+  return {};
+}
+
+Status MetricLog::log_histogram(std::string_view name, std::span<const double> values,
+                                std::optional<std::int64_t> step, int bins) {
+  return log_media(name, step, histogram_of(values, bins));
+}
+
+Status MetricLog::log_histogram(std::string_view name, std::span<const float> values,
+                                std::optional<std::int64_t> step, int bins) {
+  return log_media(name, step, histogram_of(values, bins));
+}
+
+Status MetricLog::log_image(std::string_view name, std::span<const std::byte> file,
+                            std::optional<std::int64_t> step) {
+  return log_media(name, step, image_of(file));
+}
+
+Status MetricLog::log_image(std::string_view name, const PixelImage& image,
+                            std::optional<std::int64_t> step) {
+  STOKER_RETURN_IF_ERROR(check_metric_name(name));
+  STOKER_RETURN_IF_ERROR(check_pixels(image).with_context(format("image '{}'", printable(name))));
+  STOKER_ASSIGN_OR_RETURN(file, image::encode_png(image.width, image.height, image.channels, image.pixels));
+  return log_image(name, file, step);
+}
+
+Status MetricLog::flush(Deadline deadline) {
+  STOKER_RETURN_IF_ERROR(points().flush(deadline));
+  return media().flush(deadline);
+}
 
 }  // namespace stoker::record

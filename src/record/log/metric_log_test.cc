@@ -10,6 +10,8 @@
 
 #include "base/file.h"
 #include "base/thread.h"
+#include "image/encode.h"
+#include "record/media/media.h"
 #include "record/points/points.h"
 #include "stoker/metrics.h"
 
@@ -40,9 +42,19 @@ class MetricLogTest : public ::testing::Test {
     }
     return found;
   }
+  /// Of all processes.
+  std::vector<MediaRecord> media() {
+    std::vector<MediaRecord> found;
+    for (const MediaFile& file : list_media_files(Attempt(box_.path(), 1))) {
+      damaged_media_ +=
+          visit_media(file.path, [&](MediaRecord&& record) { found.push_back(std::move(record)); });
+    }
+    return found;
+  }
   std::vector<std::string> files() { return *list_directory(box_.path()); }
 
   TempDirectory box_;
+  std::size_t damaged_media_ = 0;
   Mutex mu_;
   std::vector<std::string> problems_ STOKER_GUARDED_BY(mu_);
 };
@@ -201,6 +213,120 @@ TEST_F(MetricLogTest, threads_may_log_at_once) {
     for (std::thread& thread : threads) thread.join();
   }
   for (int t = 0; t < 4; ++t) EXPECT_THAT(points(format("m{}", t)), SizeIs(500));
+}
+
+const std::vector<double> kWeights = {1, 2, 3};
+const std::vector<std::byte> kPixels(4 * 4 * 3, std::byte{9});
+constexpr std::uint32_t kSide = 4;
+
+TEST_F(MetricLogTest, images_and_histograms_have_the_last_step) {
+  MetricLog log(options());
+  ASSERT_TRUE(log.log_histogram("w", kWeights).ok());
+  ASSERT_TRUE(log.log({{"loss", 1}}, 7).ok());
+  ASSERT_TRUE(log.log_histogram("w", kWeights, std::nullopt, 3).ok());
+  ASSERT_TRUE(log.log_image("picture", PixelImage{kSide, kSide, 3, kPixels}).ok());
+  const std::vector<std::byte> png = *image::encode_png(kSide, kSide, 3, kPixels);
+  ASSERT_TRUE(log.log_image("picture", png, 9).ok());
+  ASSERT_TRUE(log.flush().ok());
+  EXPECT_THAT(files(), ElementsAre("media-0003.jsonl", "points-0003.csv"));
+  const std::vector<MediaRecord> found = media();
+  ASSERT_THAT(found, SizeIs(4));
+  EXPECT_THAT((std::vector{found[0].step, found[1].step, found[2].step, found[3].step}),
+              ElementsAre(0, 7, 7, 9));
+  EXPECT_THAT(found[1].histogram()->counts, ElementsAre(1, 1, 1));
+  EXPECT_EQ(found[2].image()->bytes, found[3].image()->bytes);
+  EXPECT_GT(found[3].time, 1e9);
+}
+
+TEST_F(MetricLogTest, images_and_histograms_that_cannot_be_recorded_are_refused) {
+  MetricLog log(options());
+  EXPECT_FALSE(log.log_histogram("", kWeights).ok());
+  EXPECT_FALSE(log.log_histogram("w", kWeights, -1).ok());
+  EXPECT_FALSE(log.log_histogram("w", kWeights, 1, 513).ok());
+  EXPECT_EQ(log.log_image("p", PixelImage{kSide, kSide, 4, kPixels}).message(),
+            "image 'p': has 48 bytes, 4 x 4 pixels with 4 channels need 64");
+  EXPECT_EQ(log.log_image("p", PixelImage{kSide, kSide, 5, kPixels}).message(),
+            "image 'p': has 5 channels, must be from 1 to 4");
+  EXPECT_EQ(log.log_image("p", PixelImage{0, 0, 3, {}}).message(), "image 'p': has no pixels");
+  EXPECT_THAT(std::string(log.log_image("p", PixelImage{9000, 1, 1, kPixels}).message()),
+              HasSubstr("9000 x 1 pixels, at most 8192"));
+  EXPECT_FALSE(log.log_image("p", kPixels).ok());
+  EXPECT_TRUE(log.flush().ok());
+  EXPECT_THAT(files(), SizeIs(0));
+}
+
+TEST_F(MetricLogTest, images_reach_the_kernel_without_a_flush) {
+  const int status = in_child([&] {
+    MetricLog log(options());
+    (void)log.log_histogram("w", kWeights, 1);
+    while (media().empty()) ::usleep(1000);
+    ::kill(::getpid(), SIGKILL);
+  });
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_THAT(media(), SizeIs(1));
+}
+
+TEST_F(MetricLogTest, a_kill_in_the_middle_of_images_leaves_whole_records) {
+  const std::vector<std::byte> noise = [] {
+    std::vector<std::byte> bytes(300 * 300);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 7);
+    return bytes;
+  }();
+  for (int round = 0; round < 5; ++round) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      MetricLog log(options());
+      for (int step = 0;; ++step) (void)log.log_image("noise", PixelImage{300, 300, 1, noise}, step);
+    }
+    const std::size_t before = media().size();
+    while (media().size() < before + 3) ::usleep(1000 * (round + 1));
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  EXPECT_THAT(media(), ::testing::Each(::testing::Field(&MediaRecord::name, "noise")));
+  EXPECT_EQ(damaged_media_, 0u);
+}
+
+TEST_F(MetricLogTest, beyond_the_limit_further_images_are_left_out_and_reported_once) {
+  MetricLogOptions small = options();
+  small.max_media_bytes = 1000;
+  {
+    MetricLog log(small);
+    for (int step = 1; step <= 10; ++step) EXPECT_TRUE(log.log_histogram("w", kWeights, step).ok());
+    EXPECT_TRUE(log.log({{"loss", 1}}, 1).ok());
+  }
+  EXPECT_THAT(media(), SizeIs(::testing::AllOf(::testing::Gt(0u), ::testing::Lt(10u))));
+  EXPECT_THAT(points(), SizeIs(1));
+  EXPECT_THAT(problems(),
+              ElementsAre(HasSubstr("media-0003.jsonl: 1.00 kB of images and histograms are recorded, the "
+                                    "most of one process; further ones are left out")));
+}
+
+TEST_F(MetricLogTest, a_full_disk_keeps_images_in_memory) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  MetricLog log(options());
+  (void)log.log_histogram("w", kWeights, 0);
+  ASSERT_TRUE(log.flush().ok());
+  const rlimit full{200, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &full);
+  for (int step = 1; step <= 20; ++step) EXPECT_TRUE(log.log_histogram("w", kWeights, step).ok());
+  EXPECT_FALSE(log.flush().ok());
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  while (!log.flush().ok()) ::usleep(10'000);
+  EXPECT_THAT(media(), SizeIs(21));
+  EXPECT_EQ(damaged_media_, 0u);
+  EXPECT_THAT(problems(),
+              ElementsAre(HasSubstr("images and histograms wait in memory until they can be written")));
+}
+
+TEST_F(MetricLogTest, a_forked_child_has_its_own_file_of_images) {
+  MetricLog log(options());
+  (void)log.log_histogram("w", kWeights, 1);
+  in_child([&] { (void)log.log_histogram("child", kWeights); });
+  ASSERT_TRUE(log.flush().ok());
+  EXPECT_THAT(media(), SizeIs(2));
 }
 
 }  // namespace
