@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/checkout_test.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json/json.h"
@@ -14,11 +15,7 @@
 namespace stoker {
 
 inline nlohmann::json golden(const std::string& name) {
-  // The build folder is inside the checkout, so one of the program's parent folders contains tests/golden.
-  Path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  while (!path_exists(folder / "tests/golden" / name) && folder.has_relative_path())
-    folder = folder.parent_path();
-  auto text = read_file(folder / "tests/golden" / name);
+  auto text = read_file(in_checkout(Path("tests/golden") / name));
   EXPECT_TRUE(text.ok()) << text.status().to_string();
   return text.ok() ? parse_json<nlohmann::json>(*text) : nlohmann::json();
 }

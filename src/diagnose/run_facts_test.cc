@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/checkout_test.h"
 #include "base/file.h"
 #include "diagnose/torch_dumps.h"
 #include "record/trace/flight.h"
@@ -209,7 +210,7 @@ TEST(RunFacts, a_rank_missing_from_a_collective_is_named) {
 
 // tests/golden/torch-flight/README.md
 Path torch_dump(const std::string& name) {
-  return Path(__FILE__).parent_path() / "../../tests/golden/torch-flight" / (name + ".bin");
+  return in_checkout(Path("tests/golden/torch-flight") / (name + ".bin"));
 }
 
 TEST(RunFacts, dumps_of_torch_in_the_attempt_name_the_missing_rank) {

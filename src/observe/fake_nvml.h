@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/checkout_test.h"
 #include "base/file.h"
 #include "stoker/text.h"
 
@@ -16,7 +17,7 @@ class FakeNvml {
  public:
   /// `flags`: for the compiler.
   explicit FakeNvml(std::string_view lines, std::string_view flags = "") {
-    const Path source = Path(__FILE__).parent_path() / "../../tests/programs/fake_nvml.c";
+    const Path source = in_checkout("tests/programs/fake_nvml.c");
     STOKER_CHECK(
         std::system(format("cc -w -shared -fPIC {} -o {} {}", flags, library(), source.string()).c_str()) ==
         0);

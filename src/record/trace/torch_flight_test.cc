@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/checkout_test.h"
 #include "base/file.h"
 #include "record/trace/pickle.h"
 
@@ -15,7 +16,7 @@ using testing::IsEmpty;
 
 // tests/golden/torch-flight/README.md
 Path golden(const std::string& name) {
-  return Path(__FILE__).parent_path() / "../../../tests/golden/torch-flight" / (name + ".bin");
+  return in_checkout(Path("tests/golden/torch-flight") / (name + ".bin"));
 }
 
 std::vector<TorchFlight> dumps(const std::string& stem, const std::vector<int>& ranks) {
