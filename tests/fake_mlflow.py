@@ -41,6 +41,7 @@ class FakeMlflow(FakeServer):
         self.params_of: dict[str, dict[str, str]] = {}  # by the name of the run
         self.files: dict[str, bytes] = {}
         self.datasets: list[dict] = []
+        self.models: dict[str, list[dict]] = {}  # versions, by name
         self.requests: list[tuple[str, dict]] = []
         self.headers: list[dict] = []
         self.faults: dict[str, list] = {}
@@ -172,6 +173,27 @@ class FakeMlflow(FakeServer):
         self._found(request)
         self.datasets += request["datasets"]
         return {}
+
+    def _registered_models_get(self, request: dict) -> dict:
+        if request["name"] not in self.models:
+            raise RefusedError(404, "RESOURCE_DOES_NOT_EXIST", f"Registered Model with name={request['name']} not found")
+        return {"registered_model": {"name": request["name"]}}
+
+    def _registered_models_create(self, request: dict) -> dict:
+        if request["name"] in self.models:
+            raise RefusedError(400, "RESOURCE_ALREADY_EXISTS", "exists")
+        self.models[request["name"]] = []
+        return self._registered_models_get(request)
+
+    def _model_versions_search(self, request: dict) -> dict:
+        run = request["filter"].removeprefix("run_id='").removesuffix("'")
+        found = [version for versions in self.models.values() for version in versions if version["run_id"] == run]
+        return {"model_versions": found} if found else {}
+
+    def _model_versions_create(self, request: dict) -> dict:
+        versions = self.models[request["name"]]
+        versions.append(request | {"version": str(len(versions) + 1)})
+        return {"model_version": versions[-1]}
 
     def values(self, key: str) -> list[tuple[int, float]]:
         """Step and value of a metric, in the order of arrival."""

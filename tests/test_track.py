@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -461,3 +462,79 @@ def test_a_folder_of_a_different_user_is_pushed_elsewhere(stoker, made, tmp_path
     assert not (made.path / "track").exists()
     assert stat.S_ISREG((tmp_path / "own/points.csv").stat().st_mode)
     assert Path(tmp_path / "own/csv.json").exists()
+
+
+MODEL = JOB + "record: {mlflow_register: resnet}\n"
+
+
+def with_checkpoint(run: run_folders.RunFolder, step: int) -> None:
+    folder = run.path / f"checkpoints/step-{step}"
+    for name in ("model/shard one.safetensors", "optimizer/shard.safetensors", "manifest.json"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{name} of {step}")
+    (attempt(run, 2) / "job.yaml").write_text(MODEL)
+
+
+@pytest.mark.parametrize("fault", [None, 503, "close", "store, close"])
+def test_the_newest_checkpoint_becomes_one_version_of_a_model(stoker, made, fault):
+    with_checkpoint(made, 90)
+    with_checkpoint(made, 100)
+    with FakeMlflow() as server:
+        if fault:
+            server.fail("model-versions/create", fault)
+        done = push(stoker, "--to", f"mlflow={server.url}", code=0)
+        assert "mlflow: step-100 is version 1 of model 'resnet'" in done.err
+        (version,) = server.models["resnet"]
+        root = f"1/{version['run_id']}/artifacts/models/step-100"
+        assert version["source"] == f"mlflow-artifacts:/{root}"
+        assert version["tags"] == [{"key": "stoker.checkpoint", "value": "step-100"}]
+        stored = {name.removeprefix(root + "/"): data for name, data in server.files.items() if "models/" in name}
+        assert stored == {
+            "manifest.json": b"manifest.json of 100",
+            "model/shard%20one.safetensors": b"model/shard one.safetensors of 100",
+        }
+        assert "version" not in push(stoker, "--to", f"mlflow={server.url}", code=0).err
+        shutil.rmtree(made.path / "track")
+        push(stoker, "--to", f"mlflow={server.url}", code=0)
+        assert len(server.models["resnet"]) == 1
+        with_checkpoint(made, 200)
+        push(stoker, "--to", f"mlflow={server.url}", code=0)
+        assert [version["version"] for version in server.models["resnet"]] == ["1", "2"]
+
+
+def test_a_model_that_cannot_be_registered_is_named_and_the_rest_arrives(stoker, made):
+    (attempt(made, 2) / "job.yaml").write_text(MODEL)
+    with FakeMlflow() as server:
+        done = push(stoker, "--to", f"mlflow={server.url}", code=0)
+        place = f"runs/{made.path.name}/checkpoints"
+        problem = f"no checkpoint in {place} (record.mlflow_register_path)"
+        assert f"mlflow: model 'resnet' is not registered: {problem}\n" in done.err
+        with_checkpoint(made, 5)
+        server.fail("model-versions/create", 400)
+        done = push(stoker, "--to", f"mlflow={server.url}", code=0)
+        assert f"mlflow: model 'resnet' is not registered: {server.url}: model-versions/create: HTTP 400\n" in done.err
+        (run,) = server.runs.values()
+        assert run["info"]["status"] == "FINISHED"
+
+
+def test_a_failed_run_registers_no_model(stoker, made):
+    with_checkpoint(made, 5)
+    made.started(3, BEGIN + 200)
+    made.ended(3, BEGIN + 240, "failed", 1)
+    (attempt(made, 3) / "job.yaml").write_text(MODEL)
+    with FakeMlflow() as server:
+        push(stoker, "--to", f"mlflow={server.url}", code=0)
+        assert server.models == {}
+
+
+def test_a_file_of_the_script_becomes_a_version(stoker, made, tmp_path):
+    description = json.loads((made.path / "run.json").read_text())
+    (made.path / "run.json").write_text(json.dumps(description | {"working_directory": str(tmp_path)}))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/best.pt").write_bytes(b"weights")
+    path = "record: {mlflow_register: resnet, mlflow_register_path: out/best.pt}\n"
+    (attempt(made, 2) / "job.yaml").write_text(JOB + path)
+    with FakeMlflow() as server:
+        push(stoker, "--to", f"mlflow={server.url}", code=0)
+        (version,) = server.models["resnet"]
+        assert server.files[f"1/{version['run_id']}/artifacts/models/best.pt/best.pt"] == b"weights"

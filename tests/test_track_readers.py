@@ -289,6 +289,39 @@ def test_an_mlflow_server_has_every_point_once_after_kills(stoker, made, store: 
     assert found["inputs"] == [["cifar/train", data["version"][:36]]]
 
 
+REGISTERED = """
+import json, sys, mlflow
+client = mlflow.MlflowClient(sys.argv[1], sys.argv[1])
+mlflow.set_tracking_uri(sys.argv[1])
+versions = client.search_model_versions("name='resnet'")
+folder = mlflow.artifacts.download_artifacts(artifact_uri=client.get_model_version_download_uri("resnet", "1"))
+import pathlib
+(run,) = client.search_runs([e.experiment_id for e in client.search_experiments()])
+print(json.dumps({
+    "versions": [[v.version, v.run_id == run.info.run_id, v.status, v.tags] for v in versions],
+    "files": {str(p.relative_to(folder)): p.read_text() for p in pathlib.Path(folder).rglob("*") if p.is_file()},
+    "images": [a.path for a in client.list_artifacts(run.info.run_id, "images/pictures")],
+}))
+"""
+
+
+@pytest.mark.timeout(900)
+def test_a_real_mlflow_server_registers_the_checkpoint_and_has_the_images(stoker, with_media, tmp_path, open_folder):
+    files = {"manifest.json": "{}", "model/shard-00001-model-00001-of-00001.safetensors": "weights"}
+    for name, text in files.items():
+        file = with_media.path / "checkpoints/step-200" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (with_media.path / "attempts/1/job.yaml").write_text("name: toy\nrun: 'true'\nrecord: {mlflow_register: resnet}\n")
+    with sqlite(open_folder / "store") as uri, mlflow_server(tmp_path / "server", uri) as url:
+        for _ in range(2):
+            stoker("track", "push", "last", "--to", f"mlflow={url}", code=0)
+        found = json.loads(trackers_python(REGISTERED, url))
+    assert found["versions"] == [["1", True, "READY", {"stoker.checkpoint": "step-200"}]]
+    assert found["files"] == files
+    assert found["images"] == [f"images/pictures/step-{step:09}.png" for step in range(4)]
+
+
 OWN_CALLS = """
 import math, mlflow, os, wandb
 mlflow.set_tracking_uri(os.environ["SERVER"])

@@ -139,6 +139,11 @@ def test_a_killed_supervisor_leaves_no_process(stoker, tmp_path):
     ("record", "message"),
     [
         ("mlflow: 'sqlite:///x.db'", "record.mlflow: 'sqlite:///x.db' does not begin with http:// or https://"),
+        ("mlflow_register: a/b", "record.mlflow_register: 'a/b' contains / or :, which names of models must not"),
+        (
+            "mlflow_register_path: a",
+            "record.mlflow_register_path: needs record.mlflow_register, the name of the model",
+        ),
         ("tensorboard: 5", "record.tensorboard: expected true or false, got '5'"),
         ("mlfow: x", "unknown key 'mlfow'; did you mean 'mlflow'?"),
     ],

@@ -376,6 +376,16 @@ void check_trackers(const EffectiveConfig& effective, const Job& job, ErrorList&
         effective.origin("record.mlflow"),
         format("record.mlflow: '{}' does not begin with http:// or https://", printable(*record.mlflow)));
   }
+  // As MLflow checks it.
+  if (record.mlflow_register && record.mlflow_register->find_first_of("/:") != std::string::npos) {
+    errors.add(effective.origin("record.mlflow_register"),
+               format("record.mlflow_register: '{}' contains / or :, which names of models must not",
+                      printable(*record.mlflow_register)));
+  }
+  if (record.mlflow_register_path && !record.mlflow_register) {
+    errors.add(effective.origin("record.mlflow_register_path"),
+               "record.mlflow_register_path: needs record.mlflow_register, the name of the model");
+  }
 }
 
 }  // namespace

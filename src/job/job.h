@@ -197,11 +197,13 @@ struct RecordOptions {
   std::optional<MetricsFrom> metrics_from;   ///< unset: auto, unless metrics_regex is set
   std::optional<std::string> metrics_regex;  ///< with named groups, for the lines of the logs
   // Trackers that receive the points of a run while it runs.
-  std::optional<std::string> mlflow;             ///< address of the server; empty: none
-  std::optional<std::string> mlflow_experiment;  ///< empty: MLFLOW_EXPERIMENT_NAME, else the job's name
-  bool tensorboard = false;                      ///< an event file
-  std::optional<std::string> wandb;              ///< project of an offline run; empty: none
-  bool csv = false;                              ///< a table
+  std::optional<std::string> mlflow;                ///< address of the server; empty: none
+  std::optional<std::string> mlflow_experiment;     ///< empty: MLFLOW_EXPERIMENT_NAME, else the job's name
+  std::optional<std::string> mlflow_register;       ///< name in the registry of models; empty: none
+  std::optional<std::string> mlflow_register_path;  ///< what is registered; empty: the newest checkpoint
+  bool tensorboard = false;                         ///< an event file
+  std::optional<std::string> wandb;                 ///< project of an offline run; empty: none
+  bool csv = false;                                 ///< a table
 
   friend bool operator==(const RecordOptions&, const RecordOptions&) = default;
 };

@@ -377,6 +377,17 @@ constexpr std::array kRecord = {
     record<&RecordOptions::mlflow_experiment>({.key = "record.mlflow_experiment",
                                                .unset = "MLFLOW_EXPERIMENT_NAME, else the job's name",
                                                .help = "Experiment of the MLflow server."}),
+    record<&RecordOptions::mlflow_register>(
+        {.key = "record.mlflow_register",
+         .unset = "none",
+         .help =
+             "Model of MLflow's registry: when the run is done, its newest checkpoint is stored as artifacts "
+             "and becomes a version of this model."}),
+    record<&RecordOptions::mlflow_register_path>(
+        {.key = "record.mlflow_register_path",
+         .unset = "the newest checkpoint",
+         .help = "File or folder that is registered in place of a checkpoint; a relative path starts at the "
+                 "working directory of the run."}),
     record<&RecordOptions::tensorboard>(
         {.key = "record.tensorboard",
          .fallback = "false",

@@ -63,6 +63,13 @@ Result<HttpAnswer> parse_answer(const Captured& done) {
   return HttpAnswer{static_cast<int>(status), done.out.substr(0, end)};
 }
 
+// A second for each megabyte.
+Duration time_for_file(const Path& file) {
+  std::error_code error;
+  const std::uintmax_t bytes = file.empty() ? 0 : std::filesystem::file_size(file, error);
+  return error ? Duration(0) : std::chrono::seconds(bytes / 1'000'000);
+}
+
 }  // namespace
 
 HttpOptions http_options_from(const Environment& environment, std::string server) {
@@ -93,7 +100,8 @@ std::string HttpClient::server() const {
 Result<HttpAnswer> HttpClient::request(std::string_view method, std::string_view path,
                                        const std::optional<HttpBody>& body) const {
   std::string config = config_line("url", options_.server + std::string(path));
-  config += config_line("request", method) + config_line("max-time", seconds_text(options_.timeout)) +
+  const Duration limit = options_.timeout + (body ? time_for_file(body->file) : Duration(0));
+  config += config_line("request", method) + config_line("max-time", seconds_text(limit)) +
             config_line("connect-timeout", "10") + config_line("write-out", "\\n%{http_code}") +
             config_line("header", "Expect:") + "silent\nshow-error\ngloboff\n";
   if (!options_.token.empty()) {
@@ -120,11 +128,11 @@ Result<HttpAnswer> HttpClient::request(std::string_view method, std::string_view
   command.argv = {"curl", "-q", "--config", "-"};
   command.stdin_fd = input.get();
   command.parent_death_signal = SIGKILL;
-  auto done = run_program(command, Deadline::after(options_.timeout + kMargin), 64_MiB);
+  auto done = run_program(command, Deadline::after(limit + kMargin), 64_MiB);
   if (!done.ok() && done.error().code() == Code::not_found) return std::move(done).error();
   if (!done.ok()) return unavailable("{}: {}", server(), done.error().message());
   if (done->exit.code == kCurlTimeout)
-    return timeout("{}: no answer within {}", server(), rounded_duration(options_.timeout));
+    return timeout("{}: no answer within {}", server(), rounded_duration(limit));
   if (!done->exit.ok()) return unavailable("{}: {}", server(), reason_of(*done));
   return parse_answer(*done);
 }

@@ -15,6 +15,7 @@
 #include "base/json/json.h"
 #include "stoker/text.h"
 #include "track/mlflow/mlflow_names.h"
+#include "track/mlflow/mlflow_registry.h"
 #include "track/mlflow/mlflow_server.h"
 
 namespace stoker::track {
@@ -26,6 +27,7 @@ constexpr std::string_view kRunId = "run_id";
 constexpr std::string_view kArtifacts = "artifact_uri";
 constexpr std::string_view kParamsSent = "params";
 constexpr std::string_view kInputsSent = "inputs";
+constexpr std::string_view kModel = "model";
 constexpr const char* kDeliveredTag = "stoker.delivered";
 constexpr const char* kRunTag = "stoker.run";
 constexpr std::size_t kLargestRequest = 900'000;  // bytes; the server accepts 1 MB
@@ -99,7 +101,7 @@ std::vector<Json> tags_of(const TrackedRun& run) {
 
 class MlflowTracker final : public Tracker {
  public:
-  MlflowTracker(HttpOptions http, std::string experiment, NoteSink note);
+  MlflowTracker(HttpOptions http, std::string experiment, ModelChoice model, NoteSink note);
 
   Status begin(const TrackedRun& run, TrackState& state) override;
   Status deliver(const PointBatch& batch, bool is_repeated, TrackState& state) override;
@@ -127,6 +129,7 @@ class MlflowTracker final : public Tracker {
   std::string artifact_root(const TrackState& state, std::string_view what);
   Status send_artifacts(const TrackedRun& run, const TrackState& state);
   Status send_images(const PointBatch& batch, TrackState& state);
+  Status send_model(const TrackedRun& run, TrackState& state);
   Status update_status(const TrackedRun& run, const TrackState& state);
   Result<std::size_t> delivered_of(const TrackState& state);
   Status check_active(const std::string& run_id);
@@ -137,6 +140,7 @@ class MlflowTracker final : public Tracker {
 
   MlflowServer server_;
   std::string experiment_;
+  ModelChoice model_;
   NoteSink note_;
   MlflowKeys keys_;
   std::set<std::string> noted_;  ///< what artifact_root() named
@@ -144,8 +148,12 @@ class MlflowTracker final : public Tracker {
   std::size_t largest_ = 999;    ///< items of a request; less for a server that refuses large requests
 };
 
-MlflowTracker::MlflowTracker(HttpOptions http, std::string experiment, NoteSink note)
-    : server_(std::move(http)), experiment_(std::move(experiment)), note_(note), keys_(std::move(note)) {}
+MlflowTracker::MlflowTracker(HttpOptions http, std::string experiment, ModelChoice model, NoteSink note)
+    : server_(std::move(http)),
+      experiment_(std::move(experiment)),
+      model_(std::move(model)),
+      note_(note),
+      keys_(std::move(note)) {}
 
 Status MlflowTracker::must_succeed(const MlflowServer::Answer& answer, std::string_view what) const {
   if (answer.is_ok()) return {};
@@ -324,7 +332,31 @@ Status MlflowTracker::send_artifacts(const TrackedRun& run, const TrackState& st
 Status MlflowTracker::end(const TrackedRun& run, TrackState& state) {
   STOKER_RETURN_IF_ERROR(send_inputs(run, state));
   STOKER_RETURN_IF_ERROR(send_artifacts(run, state));
+  STOKER_RETURN_IF_ERROR(send_model(run, state));
   return update_status(run, state);
+}
+
+// A model that the server refuses does not keep the state of the run from it.
+Status MlflowTracker::send_model(const TrackedRun& run, TrackState& state) {
+  if (model_.name.empty() || run.state.state != record::State::done) return {};
+  const std::string root = artifact_root(state, "files of the model");
+  if (root.empty()) return {};
+  const auto files = run.task ? Result<ModelFiles>(invalid("a task of an array")) : find_model_files(model_);
+  auto version = files.ok() ? register_model(server_, model_.name, *files,
+                                             {state.value(kRunId), state.value(kArtifacts), root})
+                            : Result<std::string>(files.status());
+  if (version.ok()) {
+    const std::string known = format("{}/{}", *version, files->label);
+    if (state.value(kModel) != known)
+      note_(format("mlflow: {} is version {} of model '{}'", printable(files->label), *version,
+                   printable(model_.name)));
+    state.values.insert_or_assign(std::string(kModel), known);
+    return {};
+  }
+  const Status problem = version.status();
+  if (problem.code() == Code::unavailable || problem.code() == Code::timeout) return problem;
+  note_(format("mlflow: model '{}' is not registered: {}", printable(model_.name), problem.message()));
+  return {};
 }
 
 Json MlflowTracker::metric_of(const TrackedPoint& point) {
@@ -424,8 +456,10 @@ Status MlflowTracker::check_active(const std::string& run_id) {
 
 }  // namespace
 
-std::unique_ptr<Tracker> make_mlflow_tracker(HttpOptions http, std::string experiment, NoteSink note) {
-  return std::make_unique<MlflowTracker>(std::move(http), std::move(experiment), std::move(note));
+std::unique_ptr<Tracker> make_mlflow_tracker(HttpOptions http, std::string experiment, ModelChoice model,
+                                             NoteSink note) {
+  return std::make_unique<MlflowTracker>(std::move(http), std::move(experiment), std::move(model),
+                                         std::move(note));
 }
 
 }  // namespace stoker::track

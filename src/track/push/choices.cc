@@ -33,6 +33,17 @@ std::string first_of(std::initializer_list<std::string> texts) {
   return "";
 }
 
+ModelChoice model_of(const record::RunFolder& run, const std::optional<job::Job>& job) {
+  if (!job || !job->record.mlflow_register) return {};
+  const std::optional<Path>& directory = job->checkpoint.directory;
+  ModelChoice model{.name = *job->record.mlflow_register,
+                    .path = {},
+                    .checkpoints = directory ? *directory / run.id() : run.folder() / "checkpoints"};
+  if (job->record.mlflow_register_path)
+    model.path = Path(run.description().working_directory) / *job->record.mlflow_register_path;
+  return model;
+}
+
 Result<std::unique_ptr<Tracker>> make_mlflow(const TrackerChoice& choice, const record::RunFolder& run,
                                              const std::optional<job::Job>& job, const NoteSink& note) {
   Environment environment = current_environment();
@@ -53,7 +64,7 @@ Result<std::unique_ptr<Tracker>> make_mlflow(const TrackerChoice& choice, const 
   const std::string experiment =
       first_of({job ? job->record.mlflow_experiment.value_or("") : "",
                 variable_of(environment, "MLFLOW_EXPERIMENT_NAME"), run.description().name});
-  return make_mlflow_tracker(http_options_from(environment, address), experiment, note);
+  return make_mlflow_tracker(http_options_from(environment, address), experiment, model_of(run, job), note);
 }
 
 }  // namespace
