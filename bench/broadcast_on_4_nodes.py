@@ -27,7 +27,7 @@ MAX_READ = 1.02  # of the dataset's bytes
 
 
 class Source:
-    """A slow mount that counts what is read."""
+    """A slow mount that counts the bytes read from it."""
 
     def __init__(self, folder: Path, mount: Path):
         mount.mkdir()

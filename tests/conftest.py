@@ -40,8 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--once", action="store_true", help="never retry a test")
 
 
-# A cluster of daemons that shares two cores with three other tests is sometimes late, and a test then fails without a
-# fault of the product. Such a test is retried once; the summary names it and shows the failure. To find what is late, use
+# A program or a cluster of daemons that shares two cores with five other tests is sometimes late, and a test then fails
+# without a fault of the product. It is retried once; the summary names it and shows the failure. To find what is late, use
 # --once on a deliberately busy machine: script/soak busy.
 RETRIED_ONCE = pytest.mark.flaky(reruns=1)
 
@@ -87,7 +87,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent.name == "lab" and not config.getoption("--once"):
+        if not config.getoption("--once"):
             item.add_marker(RETRIED_ONCE)
     sort_longest_first(config, items)
     if config.getoption("--soak"):

@@ -176,7 +176,9 @@ class FakeMlflow(FakeServer):
 
     def _registered_models_get(self, request: dict) -> dict:
         if request["name"] not in self.models:
-            raise RefusedError(404, "RESOURCE_DOES_NOT_EXIST", f"Registered Model with name={request['name']} not found")
+            raise RefusedError(
+                404, "RESOURCE_DOES_NOT_EXIST", f"Registered Model with name={request['name']} not found"
+            )
         return {"registered_model": {"name": request["name"]}}
 
     def _registered_models_create(self, request: dict) -> dict:

@@ -260,7 +260,10 @@ def test_a_shell_writes_the_same_format(stoker, tmp_path):
 def test_a_report_joins_attempts_and_shows_some_images(stoker, made):
     stoker("report", "last", code=0)
     page = (made.path / "report.html").read_text()
-    shown = re.findall(r'<img class="magnified" alt="samples, step (\d+)" width="3" height="2" src="data:image/png;base64,(.+?)">', page)
+    shown = re.findall(
+        r'<img class="magnified" alt="samples, step (\d+)" width="3" height="2" src="data:image/png;base64,(.+?)">',
+        page,
+    )
     assert [int(step) for step, _ in shown] == [0, 3, 6, 9]
     assert [base64.b64decode(data) for _, data in shown] == [png(grey=grey) for grey in (0, 3, 6, 200)]
     assert "4 of 10 images, rank 0" in page
@@ -316,7 +319,14 @@ def test_in_a_browser_pictures_are_loaded_and_labels_are_beside_them(stoker, mad
     stoker("report", "last", code=0)
     frame = f'<iframe src="runs/{made.path.name}/report.html" width="{width}" height="800" style="border:0"></iframe>'
     (stoker.folder / "frame.html").write_text(f"<!doctype html><title>-</title>{frame}{CHECK}")
-    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"]
+    browser = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--enable-logging=stderr",
+    ]
     browser += ["--v=0", "--allow-file-access-from-files", f"--user-data-dir={stoker.folder}/browser"]
     browser += [f"--blink-settings=preferredColorScheme={0 if theme == 'dark' else 1}", "--virtual-time-budget=3000"]
     command = [*browser, "--dump-dom", f"file://{stoker.folder}/frame.html"]
@@ -386,7 +396,9 @@ def test_files_of_tensorboard_and_wandb_have_images_and_histograms(stoker, made)
 
     (offline,) = (made.path / "track/wandb").glob("*/*.wandb")
     rows = tracker_files.wandb_rows(offline)
-    assert {"_type": "histogram", "values": [4, 3, 2, 1], "bins": [-1, 0, 1, 2, 3]} in [row.get("fc/weight") for row in rows]
+    assert {"_type": "histogram", "values": [4, 3, 2, 1], "bins": [-1, 0, 1, 2, 3]} in [
+        row.get("fc/weight") for row in rows
+    ]
     sent = [dict(tracker_files.fields(dict(tracker_files.fields(message))[1]))[1].decode()
             for kind, message in tracker_files.wandb_records(offline) if kind == 6]  # fmt: skip
     named = [row["samples"]["path"] for row in rows if "samples" in row]

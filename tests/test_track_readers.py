@@ -120,7 +120,9 @@ def with_media(made) -> run_folders.RunFolder:
     lines = [json.dumps({"time": BEGIN, "step": step, "name": "pictures",
                          "image": {"base64": base64.b64encode(file).decode()}}) for step, file in files.items()]  # fmt: skip
     histogram = {"lowest": -1, "highest": 1, "sum": 0, "sum_squares": 2, "counts": [1, 2, 1, 0]}
-    lines += [json.dumps({"time": BEGIN, "step": step, "name": "fc/weight", "histogram": histogram}) for step in range(9)]
+    lines += [
+        json.dumps({"time": BEGIN, "step": step, "name": "fc/weight", "histogram": histogram}) for step in range(9)
+    ]
     (made.attempt(1) / "media-0000.jsonl").write_text("\n".join(lines) + "\n")
     return made
 
@@ -131,7 +133,10 @@ def test_tensorboard_shows_images_and_histograms(stoker, with_media):
     found = json.loads(trackers_python(TENSORBOARD_MEDIA, folder))
     assert found["images"] == {"pictures": [[step, 3, 2, (PICTURE + bytes([step])).hex()] for step in range(4)]}
     assert found["histograms"] == [[step, 4, [-0.5, 0, 0.5, 1], [1, 2, 1, 0]] for step in range(9)]
-    assert json.loads(trackers_python(TENSORBOARD_PAGES, folder)) == {"images": ["pictures"], "histograms": ["fc/weight"]}
+    assert json.loads(trackers_python(TENSORBOARD_PAGES, folder)) == {
+        "images": ["pictures"],
+        "histograms": ["fc/weight"],
+    }
 
 
 def test_wandb_syncs_images_and_histograms(stoker, with_media):

@@ -35,7 +35,7 @@ void check_placement(const job::Job& job, Notes& notes) {
   for (const auto& [name, source] : job.data) {
     if (source.place == job::DataPlace::shared) continue;
     const auto decision = forecast(job, source);
-    // A damaged dataset has a finding of its own; a folder that only nodes have cannot be measured here.
+    // A damaged dataset has a different finding; a folder that only nodes have cannot be measured here.
     if (!decision.ok()) continue;
     const std::uint32_t nodes = std::max(1u, job.resources.nodes);
     const bool is_broadcast = nodes > 1 && job.stage.broadcast;

@@ -302,6 +302,19 @@ struct Efficiency {
   std::size_t gpus = 0;
 };
 
+/// What was staged before the ranks of an attempt: bytes of all nodes together.
+struct StagingFacts {
+  int attempt = 0;
+  int nodes = 0;
+  double read = 0;      ///< from the source
+  double received = 0;  ///< from other nodes
+  double cached = 0;    ///< of datasets that were on the nodes already
+  double seconds = 0;   ///< of the slowest node
+
+  /// Share of the bytes that the source was not read for.
+  double hit_rate() const { return (received + cached) / (read + received + cached); }
+};
+
 struct CheckpointPoint {
   double run_time = 0;
   int attempt = 0;
@@ -352,6 +365,7 @@ struct RunFacts {
   std::vector<SystemChart> system;
   std::vector<GpuFacts> gpus;            ///< by node and number
   std::vector<NodeFacts> nodes;          ///< that have samples
+  std::vector<StagingFacts> staging;     ///< by attempt
   std::optional<Efficiency> efficiency;  ///< of a run with samples
   std::vector<CheckpointPoint> checkpoints;
   std::vector<LogTail> logs;

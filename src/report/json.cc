@@ -322,6 +322,20 @@ Json nodes_json(const RunFacts& facts) {
   return list;
 }
 
+Json staging_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const StagingFacts& one : facts.staging) {
+    list.push_back({{"attempt", one.attempt},
+                    {"nodes", one.nodes},
+                    {"read_bytes", number(one.read)},
+                    {"received_bytes", number(one.received)},
+                    {"cached_bytes", number(one.cached)},
+                    {"hit_rate", number(one.hit_rate())},
+                    {"seconds", number(one.seconds)}});
+  }
+  return list;
+}
+
 Json request_json(const NextRequest& next) {
   return next.is_empty() ? Json(nullptr) : Json{{"setting", next.setting}, {"sbatch", next.option}};
 }
@@ -447,6 +461,7 @@ Json run_json(const RunFacts& facts) {
   object["system"] = system_json(facts);
   object["nodes"] = nodes_json(facts);
   object["efficiency"] = efficiency_json(facts);
+  object["staging"] = staging_json(facts);
   object["gpus"] = gpus_json(facts);
   object["checkpoints"] = checkpoints_json(facts);
   object["logs"] = logs_json(facts);

@@ -261,4 +261,24 @@ Table energy_table(const RunFacts& facts) {
   return table;
 }
 
+Table staging_table(const RunFacts& facts) {
+  Table table{"Staged data",
+              "attempts/*/events-*.jsonl",
+              {{"attempt", true},
+               {"nodes", true},
+               {"from the source", true},
+               {"from other nodes", true},
+               {"in caches", true},
+               {"not read at the source", true},
+               {"time", true}},
+              {}};
+  const auto bytes = [](double value) { return rounded({static_cast<std::uint64_t>(value)}); };
+  for (const StagingFacts& one : facts.staging) {
+    table.rows.push_back({std::to_string(one.attempt), std::to_string(one.nodes), bytes(one.read),
+                          bytes(one.received), bytes(one.cached), format("{:.0f} %", 100 * one.hit_rate()),
+                          format("{:.1f} s", one.seconds)});
+  }
+  return table;
+}
+
 }  // namespace stoker::report

@@ -15,6 +15,8 @@ Table node_quantities_table(const RunFacts& facts);
 Table efficiency_table(const RunFacts& facts);
 /// Energy by part with its source; no rows where nothing was measured.
 Table energy_table(const RunFacts& facts);
+/// What was staged before the ranks, a row per attempt; no rows where nothing was.
+Table staging_table(const RunFacts& facts);
 /// "3 GB on n2 of 8 GB" is share 0.375; nan if unknown.
 double share_of(double used, double asked);
 

@@ -143,6 +143,7 @@ void add_run(std::string& out, const RunFacts& facts) {
   add_system(out, facts);
   add_table(out, gpus_table(facts));
   add_table(out, energy_table(facts));
+  add_table(out, staging_table(facts));
   add_table(out, checkpoints_table(facts));
   for (const LogTail& tail : facts.logs) {
     out += format("\nend of the log of rank {} (attempts/{}/{})\n", tail.rank, tail.attempt, tail.file);

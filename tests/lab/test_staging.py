@@ -205,6 +205,10 @@ def test_four_nodes_read_each_shard_once_and_send_it_to_each_other(runs: Runs, e
         assert [event["bytes"] for event in events] == [size] * 4
         assert sum(event["bytes"] - event["received"] for event in events) == size
         assert " received from other nodes, 0 B in caches already" in runs.batch_log()
+        (report,) = json.loads(runs.stoker("report", "last", "--format", "json").out)["runs"]
+        (row,) = report["staging"]
+        assert (row["nodes"], row["read_bytes"], row["received_bytes"], row["hit_rate"]) == (4, size, 3 * size, 0.75)
+        assert "Staged data" in runs.stoker("report", "last", "--format", "text").out
         # The next job finds everything.
         runs.submit()
         runs.wait()

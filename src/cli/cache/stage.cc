@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/data/threads.h"
 #include "cli/output.h"
-#include "stage/place_dataset.h"
+#include "stage/place/place_dataset.h"
 
 namespace stoker::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "job/job.h"
 #include "stage/broadcast/peer_list.h"
 #include "stage/node.h"
-#include "stage/place_dataset.h"
+#include "stage/place/place_dataset.h"
 
 namespace stoker::cli {
 

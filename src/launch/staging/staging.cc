@@ -1,5 +1,5 @@
 // Protocol between this process and the `stoker stage` of each node:
-//   1. each node that takes part in a broadcast sends its addresses, and gets those of all nodes
+//   1. each node that takes part in a broadcast sends its addresses, and gets all addresses
 //   2. each node sends one line of JSON: success, or its error
 //   3. this process sends "go", and the ranks start
 //   4. this process closes their standard input: the ranks are over

@@ -353,6 +353,7 @@ std::string machine_section(const RunFacts& facts) {
   add("Nodes", table_html(nodes_table(facts), facts.nodes.size() > 1 ? 3 : 0));
   add("GPUs", gpus);
   add("Energy", table_html(energy_table(facts)));
+  add("Staged data", table_html(staging_table(facts)));
   if (charts.empty() && tables.empty()) return "";
   return section("Speed and machine", "metrics-*.csv; system-*.csv, one sample a second", tables + charts);
 }

@@ -4,6 +4,7 @@
 #include "report/samples/charts.h"
 #include "report/samples/gpus.h"
 #include "report/samples/nodes.h"
+#include "report/samples/staging.h"
 
 namespace stoker::report {
 
@@ -28,6 +29,7 @@ void read_samples(const std::vector<AttemptSource>& attempts, RunFacts& facts) {
     if (const auto log = record::read_attempt_events(source.attempt.folder())) {
       gpus.add_events(*log);
       nodes.add_events(*log);
+      add_staging(source.attempt.number(), *log, facts);
     }
   }
   facts.system = charts.finish();

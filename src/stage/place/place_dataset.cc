@@ -1,4 +1,4 @@
-#include "stage/place_dataset.h"
+#include "stage/place/place_dataset.h"
 
 #include <algorithm>
 
@@ -32,11 +32,10 @@ using OpenedDataset = std::shared_ptr<const dataset::OpenDataset>;
 
 // With the other nodes if there are any. A broadcast that other processes disturbed is completed alone.
 Result<CacheReport> stage_shards(const CacheFolder& cache, const OpenedDataset& opened,
-                                 const PlaceRequest& request, const CacheLimits& limits, Progress& progress,
-                                 PlacedDataset& placed) {
+                                 const PlaceRequest& request, Progress& progress, PlacedDataset& placed) {
   const CacheRequest wanted{.source = request.source,
                             .splits = splits_of(request),
-                            .limits = limits,
+                            .limits = {.quota = request.quota},
                             .check = HitCheck::sampled,
                             .threads = kThreads};
   if (request.nodes) {
@@ -52,14 +51,13 @@ Result<CacheReport> stage_shards(const CacheFolder& cache, const OpenedDataset& 
 
 Status stage_into(const CacheFolder& cache, const OpenedDataset& opened, const PlaceRequest& request,
                   Progress& progress, PlacedDataset& placed) {
-  const CacheLimits limits{.quota = request.quota};
   if (!request.is_decided) {
-    STOKER_ASSIGN_OR_RETURN(decision, decide(cache, limits, *opened, request));
+    STOKER_ASSIGN_OR_RETURN(decision, decide(cache, {.quota = request.quota}, *opened, request));
     placed.note = decision.reason;
     if (!decision.is_copied) return {};
   }
   STOKER_ASSIGN_OR_RETURN(lease, OwnLease::begin(cache, opened->manifest.version));
-  STOKER_ASSIGN_OR_RETURN(report, stage_shards(cache, opened, request, limits, progress, placed));
+  STOKER_ASSIGN_OR_RETURN(report, stage_shards(cache, opened, request, progress, placed));
   placed.note = summary_of(report);
   if (!report.left.empty()) placed.note += format(" ({}: {})", report.left[0].shard, report.left[0].reason);
   placed.folder = report.folder;
