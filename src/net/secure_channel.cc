@@ -89,7 +89,6 @@ struct SecureChannel::Impl {
     alignas(16) crypto_aead_aes256gcm_state aes{};
     std::uint64_t next = 0;
     std::vector<unsigned char> buffer;
-    std::vector<unsigned char> plain;
   };
 
   explicit Impl(Fd socket) : fd(std::move(socket)) {}
@@ -129,27 +128,29 @@ struct SecureChannel::Impl {
   Status send(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body) {
     const std::size_t size = 1 + head.size() + body.size();
     if (size + kTagBytes > kLargestSecureFrame) return internal("a frame of {} bytes", size);
-    std::vector<unsigned char>& plain = sending.plain;
-    plain.resize(size);
-    plain[0] = kind;
-    if (!head.empty()) std::memcpy(plain.data() + 1, head.data(), head.size());
-    if (!body.empty()) std::memcpy(plain.data() + 1 + head.size(), body.data(), body.size());
     std::vector<unsigned char>& out = sending.buffer;
     out.resize(4 + size + kTagBytes);
     for (std::size_t i = 0; i < 4; ++i) out[i] = static_cast<unsigned char>((size + kTagBytes) >> (8 * i));
+    unsigned char* const text = out.data() + 4;  // encrypted in place
+    text[0] = kind;
+    if (!head.empty()) std::memcpy(text + 1, head.data(), head.size());
+    if (!body.empty()) std::memcpy(text + 1 + head.size(), body.data(), body.size());
     const auto nonce = nonce_of(sending.next++);
     if (uses_aes) {
-      crypto_aead_aes256gcm_encrypt_afternm(out.data() + 4, nullptr, plain.data(), size, out.data(), 4,
-                                            nullptr, nonce.data(), &sending.aes);
+      crypto_aead_aes256gcm_encrypt_afternm(text, nullptr, text, size, out.data(), 4, nullptr, nonce.data(),
+                                            &sending.aes);
     } else {
-      crypto_aead_chacha20poly1305_ietf_encrypt(out.data() + 4, nullptr, plain.data(), size, out.data(), 4,
-                                                nullptr, nonce.data(), sending.key.data());
+      crypto_aead_chacha20poly1305_ietf_encrypt(text, nullptr, text, size, out.data(), 4, nullptr,
+                                                nonce.data(), sending.key.data());
     }
     return send_all(fd.get(), out);
   }
 
   Result<SecureFrame> receive(Deadline deadline) {
-    STOKER_RETURN_IF_ERROR(wait_readable(fd.get(), deadline));
+    if (const Status status = wait_readable(fd.get(), deadline); !status.ok()) {
+      receiving.buffer = {};  // idle
+      return status;
+    }
     // A frame that has begun arrives soon.
     const Deadline rest = Deadline::after(kSendTimeout);
     std::array<unsigned char, 4> length;
@@ -163,20 +164,19 @@ struct SecureChannel::Impl {
     for (std::size_t i = 0; i < 4; ++i) size |= std::size_t{length[i]} << (8 * i);
     if (size < kTagBytes + 1 || size > kLargestSecureFrame)
       return corrupt("a frame of {} bytes from the peer", size);
-    receiving.buffer.resize(size);
-    if (const Status status = receive_all(fd.get(), receiving.buffer, rest); !status.ok())
-      return broken(status);
-    receiving.plain.resize(size - kTagBytes);
+    std::vector<unsigned char>& in = receiving.buffer;
+    in.resize(size);
+    if (const Status status = receive_all(fd.get(), in, rest); !status.ok()) return broken(status);
     const auto nonce = nonce_of(receiving.next++);
-    const int bad = uses_aes ? crypto_aead_aes256gcm_decrypt_afternm(
-                                   receiving.plain.data(), nullptr, nullptr, receiving.buffer.data(), size,
-                                   length.data(), 4, nonce.data(), &receiving.aes)
-                             : crypto_aead_chacha20poly1305_ietf_decrypt(
-                                   receiving.plain.data(), nullptr, nullptr, receiving.buffer.data(), size,
-                                   length.data(), 4, nonce.data(), receiving.key.data());
+    const int bad =
+        uses_aes
+            ? crypto_aead_aes256gcm_decrypt_afternm(in.data(), nullptr, nullptr, in.data(), size,
+                                                    length.data(), 4, nonce.data(), &receiving.aes)
+            : crypto_aead_chacha20poly1305_ietf_decrypt(in.data(), nullptr, nullptr, in.data(), size,
+                                                        length.data(), 4, nonce.data(), receiving.key.data());
     if (bad != 0) return corrupt("a frame from the peer has a wrong authentication tag");
-    const auto bytes = std::as_bytes(std::span(receiving.plain));
-    return SecureFrame{.kind = receiving.plain[0], .bytes = bytes.subspan(1)};
+    const auto bytes = std::as_bytes(std::span(in).first(size - kTagBytes));
+    return SecureFrame{.kind = in[0], .bytes = bytes.subspan(1)};
   }
 
   const Fd fd;
@@ -230,6 +230,7 @@ Status SecureChannel::send(std::uint8_t kind, std::span<const std::byte> head,
   return impl_->send(kind, head, body);
 }
 Result<SecureFrame> SecureChannel::receive(Deadline deadline) { return impl_->receive(deadline); }
+void SecureChannel::release_send_buffer() { impl_->sending.buffer = {}; }
 void SecureChannel::shut_down() { ::shutdown(impl_->fd.get(), SHUT_RDWR); }
 
 }  // namespace stoker::net

@@ -43,6 +43,8 @@ class SecureChannel {
   /// Blocks until the frame is in the kernel. `head` and `body` arrive as one. Unavailable if the connection
   /// is broken, or nothing could be sent for 30 s.
   Status send(std::uint8_t kind, std::span<const std::byte> head, std::span<const std::byte> body = {});
+  /// Frees the memory of the largest frame sent, by the thread that sends, while it has nothing to send.
+  void release_send_buffer();
   /// The next frame. Timeout if none has begun at the deadline. Unavailable if the connection ended, Corrupt
   /// if it was tampered with.
   Result<SecureFrame> receive(Deadline deadline);

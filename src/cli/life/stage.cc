@@ -27,6 +27,7 @@ using namespace std::chrono_literals;
 
 struct StageArguments {
   std::string attempt;
+  std::int64_t nodes = 1;
 };
 
 // Interval of progress lines in a log.
@@ -75,12 +76,6 @@ int node_number() {
   std::int64_t number = 0;
   (void)parse_number(environment_value("SLURM_NODEID").value_or("0"), &number);
   return static_cast<int>(std::clamp<std::int64_t>(number, 0, 1'000'000));
-}
-
-int count_of_nodes() {
-  std::int64_t number = 1;
-  (void)parse_number(environment_value("SLURM_STEP_NUM_NODES").value_or("1"), &number);
-  return static_cast<int>(std::clamp<std::int64_t>(number, 1, 1'000'000));
 }
 
 std::string host_name() { return environment_value("SLURMD_NODENAME").value_or(net::host_name()); }
@@ -162,7 +157,8 @@ int stage_out(const stage::StageRequest& wanted, StagedFolder staged, stage::Sta
   return answer.problem.ok() ? exit_code::kOk : exit_code::from_status(answer.problem);
 }
 
-int stage_node(const job::Job& job, const record::Attempt& attempt, rank::SignalFd signals, Output& out) {
+int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, rank::SignalFd signals,
+               Output& out) {
   const std::string run_id = attempt.folder().parent_path().parent_path().filename();
   const stage::StageRequest wanted = staging_request(job.stage);
   stage::StageReport answer{.node = node_number(), .host = host_name()};
@@ -171,7 +167,7 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, rank::Signal
   auto folder = stage::NodeFolder::create(
       stage::node_local_base(job.stage.directory.value_or(Path()), current_environment()), run_id);
   NodeDatasets data(job, run_id, answer.node);
-  if (data.needs_peers(count_of_nodes())) out.raw(data.listen());
+  if (data.needs_peers(nodes)) out.raw(data.listen());
   std::fflush(stdout);
   const auto stage_all = [&]() -> Result<stage::TransferStats> {
     STOKER_RETURN_IF_ERROR(folder.status());
@@ -203,6 +199,7 @@ int stage(std::span<const std::string> words, Output& out) {
   StageArguments o;
   Arguments arguments("stage", "Stage data on one node for `stage:` in a job (started by `stoker run`).");
   arguments.positional("ATTEMPT", &o.attempt, "Folder of the attempt");
+  arguments.option("--nodes", &o.nodes, "N", "Nodes of the job that stage together");
   arguments.example("stoker stage runs/RUN/attempts/1");
   if (const auto code = arguments.parse(words, out)) return *code;
   auto signals = rank::SignalFd::open({SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2});
@@ -210,7 +207,8 @@ int stage(std::span<const std::string> words, Output& out) {
   const record::Attempt attempt(std::filesystem::absolute(o.attempt).lexically_normal(), 0);
   const auto job = job::load(attempt.job());
   if (!job.ok()) return out.fail(job.error());
-  return stage_node(*job, attempt, std::move(*signals), out);
+  return stage_node(*job, attempt, static_cast<int>(std::clamp<std::int64_t>(o.nodes, 1, 1'000'000)),
+                    std::move(*signals), out);
 }
 
 }  // namespace stoker::cli

@@ -50,6 +50,7 @@ constexpr std::size_t kSecretLength = 40;
 std::vector<std::string> staging_arguments(const StagingOptions& options) {
   std::vector<std::string> words = {options.stoker.string(), "stage", options.attempt.folder().string()};
   if (options.plan.start != rank::StartMethod::srun) return words;
+  words.insert(words.end(), {"--nodes", std::to_string(options.plan.nodes)});
   slurm::StepRequest request{WorldSize(options.plan.nodes), options.plan.nodes, 1, 1, std::move(words)};
   request.overlaps = true;
   if (options.plan.is_part_of_job) request.node_list = join(options.plan.hosts, ",");

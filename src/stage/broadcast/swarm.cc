@@ -19,7 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kConnectTimeout = 5s;
-constexpr Duration kRetry = 200ms;
+constexpr Duration kFirstRetry = 100ms;
+constexpr Duration kLastRetry = 5s;
 constexpr Duration kTick = 100ms;
 constexpr Duration kReceiveSlice = 1s;
 constexpr std::uint64_t kDataBytes = 4u << 20;
@@ -251,10 +252,15 @@ class Swarm::Impl {
 
   // Connects to a node, again after each failure, and receives from it.
   void keep_connected(std::uint32_t node, SwarmRole role, const StopToken& stop) {
+    Duration pause = kFirstRetry;
     while (!stop.stop_requested()) {
       auto channel = connect(node, role);
-      if (channel.ok()) serve_connected(std::move(*channel), node, role);
-      const Deadline retry = Deadline::after(kRetry);
+      if (channel.ok()) {
+        serve_connected(std::move(*channel), node, role);
+        pause = kFirstRetry;
+      }
+      const Deadline retry = Deadline::after(pause);
+      pause = std::min(2 * pause, kLastRetry);
       while (!retry.passed() && !stop.stop_requested()) std::this_thread::sleep_for(20ms);
     }
   }
@@ -325,6 +331,7 @@ class Swarm::Impl {
       Out out;
       {
         const MutexLock lock(mutex_);
+        if (link.outbox.empty()) link.channel.release_send_buffer();
         while (link.outbox.empty() && !link.is_closed) link.ready.wait(mutex_, Deadline::never());
         if (link.is_closed) return;
         out = std::move(link.outbox.front());
