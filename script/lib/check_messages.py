@@ -25,6 +25,7 @@ TABLES = {
     "Reason": (1,),
     "PendingRule": (1,),
     "CureVariants": (0, 1, 2, 3),
+    "ExceptionCure": (1,),
     "Phrase": (0,),
 }
 TABLE = re.compile(r"\bconstexpr (\w+) k\w+\[\] = $")

@@ -35,7 +35,7 @@ MessageWords words_of(std::string_view text) {
   static const RE2 kWord(R"((['"`]?)([\w./-]+))");
   static const RE2 kOfGpu(R"(^(?:cuda|gpus?|nvidia|cudnn|cublas|nvml)$)");
   static const RE2 kName(R"([_/\d]|\w\.\w|\w-\w)");
-  static const RE2 kType(R"((?:error|exception|warning)$)");
+  static const RE2 kType(R"((?:error|exception|warning)$|^/?(?:devices?|files?|directory|folder)$)");
   MessageWords words;
   re2::StringPiece rest(text.data(), text.size());
   std::string quote, raw;
@@ -51,7 +51,7 @@ MessageWords words_of(std::string_view text) {
     add(word, is_name, words);
     // A path is also named by its last part.
     if (const std::size_t slash = word.rfind('/'); slash != std::string::npos)
-      add(word.substr(slash + 1), is_name, words);
+      if (!RE2::PartialMatch(word.substr(slash + 1), kType)) add(word.substr(slash + 1), is_name, words);
   }
   return words;
 }
@@ -69,6 +69,8 @@ bool share_a_subject(std::string_view a, std::string_view b) {
   const MessageWords of_a = words_of(a), of_b = words_of(b);
   return has_any(of_a.names, of_b.all) || has_any(of_b.names, of_a.all);
 }
+
+bool names_a_subject(std::string_view message) { return !words_of(message).names.empty(); }
 
 bool is_program_error(std::string_view exception) {
   static const RE2 kProgram(

@@ -10,6 +10,9 @@ namespace stoker::diagnose {
 /// do not count.
 bool share_a_subject(std::string_view a, std::string_view b);
 
+/// Whether the message names something: a file, a quoted value, a number.
+bool names_a_subject(std::string_view message);
+
 /// Whether the exception is of a kind that usually has its reason in the program: "KeyError: 'val'".
 bool is_program_error(std::string_view exception);
 

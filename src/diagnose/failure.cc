@@ -258,10 +258,11 @@ const std::vector<const FailureRule*>& failure_rules() {
   static const std::vector<const FailureRule*> rules = [] {
     std::vector<const FailureRule*> all;
     for (const auto& table :
-         {noise_rules(),       record_rules(), native_rules(), limit_rules(),      tool_rules(),
-          program_rules(),     memory_rules(), submit_rules(), slurm_rules(),      nccl_rules(),
-          rendezvous_rules(),  jax_rules(),    cuda_rules(),   data_rules(),       library_rules(),
-          environment_rules(), file_rules(),   python_rules(), collective_rules(), reported_reason_rules()}) {
+         {noise_rules(),      record_rules(),         script_rules(),      native_rules(), limit_rules(),
+          tool_rules(),       program_rules(),        memory_rules(),      submit_rules(), slurm_rules(),
+          nccl_rules(),       rendezvous_rules(),     jax_rules(),         cuda_rules(),   data_rules(),
+          model_rules(),      library_rules(),        environment_rules(), file_rules(),   python_rules(),
+          collective_rules(), reported_reason_rules()}) {
       for (const FailureRule& rule : table) all.push_back(&rule);
     }
     return all;

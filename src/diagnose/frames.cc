@@ -78,6 +78,9 @@ std::string_view part_of_library(std::string_view text) {
   if (has("jax/_src/dispatch.py") && has(" in apply_primitive")) return "jax.dispatch";
   if (has(" in _execute_child") || (has("popen_fork.py") && has(" in _launch"))) return "process.start";
   if (has(" in _fixup_main_from_path")) return "spawn";
+  if (has("pip-build-env") || has("setuptools/build_meta.py")) return "pip.build";
+  if ((has("<frozen os>") || has("/os.py\"")) && has(" in __getitem__")) return "environ";
+  if (has("deepspeed/runtime/config") || has("deepspeed/runtime/zero/config")) return "deepspeed.config";
   if (has("/http_proxy.py\"")) return "proxy";
   if (has("zarr/core/group.py") || has("h5py/_hl/group.py")) return "store";
   if (has("pandas/core/indexes/base.py") && has(" in get_loc")) return "table";

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/language/translator.h"
 #include "diagnose/cures.h"
+#include "diagnose/exception_cures.h"
 #include "diagnose/failure.h"
 #include "diagnose/pending.h"
 #include "diagnose/rule.h"
@@ -42,6 +43,10 @@ TEST(French, every_rule_over_logs_is_translated) {
     EXPECT_TRUE(is_translated(rule->cause)) << rule->name << ": " << rule->cause;
     EXPECT_TRUE(is_translated(rule->cure)) << rule->name << ": " << rule->cure;
   }
+}
+
+TEST(French, every_cure_of_an_exception_is_translated) {
+  for (const ExceptionCure& each : exception_cures()) EXPECT_TRUE(is_translated(each.cure)) << each.cure;
 }
 
 TEST(French, every_reason_to_wait_is_translated) {

@@ -21,7 +21,12 @@ bool matches(std::string_view text, const RE2& pattern) {
 LogLevel level_of(std::string_view line) {
   static const RE2 kWord(
       R"re((?:^|[\s\[|:(="])(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|EXCEPTION|FATAL)(?:[\s\]|:)"]|$))re");
-  static const RE2 kGlog(R"((?:^|[\[\sa-z\d])([IWEF])\d{4} \d\d:\d\d:\d\d)");
+  // "W1121 10:03:11", "I2025-11-21 10:03:11".
+  static const RE2 kGlog(
+      R"((?:^|[\[\sa-z\d])([IWEF])(?:\d{4} \d\d:\d\d:\d\d|[ :]?\d{4}-\d\d-\d\d[T ]\d\d:\d\d))");
+  // "level=warning msg=...", "{\"level\": \"info\"", "[2025-11-21 10:03:11.250] [info] text".
+  static const RE2 kLower(
+      R"re((?:\blevel(?:name)?"?[=:] ?"?|^(?:\[[^\]]*\] ?){0,2}\[)(debug|info|notice|warn|warning|error|critical|fatal)\b *["\]\s,])re");
   static const RE2 kTensorflow(R"(^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: ([IWEF]) )");
   static const RE2 kRayDaemon(R"(^\((?:raylet|autoscaler)[^)]{0,40}\) )");
   // A level of NCCL does not show its importance, and other programs quote words in capitals.
@@ -30,17 +35,23 @@ LogLevel level_of(std::string_view line) {
   if (matches(head, kOther)) return LogLevel::none;
   std::string level;
   const re2::StringPiece subject(head.data(), head.size());
-  const bool is_found = RE2::PartialMatch(subject, kGlog, &level) ||
-                        RE2::PartialMatch(subject, kTensorflow, &level) ||
-                        RE2::PartialMatch(subject, kWord, &level);
+  const bool is_found =
+      RE2::PartialMatch(subject, kGlog, &level) || RE2::PartialMatch(subject, kTensorflow, &level) ||
+      RE2::PartialMatch(subject, kWord, &level) || RE2::PartialMatch(subject, kLower, &level);
   if (!is_found) return matches(head, kRayDaemon) ? LogLevel::warning : LogLevel::none;
-  return level[0] == 'I' || level[0] == 'D' ? LogLevel::info : LogLevel::warning;
+  return std::string_view("IDidn").find(level[0]) != std::string_view::npos ? LogLevel::info
+                                                                            : LogLevel::warning;
 }
 
 bool is_warning(std::string_view line) {
   static const RE2 kWarning(
-      R"((?:^|[\s:])\w*Warning: |(?:^|[\s\[|:(="])(?:WARN|WARNING|[Ww]arning)(?:[\s\]|:)]|$)|(?:^|[\[\sa-z\d])W\d{4} \d\d:\d\d:\d\d)");
-  return line.find("NCCL WARN") == std::string_view::npos && matches(line.substr(0, kLongestHead), kWarning);
+      R"((?:^|[\s:])\w*Warning: |(?:^|[\s\[|:(="])(?:WARN|WARNING|[Ww]arning)(?:[\s\]|:)]|$)|)"
+      R"((?:^|[\[\sa-z\d])W(?:\d{4} \d\d:\d\d:\d\d|[ :]?\d{4}-\d\d-\d\d[T ]\d\d:\d\d)|)"
+      R"(^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: W |\blevel(?:name)?"?[=:] ?"?warn)");
+  // Findings of tools that call them warnings.
+  static const RE2 kFinding(R"(NCCL WARN|ThreadSanitizer: |^\w+sum: WARNING: \d+ )");
+  const std::string_view head = line.substr(0, kLongestHead);
+  return matches(head, kWarning) && !matches(head, kFinding);
 }
 
 bool is_progress(std::string_view line) {
@@ -108,7 +119,7 @@ bool reports_fallback(std::string_view line) {
 
 bool reports_retry(std::string_view line) {
   static const RE2 kRetry(
-      R"((?i)\b(?:re-?try(?:ing)?|retries|will (?:be )?retr(?:y|ied)|(?:will try|trying) again|attempt \d+ ?(?:of|/) ?\d+|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|continuing|(?:go|going|carry|carrying|moving) on|recovered|can be ignored|proceed(?:s|ing)? (?:without|with|anyway)|non-?fatal|not fatal)\b)");
+      R"((?i)\b(?:re-?try(?:ing)?|retries|will (?:be )?retr(?:y|ied)|(?:will try|trying) again|attempt \d+ ?(?:of|/) ?\d+|skip(?:s|ped|ping)?|ignor(?:es|ed|ing)|continuing|re-?queue(?:d|ing)?|re-?queuing|re-?connect(?:ed|ing)|attempt \d+:? (?:ok|succe\w+)|(?:ok|succe\w+) (?:on|at|after) attempt \d+|(?:go|going|carry|carrying|moving) on|recovered|can be ignored|proceed(?:s|ing)? (?:without|with|anyway)|non-?fatal|not fatal)\b)");
   static const RE2 kEnd(
       R"((?i)\b(?:(?:cannot|can't|unable to|not) (?:continue|proceed|skip|ignore)|giving up|gave up|exhausted|exceeded|no (?:more )?(?:retries|attempts)|not retr\w+|last attempt|exiting|aborting|stopping)\b)");
   const std::string_view text = line.substr(0, kLongestEnd);
@@ -118,12 +129,67 @@ bool reports_retry(std::string_view line) {
 bool reports_error(std::string_view line) {
   static const RE2 kError(
       R"((?:^|[\s\[|:(])(?:ERROR|CRITICAL|FATAL|FAILED)(?:[\s\]|:),]|$)|^(?:\S+: )?(?i:(?:error|fatal|failure):|failed to\b)|\b(?:[Tt]raining|[Rr]un|[Jj]ob|[Ss]cript) failed\b)");
-  return matches(line.substr(0, kLongestHead), kError) && !reports_retry(line);
+  // pip installed what it was to install.
+  static const RE2 kHarmless(R"(^ERROR: pip's dependency resolver does not)");
+  return matches(line.substr(0, kLongestHead), kError) && !reports_retry(line) && !matches(line, kHarmless);
+}
+
+bool reports_own_error(std::string_view line) {
+  static const RE2 kReport(
+      R"((?:^|[\s\[|:(="])(?:ERROR|CRITICAL|FATAL)(?:[\s\]|:),"]|$)|^(?:[\w./-]+(?: \w+)?: |\[[^\]]*\] )?(?i:(?:fatal )?(?:error|fatal|failure|abort(?:ed|ing)?):? )|)"
+      R"(^(?:\d{4}-\S+ (?:[\d:.,]+ )?)?(?:\[[^\]]*\] ?){0,2}\[(?:E|error|critical|fatal) *\]|^[EF]\d{4} |\blevel(?:name)?"?[=:] ?"?(?:error|fatal|critical)\b)");
+  // The end of a program, or a reference to an earlier line.
+  static const RE2 kEmpty(
+      R"((?i)^\W*(?:(?:error|critical|fatal|abort\w*):? ?)?(?:.*\b(?:see (?:above|the|log)|check the log|for details)\b.*|(?:the )?(?:job|run|script|program|step|task|workflow|pipeline|command|process|stage|training)?(?: \w+)? ?(?:failed|aborted|ended|exited)(?: with)?(?: an?)?(?: error| exit)?(?: code| status)?:? ?\d*|exit\w*(?: with)?(?: code| status)?:? ?\d*|abort\w*|giving up|terminat\w*|shutting down|\d* ?errors?(?: occurred)?|error \d+|.*\bexits with return code = \d+)[.! ]*$)");
+  // Reports of launchers and of the shell have rules.
+  static const RE2 kOther(
+      R"(^(?:srun|slurmstepd|sbatch|salloc|make|ninja|gmake)\b|ORTE_ERROR_LOG|: line \d+: )");
+  const std::string_view head = line.substr(0, kLongestHead);
+  if (!matches(head, kReport) || matches(head, kOther)) return false;
+  if (level_of(line) == LogLevel::info || is_warning(line)) return false;
+  constexpr std::size_t kShortestWords = 10;
+  const std::string_view words = own_words(line);
+  return words.size() >= kShortestWords && !matches(words, kEmpty) && !reports_retry(line) &&
+         !reports_fallback(line);
+}
+
+std::string_view own_words(std::string_view line) {
+  static const RE2 kLevel(
+      R"(^.{0,80}?\b(?:ERROR|CRITICAL|FATAL)\b[\]\s|:),"]*(?:[\w.]*:[\w.<>]+:\d+ - |root:)?)");
+  static const RE2 kTime(
+      R"(^(?:\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:?\d*\S* *)?(?:(?:\[[\w.-]+\] )?\[(?:E|error|critical|fatal) *\] )?(?:[EF]\d{4} \S+ +\d+ [\w./-]+:\d+\] )?(?:[Uu]sage: )?)");
+  // "level=error msg=\"text\"", {"level": "error", "message": "text"}.
+  static const RE2 kMessage(R"re(\b(?:msg|message|event)"?[=:] ?"([^"]+)")re");
+  re2::StringPiece rest(line.data(), line.size());
+  if (RE2::PartialMatch(rest, kMessage, &rest)) return {rest.data(), rest.size()};
+  if (!RE2::Consume(&rest, kLevel) || rest.empty()) {
+    rest = re2::StringPiece(line.data(), line.size());
+    (void)RE2::Consume(&rest, kTime);
+  }
+  return {rest.data(), rest.size()};
+}
+
+bool prints_usage(std::string_view line) {
+  static const RE2 kUsage(R"(^(?:\S+: )?[Uu](?:sage|SAGE): +\S*[\w/]\S*(?: |$))");
+  return matches(line, kUsage);
+}
+
+bool reports_end_of_part(std::string_view line) {
+  static const RE2 kEnd(
+      R"((?i)^(?:\S{1,3} )?(?:[\w./-]+ ){1,3}(?:completed?|finished|done|written|saved|uploaded|ok)[.!]{0,3}$|^(?-i)OK(?i)[.!]?$)");
+  // Such parts are followed by others.
+  static const RE2 kDoubt(
+      R"((?i)\b(?:not|no|fail\w*|(?:re)?load\w*|init\w*|set-?up|start\w*|warm\w*|download\w*|epoch|step|fold|batch|compil\w*|import\w*|connect\w*|read\w*|prepar\w*|phase|chunk|shard|rank|worker|node|check\w*|sample|iteration|round|task|tests?|handshake|alloc\w*|tokeniz\w*|preprocess\w*|pre-?flight|config\w*|parsing|until|when)\b)");
+  return matches(line, kEnd) && !matches(line, kDoubt) && !is_progress(line);
 }
 
 bool reports_success(std::string_view line) {
   static const RE2 kWhole(
       R"((?i)\b(?:training|train(?:er)?|fine-?tuning|pre-?training|run|job|script|program|experiment|pipeline|sweep|everything|all (?:stages|checks|tests|parts|files|shards|tasks|trials|epochs|steps|jobs|experiments|samples|ranks|runs|evaluations))(?: \w+){0,2} (?:completed?|finished|done|succeeded|ended (?:successfully|normally|after \d+)|processed|converged)\b|)"
+      R"(\b(?:workflow|simulation|analysis|computation|stage-?in|stage-?out|staging|pipeline) (?:is |has )?(?:completed?|finished|done|succeeded)\b|)"
+      R"(\b(?:job|pipeline|workflow|run|script|program|simulation|training|analysis)(?: status)?:? ok[.!]{0,3}$|)"
+      R"(\b(?:finished|completed?|done|ended|exited) with(?:out| no| 0) (?:errors?|failures?)\b|)"
+      R"(\bnormal termination\b|\bterminated normally\b|)"
       R"(\ball (?:\d+ )?(?:\w+ )?\w+ (?:(?:were|are|have been) )?(?:trained|fine-?tuned|evaluated|exported|converted|uploaded|written|saved|processed|completed?|finished|done|succeeded)\b|)"
       R"(\b(?:finished|completed|done with) (?:the )?(?:training|fine-?tuning|pre-?training|run|job|all (?:epochs|steps|tasks|trials))\b|)"
       R"(\b(?:max(?:imum)?|total|target)[ _](?:number of )?(?:train(?:ing)?[ _])?(?:steps|epochs|iterations|iters|updates|tokens)\b[^.]{0,20}\breached\b|)"
@@ -165,7 +231,7 @@ bool reports_good_exit(std::string_view line) {
   static const RE2 kGood(
       R"((?i)\bexit(?:ed|ing)?(?: with)?(?: code| status)[ :=]*0\b|\b(?:exit|rc|(?:exit|return)[ _-]?(?:code|status)) ?[:=] ?0\b|)"
       R"(^=*\s*(?:\d+ (?:deselected|skipped|xfailed|xpassed|warnings?), )*\d+ passed\b[^=]* in [\d.:() ]+s?\b[^=]*=*$|)"
-      R"(\ball (?:\d+ )?(?:\w+ )?(?:tests|checks) (?:passed|ok)\b|\bBUILD (?:OK|SUCCESS\w*)|^100% tests passed|^test result: ok\b)");
+      R"(\ball (?:\d+ )?(?:\w+ )?(?:tests|checks) (?:passed|ok)\b|\bBUILD (?:OK|SUCCESS\w*)|^OK \((?:skipped|expected failures)=[^)]*\)$|^100% tests passed|^test result: ok\b)");
   static const RE2 kBad(
       R"((?i)\b[1-9]\d* (?:tests? |checks? )?(?:failed|errors?|failures?)\b|\bnot\b|\bif\b|\bwhen\b)");
   const std::string_view text = line.substr(0, kLongestEnd);
@@ -241,7 +307,7 @@ bool states_number(std::string_view line) {
   static const RE2 kNumber(
       R"((?i)\b(?:results?|answer|sum|total|mean|average|median|final|score|accuracy|auc|f1|rmse|mae|energy|norm|residual|speed-?up|bandwidth|throughput|(?:g|m|t)flops?(?:/s)?|checksum|pi|integral|area|probability|error)\b[\w ()/\[\]%^]{0,24}(?: ?[=:] ?| +)[-+]?\d)");
   static const RE2 kDoubt(
-      R"((?i)\b(?:params?|parameters|weights|layers|batch|size|rank|world|gpus?|nodes|ranks|workers|threads|memory|samples|images|files|tokens|steps|epochs?|code|errno|line|port|loss|lr|eta|free|used)\b|[Ee]rror:)");
+      R"((?i)\b(?:params?|parameters|weights|layers|batch|size|rank|world|gpus?|nodes|ranks|workers|threads|memory|samples|images|files|tokens|steps|epochs?|code|errno|line|port|loss|lr|eta|free|used)\b|[Ee]rror:|\*\*\*|[Ee]rror \d+$)");
   const std::string_view text = without_head(line.substr(0, kLongestEnd));
   return matches(text, kNumber) && !matches(text, kDoubt) && !is_progress(text);
 }

@@ -58,6 +58,19 @@ bool reports_retry(std::string_view line);
 /// Whether the line reports an error in words: "ERROR: no data", "failed to train".
 bool reports_error(std::string_view line);
 
+/// Whether the line is the report of a failure in the words of the program, with its reason: "CRITICAL no
+/// such model", "sort: error: no chrM". A line that only announces the end does not count.
+bool reports_own_error(std::string_view line);
+
+/// The report without its time, level and logger: "no such model".
+std::string_view own_words(std::string_view line);
+
+/// Whether the line is the usage of a program: "Usage: tool CONFIG".
+bool prints_usage(std::string_view line);
+
+/// Whether the line reports the end of a part of a script, perhaps the last one: "stage-in complete", "OK".
+bool reports_end_of_part(std::string_view line);
+
 /// Whether the line reports that the whole program finished: "Training complete".
 bool reports_success(std::string_view line);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "diagnose/frames.h"
 #include "diagnose/line_signs.h"
 
 namespace stoker::diagnose {
@@ -14,12 +15,15 @@ constexpr std::ptrdiff_t kAboveFinish = 10;
 constexpr std::size_t kLongestKind = 16;
 
 // Whether an error is reported above a line: a script may print "Done" although its program has just failed.
-// An error is none if the next line reports how the program continues.
+// An error is none if the next line, perhaps below its traceback, reports how the program continues.
 bool is_below_error(const Lines& lines, Lines::const_reverse_iterator end) {
-  bool is_handled = false;
+  bool is_handled = false, is_in_traceback = false;
   for (auto each = end; each != lines.crend() && each - end <= kAboveFinish; ++each) {
     if (!is_handled && reports_error(each->text)) return true;
     if (is_progress(each->text)) return false;
+    const bool begins_traceback = each->text.starts_with("Traceback (most recent call last)");
+    is_in_traceback = !begins_traceback && (is_in_traceback || (is_handled && is_exception(each->text)));
+    if (is_in_traceback || (is_handled && begins_traceback)) continue;
     is_handled = reports_retry(each->text) || reports_fallback(each->text);
   }
   return false;
@@ -71,7 +75,8 @@ void find_finish(const Lines& lines, LogEnd& end) {
 
 void find_last_result(const Lines& lines, LogEnd& end) {
   if (lines.empty() || is_below_error(lines, lines.crbegin())) return;
-  if (!reports_result(lines.back().text) && !states_number(lines.back().text)) return;
+  const std::string& last = lines.back().text;
+  if (!reports_result(last) && !states_number(last) && !reports_end_of_part(last)) return;
   if (is_only_one_of_its_kind(lines, lines.back().text)) end.last_result = lines.back().line;
 }
 

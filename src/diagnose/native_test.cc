@@ -23,9 +23,9 @@ TEST(Native, the_line_above_the_abort_is_the_cause) {
             "the program damaged its own memory: malloc(): corrupted top size");
   EXPECT_EQ(explain_log("*** stack smashing detected ***: terminated\n" + kAborted).rule, "heap-damaged");
   EXPECT_EQ(explain_log("thread 'main' panicked at src/io.rs:12:5:\nno input\n").cause,
-            "the program panicked at src/io.rs:12:5");
-  EXPECT_EQ(explain_log("At line 3 of file a.f90\nFortran runtime error: End of file\n").rule,
-            "fortran-runtime");
+            "the program panicked at src/io.rs:12:5: no input");
+  EXPECT_EQ(explain_log("At line 3 of file a.f90\nFortran runtime error: Bad integer\n").cause,
+            "the Fortran program failed: Bad integer (At line 3 of file a.f90)");
   // No rule knows the words.
   const Diagnosis own = explain_log("cell 7 has an invalid volume\n" + kAborted);
   EXPECT_EQ(own.cause, "the program mesher crashed: Aborted: cell 7 has an invalid volume");
@@ -61,7 +61,11 @@ TEST(Native, a_tool_that_prepares_the_environment_yields_to_what_is_then_missing
       explain_log(module +
                   "job.sh: line 5: mamba: command not found\njob.sh: line 6: trainer: command not found\n")
           .cause,
-      "the shell does not find command trainer on that node");
+      "the shell has no command module: the script's shell did not load environment modules");
+  EXPECT_EQ(explain_log("job.sh: line 2: nvidia-smi: command not found\njob.sh: line 6: trainer: command not "
+                        "found\n")
+                .cause,
+            "the shell does not find command trainer on that node");
   EXPECT_EQ(explain_log(module).cause,
             "the shell has no command module: the script's shell did not load environment modules");
   EXPECT_EQ(

@@ -6,10 +6,14 @@
 #include <string_view>
 #include <utility>
 
+#include <re2/re2.h>
+
 #include "diagnose/causal_link.h"
+#include "diagnose/exception_chain.h"
 #include "diagnose/finality.h"
 #include "diagnose/frames.h"
 #include "diagnose/log_line.h"
+#include "diagnose/script_sequence.h"
 #include "diagnose/survived.h"
 
 namespace stoker::diagnose {
@@ -17,14 +21,10 @@ namespace {
 
 // After a survived error, a log continues for more lines than this before the fatal one.
 constexpr std::uint64_t kLongPause = 1000;
-// The lines of a fatal failure are within this distance of each other and of the end.
-constexpr std::uint64_t kShortPause = 60;
-// The last error of a script is within this distance of its end.
-constexpr std::uint64_t kFinalLines = 8;
 // Chained exceptions are within this distance.
 constexpr std::uint64_t kChained = 80;
-// From an exception to the traceback of the one that was raised from it.
-constexpr std::uint64_t kNextInChain = 8;
+// A warning is a cause as a last resort if at most this number of lines follow it.
+constexpr std::uint64_t kAfterWarning = 1;
 
 // Rules for processes that the kernel or Slurm killed for their memory, most specific first: srun names the
 // node and the task, slurmstepd only the step.
@@ -39,6 +39,14 @@ constexpr std::array<std::string_view, 4> kDeviceFaults = {"xid-fell-off-bus", "
 constexpr std::array<std::string_view, 7> kDeviceErrors = {
     "launch-failure", "illegal-memory-access", "ecc-error", "gpu-fell-off",
     "cublas-failed",  "cudnn-failed",          "no-gpu"};
+
+// Failures of a connection, and what a package manager then does not find.
+constexpr std::array<std::string_view, 7> kNoConnection = {
+    "proxy-failed",        "proxy-not-reached", "server-refused",   "server-refused-url",
+    "certificate-refused", "name-of-server",    "name-not-resolved"};
+constexpr std::array<std::string_view, 2> kLacksOfIndex = {"pip-no-version", "conda-no-package"};
+
+constexpr std::string_view kDriverTooOld = "driver-too-old";
 
 // Results of a program that survived its errors: they are the cause, and not the first of the errors.
 constexpr std::array<std::string_view, 1> kResults = {"optuna-no-trial"};
@@ -119,24 +127,6 @@ Suspect more_specific(const Suspect& cause, const std::vector<Suspect>& suspects
   return cause;
 }
 
-// Position in a log: an overwrite with \r counts like a line.
-std::uint64_t position_of(const Hit& hit) { return hit.line + hit.overwrites; }
-std::uint64_t end_of(const LogScan& log) { return log.result.lines + log.result.overwrites + 1; }
-
-// Lines without a hit between a failure and a later position in its log.
-std::uint64_t quiet_lines(const Suspect& cause, std::uint64_t until) {
-  std::uint64_t quiet = 0;
-  std::uint64_t last = position_of(*cause.hit);
-  const auto pass = [&](std::uint64_t begin, std::uint64_t end) {
-    if (end <= last || end > until) return;
-    quiet += begin > last + 1 ? begin - last - 1 : 0;
-    last = end;
-  };
-  for (const Hit& hit : cause.log->result.hits) pass(hit.begin + hit.overwrites, position_of(hit));
-  pass(until, until);
-  return quiet;
-}
-
 // The last hit of the same kind in that log. An error that repeats without progress in between is one
 // failure.
 Suspect last_repetition(const Suspect& cause) {
@@ -158,51 +148,6 @@ bool was_survived(const Suspect& first, const Suspect& outside) {
   return quiet_lines(cause, is_same_log ? position_of(*outside.hit) : end_of(*cause.log)) > kShortPause;
 }
 
-// Whether a tool that prepares the environment was not found, and the script then lacked something else.
-bool is_missing_preparation(const Suspect& suspect, const std::vector<Suspect>& end) {
-  static constexpr std::array<std::string_view, 8> kTools = {"module",     "ml",    "conda",      "mamba",
-                                                             "micromamba", "spack", "nvidia-smi", "source"};
-  const auto is_not_found = [](const Hit& hit) {
-    return hit.rule->name == "command-not-found" || hit.rule->name == "sh-command-not-found" ||
-           hit.rule->name == "module-command-missing";
-  };
-  if (!is_not_found(*suspect.hit) || !is_among(suspect.hit->groups[0], kTools)) return false;
-  return std::any_of(end.begin(), end.end(), [&](const Suspect& each) {
-    return each.log == suspect.log && each.hit->line > suspect.hit->line &&
-           !is_among(each.hit->groups[0], kTools) &&
-           (is_not_found(*each.hit) || each.hit->rule->name == "file-of-script-missing");
-  });
-}
-
-// Whether a later failure may follow from a command of the shell that was to prepare it: a module that was
-// not loaded, a file that was not copied.
-bool may_lead_to(const Hit& shell, const Hit& later) {
-  static constexpr std::array<std::string_view, 6> kLacks = {"module-missing", "library-missing",
-                                                             "glibc-too-old",  "no-gpu",
-                                                             "symbol-missing", "module-attribute-gone"};
-  static constexpr std::array<std::string_view, 3> kPreparations = {
-      "module-not-loaded", "conda-not-initialised", "module-command-missing"};
-  static constexpr std::array<std::string_view, 5> kLoaders = {"conda", "mamba", "micromamba", "spack", "uv"};
-  const bool prepares = is_among(shell.rule->name, kPreparations) || is_among(shell.groups[0], kLoaders) ||
-                        shell.groups[0].ends_with("activate");
-  return (prepares && is_among(later.rule->name, kLacks)) || share_a_subject(shell.groups[0], later.text);
-}
-
-// Whether the script continued after the hit, which is then a cause only as a last resort.
-bool script_continued_after(const Suspect& suspect, const std::vector<Suspect>& end) {
-  if (!suspect.hit->rule->script_continues || suspect.log->is_record) return false;
-  if (is_missing_preparation(suspect, end)) return true;
-  for (const Suspect& each : end) {
-    const FailureClass failure_class = each.hit->rule->failure_class;
-    const bool is_failure = failure_class != FailureClass::effect && failure_class != FailureClass::slow &&
-                            !each.hit->rule->script_continues && each.log == suspect.log &&
-                            each.hit->line > suspect.hit->line;
-    if (is_failure && !may_lead_to(*suspect.hit, *each.hit)) return true;
-    if (is_failure) return quiet_lines(suspect, each.hit->begin + each.hit->overwrites) > kShortPause;
-  }
-  return quiet_lines(suspect, end_of(*suspect.log)) > kFinalLines;
-}
-
 // Lines that a process prints at most after an error that ends it.
 std::uint64_t longest_farewell(const Hit& hit) { return hit.is_logged ? kFinalLines : kShortPause; }
 
@@ -213,6 +158,49 @@ bool is_later_end(const Suspect& suspect, const Suspect& later) {
                       failure_class == FailureClass::ending || failure_class == FailureClass::hang;
   if (is_end && is_cause(later) && continued_after(*suspect.log, *suspect.hit)) return true;
   return is_end && is_reported(*suspect.hit) && resumed(suspect, later.hit->begin);
+}
+
+// Whether a later failure follows from what the warning reports, and does not state it better.
+bool is_explained_by(const Hit& warning, const Hit& later) {
+  static const RE2 kOfGpu(R"((?i)\b(?:cuda|gpus?|nvidia|cudnn)\b)");
+  // Lines of pip and conda about their connection.
+  if (is_among(later.rule->name, kLacksOfIndex)) return is_among(warning.rule->name, kNoConnection);
+  const bool is_of_device = is_among(later.rule->name, kDeviceErrors);
+  if (later.rule == warning.rule || is_program_error(later.text)) return false;
+  if (is_of_device) return is_among(warning.rule->name, kDeviceErrors) || warning.rule->name == kDriverTooOld;
+  if (is_among(warning.rule->name, kNoConnection)) return share_a_subject(warning.text, later.text);
+  const bool is_general = later.rule->failure_class == FailureClass::general;
+  if (warning.rule->name == kDriverTooOld) return is_general && share_a_subject(warning.text, later.text);
+  std::string subjects = warning.text;
+  RE2::GlobalReplace(&subjects, kOfGpu, "");
+  return is_general && share_a_subject(subjects, later.text);
+}
+
+// Whether the hit is a warning that does not explain the later end of its process, or its log does not end
+// near it.
+bool is_passing_warning(const Suspect& suspect, const std::vector<Suspect>& end) {
+  const FailureClass own_class = suspect.hit->rule->failure_class;
+  const bool is_error =
+      is_cause(suspect) || own_class == FailureClass::ending || own_class == FailureClass::effect;
+  if (suspect.log->is_record || !is_error || !is_lone_warning(*suspect.hit)) return false;
+  bool is_followed = suspect.log->result.own_error.has_value();
+  bool is_reason = false;
+  for (const Suspect& each : end) {
+    const FailureClass failure_class = each.hit->rule->failure_class;
+    const bool is_end = is_cause(each) || failure_class == FailureClass::outside ||
+                        failure_class == FailureClass::ending || failure_class == FailureClass::effect;
+    const bool is_of_process = each.rank() == suspect.rank() || each.rank() < 0 || suspect.rank() < 0;
+    const bool is_later = each.log == suspect.log && each.hit->line > suspect.hit->line;
+    if (!is_end || !is_of_process || !is_later || each.hit->level == LogLevel::info ||
+        is_lone_warning(*each.hit))
+      continue;
+    is_followed = true;
+    const bool is_explained = is_cause(each) && is_explained_by(*suspect.hit, *each.hit);
+    if (each.hit->rule->failure_class == FailureClass::root && !is_explained) return true;
+    is_reason = is_reason || is_explained;
+  }
+  if (is_reason) return false;
+  return is_followed || quiet_lines(suspect, end_of(*suspect.log)) > kAfterWarning;
 }
 
 // Whether the process continued after the error for a while and failed of a later one.
@@ -285,7 +273,8 @@ void split_final_hits(const LogScan& log, std::vector<Suspect>& end, std::vector
 std::optional<Suspect> last_harmless(const std::vector<Suspect>& harmless) {
   if (harmless.empty()) return std::nullopt;
   const Suspect& last = harmless.back();
-  return quiet_lines(last, end_of(*last.log)) > kFinalLines ? std::nullopt : std::optional(last);
+  const std::uint64_t most = last.hit->level == LogLevel::info ? kAfterWarning : kFinalLines;
+  return quiet_lines(last, end_of(*last.log)) > most ? std::nullopt : std::optional(last);
 }
 
 bool is_early_end(const Suspect& suspect) {
@@ -437,8 +426,6 @@ bool is_uncaught(const Suspect& suspect) {
 // program.
 bool is_printed_exception(const Hit& hit) { return hit.begin == hit.line && is_exception(hit.text); }
 
-bool is_lone_warning(const Hit& hit) { return hit.begin == hit.line && is_warning(hit.text); }
-
 // Whether the exception that ended the process did not follow from what the program had printed before.
 bool is_independent(const Hit& before, const Hit& last) {
   const bool is_last_root = last.rule->failure_class == FailureClass::root;
@@ -466,18 +453,21 @@ Suspect last_uncaught(const Suspect& cause, const std::vector<Suspect>& end) {
   return cause;
 }
 
-// The outer exception of a chain, if the inner one came from a library that looked for an entry, and the
-// outer one states which entry the program asked for.
-Suspect outer_exception(const Suspect& cause, const std::vector<Suspect>& end) {
-  const Hit& inner = *cause.hit;
-  const bool is_bare = inner.rule->failure_class == FailureClass::general && inner.frame.empty();
-  if (!is_bare || cause.log->is_record) return cause;
-  for (const Suspect& each : end) {
-    const bool is_next = each.log == cause.log && each.rank() == cause.rank() && each.hit->is_chained &&
-                         each.hit->begin > inner.line && each.hit->begin <= inner.line + kNextInChain;
-    if (is_next && !each.hit->frame.empty() && is_program_error(each.hit->text)) return each;
+// The line in which a program reports its failure itself, if its end alone is known.
+std::optional<Suspect> own_error(const std::vector<LogScan>& logs, std::optional<int> first_rank,
+                                 const std::optional<Suspect>& cause) {
+  static constexpr std::array<std::string_view, 6> kBareEnds = {
+      "command-failed",          "mpi-abort",           "snakemake-rule-failed",
+      "nextflow-process-failed", "parallel-job-failed", "make-failed"};
+  if (cause && (!is_among(cause->hit->rule->name, kBareEnds) || !cause->hit->groups[3].empty()))
+    return std::nullopt;
+  std::optional<Suspect> own;
+  for (const LogScan& each : logs) {
+    if (each.is_record || !each.result.own_error || (cause && cause->log != &each)) continue;
+    const Suspect suspect{&each, &*each.result.own_error};
+    if (!own || (first_rank && suspect.rank() == *first_rank)) own = suspect;
   }
-  return cause;
+  return own;
 }
 
 std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::optional<int> first_rank) {
@@ -496,7 +486,7 @@ std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::option
     if (is_later || was_survived(*cause, *outside) || was_restarted(*cause, *outside)) return outside;
   }
   if (cause) {
-    const Suspect last = outer_exception(last_uncaught(*cause, end), end);
+    const Suspect last = stated_in_chain(last_uncaught(*cause, end), end);
     return proxy_of(result_of(more_specific(last, end), end), end);
   }
   if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return missing_peer(*hang, end);
@@ -512,6 +502,7 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   std::vector<Suspect> end, earlier;
   for (const LogScan& each : logs) split_final_hits(each, end, earlier);
   const std::vector<Suspect> early = extract_if(end, is_early_end);
+  (void)extract_if(end, [&](const Suspect& each) { return is_passing_warning(each, end); });
   const std::vector<Suspect> harmless = extract_if(end, is_harmless);
   const std::vector<Suspect> forks =
       extract_if(end, [](const Suspect& each) { return each.hit->rule->name == kForkOfThreads; });
@@ -528,6 +519,10 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   choice.cause = select_cause(end, first_rank);
   choice.is_sure = choice.cause && is_stated(*choice.cause, end);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::ending}, first_rank);
+  if (const auto own = own_error(logs, first_rank, choice.cause)) {
+    choice.cause = own;
+    choice.is_sure = false;
+  }
   refine(end, forks, choice);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::effect}, first_rank);
   if (!choice.cause && !passed.empty()) choice.cause = passed.front();

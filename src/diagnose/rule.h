@@ -58,6 +58,9 @@ inline constexpr std::string_view kForkOfThreads = "fork-of-threads";
 /// Tasks that have yet to connect. Printed at each start.
 inline constexpr std::string_view kTasksMissing = "jax-tasks-missing";
 
+/// A process that waits for a lock, perhaps for a moment.
+inline constexpr std::string_view kWaitsForLock = "waits-for-lock";
+
 /// A dump of Python's stacks after a crash, or after a signal that aborted a process that waited.
 inline constexpr std::string_view kDumpOfCrash = "dump-of-crash";
 
@@ -78,10 +81,12 @@ std::span<const FailureRule> collective_rules();
 std::span<const FailureRule> jax_rules();
 std::span<const FailureRule> cuda_rules();
 std::span<const FailureRule> limit_rules();
+std::span<const FailureRule> script_rules();
 std::span<const FailureRule> tool_rules();
 std::span<const FailureRule> native_rules();
 std::span<const FailureRule> data_rules();
 std::span<const FailureRule> program_rules();
+std::span<const FailureRule> model_rules();
 std::span<const FailureRule> library_rules();
 std::span<const FailureRule> python_rules();
 std::span<const FailureRule> file_rules();

@@ -28,6 +28,9 @@ constexpr int kAfterAttempt = 600;
 // Lines above an end in which its reason is looked for, and the part of a cause that shows it.
 constexpr std::size_t kAboveEnd = 6;
 constexpr std::string_view kReasonAbove = "[[: {4}]]";
+// The part that shows the place in a program of Fortran, which its runtime prints above the error.
+constexpr std::string_view kPlaceAbove = "[[ ({4})]]";
+constexpr std::string_view kFortranPlace = "At line ";
 // Lines before a hit in which progress is looked for, for the first hits of a rule.
 constexpr std::size_t kBeforeHit = 40;
 constexpr std::uint64_t kFirstWithProgress = 8;
@@ -60,9 +63,21 @@ constexpr std::array<std::string_view, 7> kFailedEnds = {
     "torchrun-child-failed", "torchrun-failed", "spawn-wrapper", "spawn-exited",
     "called-process",        "system-exit",     "srun-exit-code"};
 // Words of notable lines, for logs without a match.
-constexpr std::array<std::string_view, 18> kNotableWords = {
-    "rror",   "ERROR",  "fatal",   "Fatal",  "FATAL", "bort",     "illed", "ailed",   "FAILED",
-    "annot ", "denied", "refused", "dumped", "xcept", "imed out", "panic", "No such", "not found"};
+constexpr std::array<std::string_view, 20> kNotableWords = {
+    "rror",     "ERROR",  "fatal",   "Fatal",     "FATAL",    "bort",   "illed",
+    "ailed",    "FAILED", "annot ",  "denied",    "refused",  "dumped", "xcept",
+    "imed out", "panic",  "No such", "not found", "CRITICAL", "sage: "};
+// The error below such a line, as Ray's daemon prints it, is retried.
+constexpr std::string_view kWillRetry = "so the task will be retried";
+// Lines that complete the hit above them.
+constexpr std::string_view kExecutable = "Executable: ";
+constexpr std::string_view kWhat = "  what():";
+// Lines from an announced retry to the error.
+constexpr std::uint64_t kAfterWillRetry = 40;
+// Lines above two words of one name in which the whole name is looked for.
+constexpr std::size_t kAboveWords = 24;
+constexpr std::string_view kUsesFile = "tool-file-missing";
+constexpr std::string_view kThread = "Exception in thread ";
 
 RuleMatcher& matcher() {
   static RuleMatcher all = [] {
@@ -71,6 +86,7 @@ RuleMatcher& matcher() {
     others.insert(others.end(), kAttemptEnds.begin(), kAttemptEnds.end());
     others.insert(others.end(), kUnread.begin(), kUnread.end());
     others.insert(others.end(), kNothing.begin(), kNothing.end());
+    others.push_back(kWillRetry);
     return RuleMatcher(others);
   }();
   return all;
@@ -196,7 +212,8 @@ void LogScanner::scan_segment(std::string_view raw) {
     chained_line_ = line_;
   if (follow_handled_report(line.text, line.rank)) return;
   if (follow_exception(line.text, line.rank) || follow_dump(line.text, line.rank)) return;
-  if (complete_exception_of_cpp(line.text, line.rank)) return;
+  if (complete_from_next(line.text, line.rank)) return;
+  if (line.text.find(kWillRetry) != std::string::npos) retried_line_ = line_;
   if (std::any_of(kUnread.begin(), kUnread.end(),
                   [&](std::string_view each) { return line.text.find(each) != std::string::npos; }))
     unread_ = {line_, shown(line.text), line.rank};
@@ -214,7 +231,9 @@ void LogScanner::scan_segment(std::string_view raw) {
           .is_logged = is_announced(above),
           .is_chained =
               chained_line_ > 0 && line_ - chained_line_ <= (line.rank < 0 ? kAfterOwnChain : kAfterChain),
-          .is_retried = is_about_this && announces_retry(above)};
+          .is_retried = is_about_this && announces_retry(above),
+          .is_of_thread = above.starts_with(kThread),
+          .indent = line.text.starts_with(' ') ? line.text.find_first_not_of(' ') : 0};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
@@ -273,16 +292,93 @@ void LogScanner::remember_progress_before(std::uint64_t begin) {
 
 // Completes an end without a reason by the line above it, if that line states one.
 void LogScanner::take_reason_above(Hit& hit) const {
-  if (hit.rule->cause.find(kReasonAbove) == std::string_view::npos) return;
+  if (hit.rule->cause.find(kReasonAbove) == std::string_view::npos &&
+      hit.rule->cause.find(kPlaceAbove) == std::string_view::npos)
+    return;
   std::uint64_t number = line_;
   for (const std::string& text : lines_before(kAboveEnd)) {
     --number;
     if (is_of_launcher(text)) continue;
-    if (!states_reason(text)) return;
+    if (text.starts_with(kFortranPlace)) hit.groups[3] = shown(text);
+    if (!states_reason(text) || hit.rule->cause.find(kReasonAbove) == std::string_view::npos) return;
     hit.groups[3] = hit.text = shown(text);
     hit.line = hit.begin = number;
     return;
   }
+}
+
+// A command that got the words of one name with blanks reports each of them on a line. The first hit then
+// names the whole, if a line above has it.
+void LogScanner::join_words(Hit& hit) {
+  static const RE2 kCommand(R"(^(\w+): )");
+  if (result_.hits.empty()) return;
+  Hit& before = result_.hits.back();
+  std::string command, command_before;
+  const bool is_next = before.line + 1 == hit.line && before.rule->name == kUsesFile &&
+                       before.rank == hit.rank && RE2::PartialMatch(hit.text, kCommand, &command) &&
+                       RE2::PartialMatch(before.text, kCommand, &command_before) && command == command_before;
+  if (!is_next) return;
+  const std::string whole = format("{} {}", before.groups[0], hit.groups[0]);
+  const std::vector<std::string> above = lines_before(kAboveWords);
+  const bool is_known = std::any_of(above.begin(), above.end(), [&](const std::string& line) {
+    return line.find(whole) != std::string::npos;
+  });
+  // A first word is no path, and no file with an ending.
+  if (!is_known && before.groups[0].find_first_of("./*") != std::string::npos) return;
+  const std::string in_words =
+      is_known ? format("{}: {} (in words)", command, whole)
+               : format("{}: {}, {} (perhaps words)", command, before.groups[0], hit.groups[0]);
+  const auto found = find_rule(in_words, found_);
+  if (!found) return;
+  before.rule = found->rule;
+  set_groups(*found, before);
+}
+
+// Completes the last hit by a line below it: the text of an exception of C++, the program of mpirun, the
+// message of a panic.
+bool LogScanner::complete_from_next(std::string_view text, int rank) {
+  if (result_.hits.empty() || result_.hits.back().rank != rank) return false;
+  Hit& hit = result_.hits.back();
+  const std::uint64_t distance = line_ - hit.line;
+  const std::string_view rule = hit.rule->name;
+  constexpr std::uint64_t kBelowMpirun = 6;
+  if (rule == "mpirun-cannot-start" && text.starts_with(kExecutable) && distance <= kBelowMpirun) {
+    hit.groups[0] = shown(text.substr(kExecutable.size()));
+    return true;
+  }
+  if (rule == "rust-panic" && distance == 1 && hit.groups[0].empty() && !text.starts_with("note: ") &&
+      !text.starts_with("stack backtrace")) {
+    hit.groups[0] = shown(text);
+    return true;
+  }
+  const bool is_of_cpp = rule == "cpp-exception" && text.starts_with(kWhat) && distance <= 2;
+  if (!is_of_cpp || find_rule(text, found_)) return false;
+  hit.groups[1] = shown(text.substr(kWhat.size()));
+  return true;
+}
+
+// Takes the last line in which the program reports its failure in its own words, if only lines without
+// progress follow.
+void LogScanner::take_own_error() {
+  if ((result_.end.finished && !result_.end.is_doubtful) || result_.end.last_result) return;
+  const NotableLine* usage = nullptr;
+  const NotableLine* error = nullptr;
+  for (auto each = last_.rbegin(); each != last_.rend() && error == nullptr; ++each) {
+    if (reports_own_error(each->text)) error = &*each;
+    if (prints_usage(each->text)) usage = &*each;
+    if (is_progress(each->text)) break;
+  }
+  const NotableLine* line = error != nullptr ? error : usage;
+  if (line == nullptr) return;
+  const std::string text =
+      format("{} ({})", own_words(line->text), error != nullptr ? "in its own words" : "its usage");
+  const auto found = find_rule(text, found_);
+  // A line that a rule knows is a hit, or harmless.
+  if (!found || !found->rule->words.starts_with("(")) return;
+  Hit hit{
+      .rule = found->rule, .line = line->line, .begin = line->line, .text = line->text, .rank = line->rank};
+  set_groups(*found, hit);
+  result_.own_error = std::move(hit);
 }
 
 // Marks the last error, with its reasons, if the line reports that the program continued in spite of
@@ -293,7 +389,7 @@ void LogScanner::mark_retried(std::string_view text, int rank) {
   const bool is_of_warning = text.starts_with("  warnings.warn(");
   if (!is_of_warning && !reports_retry(text) && !reports_fallback(text)) return;
   // A summary of tests: "1 failed, 2 skipped".
-  static const RE2 kSummary(R"(\d (?:failed|passed), )");
+  static const RE2 kSummary(R"(\d (?:failed|passed), \d)");
   if (RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kSummary)) return;
   std::uint64_t until = line_;
   for (auto hit = result_.hits.rbegin(); hit != result_.hits.rend(); ++hit) {
@@ -356,13 +452,16 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .is_chained = traceback && traceback->is_chained,
           .level = traceback ? LogLevel::none : level_of(text),
           .is_fallback = reports_fallback(text),
-          .is_retried = traceback ? traceback->is_retried : reports_retry(text)};
+          .is_retried = (traceback ? traceback->is_retried : reports_retry(text)) ||
+                        (retried_line_ > 0 && line_ - retried_line_ <= kAfterWillRetry),
+          .is_of_thread = traceback && traceback->is_of_thread};
   if (!traceback && is_exception(text)) {
     const std::string above = read_log_line(previous_line()).text;
     hit.is_fallback = hit.is_fallback || reports_fallback(above);
   }
   set_groups(*match, hit);
   if (!traceback) take_reason_above(hit);
+  if (hit.rule->name == kUsesFile) join_words(hit);
   const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash ||
                        hit.rule->name == kDumpOnSignal || hit.rule->name == kSanitizer;
   if (is_dump && dumps_.size() < kMaxTracebacks)
@@ -386,6 +485,10 @@ void LogScanner::name_frame_in_chain(const Hit& outer) {
 
 void LogScanner::keep(Hit hit) {
   if (hit.is_chained && !hit.frame.empty()) name_frame_in_chain(hit);
+  if (hit.is_chained && !result_.hits.empty() && result_.hits.back().rank == hit.rank) {
+    hit.is_logged = hit.is_logged || result_.hits.back().is_logged;
+    hit.is_of_thread = result_.hits.back().is_of_thread;
+  }
   watched_lines_ = std::max(watched_lines_, kAfterHit);
   const std::uint64_t count = ++counts_[hit.rule];
   if (count <= kFirstWithProgress) remember_progress_before(hit.begin);
@@ -445,6 +548,7 @@ ScanResult LogScanner::finish() {
   drop_passing_nan();
   result_.overwrites = overwrites_;
   result_.end = end_of_log(last_);
+  take_own_error();
   // The notable lines, the first lines of boxes, and the last lines if there are too few.
   std::vector<NotableLine> lines(notable_.begin(), notable_.end());
   for (std::size_t i = 1; i < last_.size() && lines.size() < kMaxNotable; ++i) {

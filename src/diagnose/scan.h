@@ -35,6 +35,7 @@ struct Hit {
   LogLevel level = LogLevel::none;  ///< of its line; none below a traceback
   bool is_fallback = false;         ///< the line reports how the program continues
   bool is_retried = false;          ///< its line, or one beside it, reports that the program continued
+  bool is_of_thread = false;        ///< it ended a thread beside the main one
 };
 
 /// A line with progress of the training, before or soon after a hit, or after the end of an attempt.
@@ -73,6 +74,7 @@ struct ScanResult {
   std::uint64_t last_failed_end = 0;        ///< the last line that reports a failed process; 0: none
   std::uint64_t last_giving_up = 0;         ///< the last line with which torchrun gives up; 0: none
   LogEnd end;
+  std::optional<Hit> own_error;  ///< one of the last lines, in which the program reports its failure itself
 };
 
 class LogScanner {
@@ -92,6 +94,8 @@ class LogScanner {
     bool is_logged = false;
     bool is_chained = false;
     bool is_retried = false;
+    bool is_of_thread = false;
+    std::size_t indent = 0;  // of its first line
     std::string_view below;  // the part of a library whose frames it has: "torch.load"
     std::string library;     // of its last frame; "" in the user's code
     std::string imported;    // by the last line of code, in a library
@@ -132,7 +136,6 @@ class LogScanner {
   bool match_nothing(std::string_view text, int rank, Traceback traceback);
   bool match_syntax_error(std::string_view text, int rank, Traceback traceback);
   bool match_message_line(std::map<int, OpenException>::iterator open, std::string_view text, int rank);
-  bool complete_exception_of_cpp(std::string_view text, int rank);
   bool follow_handled_report(std::string_view text, int rank);
   bool follows_a_block() const {
     return !tracebacks_.empty() || !handled_.empty() || !exceptions_.empty() || !dumps_.empty() ||
@@ -143,6 +146,9 @@ class LogScanner {
   void remember_after_error(std::string_view text, int rank);
   void remember_progress_before(std::uint64_t begin);
   void take_reason_above(Hit& hit) const;
+  void join_words(Hit& hit);
+  bool complete_from_next(std::string_view text, int rank);
+  void take_own_error();
   void mark_retried(std::string_view text, int rank);
   void drop_passing_nan();
   std::string_view previous_line() const;
@@ -171,6 +177,7 @@ class LogScanner {
   std::map<const FailureRule*, std::deque<Hit>> latest_;  // hits after the first ones of a rule
   NotableLine unread_;   // the last report of a file that could not be read, while the program continued
   NotableLine nothing_;  // the last report of an empty set
+  std::uint64_t retried_line_ = 0;  // the last line that announces an error that is retried; 0: none
   std::uint64_t chained_line_ = 0;  // the last sentence between two exceptions; 0: none
   std::deque<NotableLine> notable_;
   std::deque<NotableLine> last_;  // last lines of the blocks

@@ -20,10 +20,8 @@ constexpr std::uint64_t kAfterUnread = 80;
 constexpr std::uint64_t kAfterNothing = 1000;
 constexpr std::string_view kNoneType = "NoneType";
 constexpr std::string_view kBelowWait = "waiting";
-constexpr std::string_view kWhat = "  what():";
 constexpr std::string_view kOfRayTask = "RayTaskError(";
-// A rule whose line may have a continuation.
-constexpr std::string_view kExceptionOfCpp = "cpp-exception";
+constexpr std::string_view kOfRayActor = "error raised in its creation task";
 
 const FailureRule& exception_rule() {
   static const FailureRule& rule =
@@ -80,6 +78,10 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
   const auto open = tracebacks_.find(rank);
   if (open == tracebacks_.end()) return false;
   // The box comes from rich.
+  const std::size_t indent = std::min(text.find_first_not_of(' '), text.size());
+  const bool is_indented_end =
+      open->second.indent > 0 && indent == open->second.indent && is_exception(text.substr(indent));
+  if (is_indented_end) text.remove_prefix(indent);
   const bool is_inside = text.empty() || text.front() == ' ' || text.front() == '|' ||
                          text.starts_with("│") || text.starts_with("╭") || text.starts_with("╰");
   if (is_inside) {
@@ -93,7 +95,7 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
   const Traceback traceback = open->second;
   tracebacks_.erase(open);
   // The traceback of the task and its exception follow.
-  if (text.find(kOfRayTask) != std::string_view::npos)
+  if (text.find(kOfRayTask) != std::string_view::npos || text.find(kOfRayActor) != std::string_view::npos)
     tracebacks_[rank] = {.begin = line_,
                          .lines = 0,
                          .frame = "",
@@ -146,7 +148,8 @@ bool LogScanner::close_traceback(std::string_view text, int rank, const Tracebac
           .time = std::nullopt,
           .is_logged = traceback.is_logged,
           .is_chained = traceback.is_chained,
-          .is_retried = traceback.is_retried};
+          .is_retried = traceback.is_retried,
+          .is_of_thread = traceback.is_of_thread};
   const std::size_t colon = text.find(": ");
   hit.groups[0] = shown(text.substr(0, colon));
   hit.groups[1] = shown(text);
@@ -191,16 +194,6 @@ bool LogScanner::match_syntax_error(std::string_view text, int rank, Traceback t
   const std::string_view version = python_needed(code, text);
   if (!version.empty() && match_below(text, format("Python {}", version), rank, traceback)) return true;
   return match(text, rank, &traceback);
-}
-
-// The text of an exception of C++, on the line after its type.
-bool LogScanner::complete_exception_of_cpp(std::string_view text, int rank) {
-  if (!text.starts_with(kWhat) || result_.hits.empty()) return false;
-  Hit& hit = result_.hits.back();
-  const bool is_next = hit.rule->name == kExceptionOfCpp && hit.rank == rank && line_ - hit.line <= 2;
-  if (!is_next || find_rule(text, found_)) return false;
-  hit.groups[1] = shown(text.substr(kWhat.size()));
-  return true;
 }
 
 // A line of an exception's message that has a rule: it is the reason if the message has none yet.

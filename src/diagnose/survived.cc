@@ -44,7 +44,7 @@ bool is_of_other_program(const LogEnd& end, const Hit& hit) {
 
 // Whether the program survived the hit of a log that ends with its success.
 bool survived(const LogScan& log, const Hit& hit) {
-  if (is_end_of_helper(hit.text) || hit.rule->name == kDumpOnSignal) return true;
+  if (is_end_of_helper(hit.text) || hit.rule->name == kDumpOnSignal || is_lone_warning(hit)) return true;
   if (hit.line > *log.result.end.finished && !hit.is_logged) return false;
   if (hit.line < start_of_last_attempt(log.result)) return true;
   if (is_harmless({&log, &hit}) || hit.is_retried || script_worked_after(log, hit)) return true;
@@ -52,10 +52,15 @@ bool survived(const LogScan& log, const Hit& hit) {
   const bool is_of_daemon = hit.text.starts_with("(raylet) ") || hit.text.starts_with("(autoscaler") ||
                             hit.text.find(" - distributed.") != std::string::npos;
   const LogEnd& end = log.result.end;
+  // A sanitizer of undefined behaviour reports it and continues; so does a program without one of its
+  // threads.
+  if (hit.is_of_thread || hit.rule->name == "undefined-behaviour") return true;
   // The success of one rank shows nothing about its peers.
   const bool is_of_other_rank = hit.rank >= 0 && end.rank >= 0 && hit.rank != end.rank;
   const bool is_of_program = end.is_logged || end.has_measure;
   if (!is_of_other_rank && is_reported(hit) && (is_of_program || is_of_daemon)) return true;
+  if (!is_of_other_rank && is_reported(hit) && end.is_emphatic && *end.finished - hit.line > kSeveral)
+    return true;
   if (is_of_other_program(end, hit) || continued_after_such(log, hit)) return true;
   // A program that prints a traceback and continues has caught the exception.
   return is_cause(hit) && resumed({&log, &hit}, *end.finished);
@@ -66,7 +71,7 @@ bool log_ended_well(const LogScan& log) {
   // A result is a weaker sign than a reported end: it counts for a log without any failure.
   if (!result.end.finished && result.end.last_result && result.last_failed_end == 0)
     return std::all_of(result.hits.begin(), result.hits.end(), [&](const Hit& hit) {
-      return !is_failure(hit) || hit.is_retried || is_harmless({&log, &hit});
+      return !is_failure(hit) || hit.is_retried || is_lone_warning(hit) || is_harmless({&log, &hit});
     });
   if (!result.end.finished || result.end.is_doubtful ||
       result.last_failed_end > start_of_last_attempt(result))
@@ -79,6 +84,7 @@ bool log_ended_well(const LogScan& log) {
 
 bool is_of_one_process(const LogScan& log) {
   return log.rank >= 0 || std::all_of(log.result.hits.begin(), log.result.hits.end(), [](const Hit& hit) {
+           if (is_lone_warning(hit) || hit.level == LogLevel::info) return true;
            return hit.rank < 0 && hit.rule->failure_class != FailureClass::effect &&
                   hit.rule->failure_class != FailureClass::hang;
          });
@@ -100,7 +106,8 @@ bool is_harmless(const Suspect& suspect) {
   if (suspect.log->is_record) return false;
   // Processes that work do not wait for ever.
   const ScanResult& log = suspect.log->result;
-  if (suspect.hit->rule->name == kForkOfThreads || suspect.hit->rule->name == kTasksMissing)
+  const std::string_view rule = suspect.hit->rule->name;
+  if (rule == kForkOfThreads || rule == kTasksMissing || rule == kWaitsForLock)
     return log.end.finished || count_progress(log, suspect.hit->line, log.lines + 2) > 0;
   if (!is_cause(*suspect.hit)) return false;
   return suspect.hit->level == LogLevel::info || suspect.hit->is_fallback;
@@ -125,6 +132,11 @@ bool continued_after(const LogScan& log, const Hit& hit) {
            each.count->number > before->count->number;
   }
   return false;
+}
+
+// The exception that followed an unread file is not one of its warning.
+bool is_lone_warning(const Hit& hit) {
+  return hit.begin == hit.line && hit.frame.empty() && is_warning(hit.text);
 }
 
 bool is_reported(const Hit& hit) { return hit.is_logged || hit.is_retried || hit.level == LogLevel::warning; }

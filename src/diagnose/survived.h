@@ -27,6 +27,9 @@ bool resumed(const Suspect& suspect, std::uint64_t until);
 /// new start would begin at its first step.
 bool continued_after(const LogScan& log, const Hit& hit);
 
+/// Whether the hit is one line that its program prints as a warning: "UserWarning: text", "W0615 10:03:11".
+bool is_lone_warning(const Hit& hit);
+
 /// Whether the program reported the error itself and may have handled it.
 bool is_reported(const Hit& hit);
 

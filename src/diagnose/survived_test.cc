@@ -112,8 +112,7 @@ TEST(Survived, an_error_that_a_retry_survived_is_a_note) {
 TEST(Survived, the_end_of_a_script_does_not_hide_a_failure) {
   for (const char* end : {"Done\n", "All experiments finished\n", "PASSED\n", "wrote report.txt\n"}) {
     EXPECT_EQ(explain_log(kMissing + end).rule, "data-file-missing") << end;
-    EXPECT_EQ(explain_log("ERROR: the data set is empty\n" + std::string(end)).certainty, Certainty::unknown)
-        << end;
+    EXPECT_EQ(explain_log("ERROR: the data set is empty\n" + std::string(end)).rule, "own-error") << end;
   }
 }
 
@@ -270,6 +269,35 @@ TEST(Survived, a_log_without_an_error_that_ends_with_a_result_ended_well) {
        {"world size: 4\n", "learning rate 0.1\n", "error: -3\n", "total parameters: 1200\n",
         "checkpoint saved to a.pt\n", "config written to run.yaml\n", "step 7 accuracy 0.5\n"})
     EXPECT_EQ(explain_log(std::string("reading\n") + line).certainty, Certainty::unknown) << line;
+}
+
+TEST(Survived, a_success_as_the_last_statement_is_none) {
+  const std::string ok = "stage-in complete\n";
+  for (const std::string& log :
+       {std::string("hash.cpp:2:50: runtime error: signed integer overflow: 1 + 1\nhash job OK\n"),
+        std::string("test_a (t.T) ... skipped 'no CUDA-capable device is detected'\nRan 4 tests in 5.5s\n\n"
+                    "OK (skipped=1)\n"),
+        kMissing + "attempt 0 failed, requeueing\n" + steps(3) + "simulation completed: 8 steps\n",
+        "Exception in thread Thread-1 (beat):\n" + kTraceback +
+            "ConnectionRefusedError: [Errno 111] Connection refused\nconverged\njob exit code 0\n",
+        std::string(
+            "(raylet) Task read failed. There are 3 retries remaining, so the task will be retried. Error: "
+            "User exception:\n  File \"a.py\", line 6, in read\n    f()\n    ^^^\n    ^^^\n"
+            "ConnectionResetError: [Errno 104] Connection reset by peer\nsum 60\ndriver exit: 0\n"),
+        "curl: (7) Failed to connect to n1 port 9 after 0 ms: Couldn't connect to server\n"
+        "ERROR: download failed (attempt 1), retrying in 2 s\ndownload OK on attempt 2\n" +
+            ok,
+        std::string("ERROR: pip's dependency resolver does not currently take into account all packages\n"
+                    "pipeline ok\n"),
+        "ERROR:no service (attempt 0)\n" + kTraceback +
+            "ConnectionRefusedError: [Errno 111] Connection refused\n"
+            "WARNING:using cached metadata\nprocessed 120 records\nworkflow finished: success\n",
+        std::string("report.html written\nOK\n"), std::string(" Normal termination of Gaussian 16.\n")})
+    EXPECT_EQ(explain_log(log).certainty, Certainty::none) << log;
+  // Parts that others follow, and the end of make.
+  for (const char* line : {"loading data done\n", "initialization complete\n", "epoch 3 done\n",
+                           "download OK\n", "make: *** [Makefile:3: a.o] Error 1\n"})
+    EXPECT_NE(explain_log("reading\n" + std::string(line)).certainty, Certainty::none) << line;
 }
 
 }  // namespace

@@ -13,10 +13,11 @@ constexpr FailureRule kFileRules[] = {
      "lfs quota -u $USER /path; quota -s; df -i",
      "OSError: [Errno 122] Disk quota exceeded: '/users/ada/ckpt.pt'", "open-mmlab/mmdetection#12069"},
     {"write-incomplete", root,
-     "(below torch.save)\nPytorchStreamWriter failed\nenforce fail at inline_container\nrequested and "
+     "(below torch.save)\nrote only \nPytorchStreamWriter failed\nenforce fail at "
+     "inline_container\nrequested and "
      "\nShort write\n"
      "short write",
-     R"((?:PytorchStreamWriter failed writing [^:]*(?:: file write failed)?$|inline_container\.cc:\d+\] ?\.? ?unexpected pos \d+ vs \d+|^OSError: \d+ requested and \d+ written|[Ss]hort write\b|iostream error \(below torch\.save\)))",
+     R"((?:PytorchStreamWriter failed writing [^:]*(?:: file write failed)?$|inline_container\.cc:\d+\] ?\.? ?unexpected pos \d+ vs \d+|^OSError: \d+ requested and \d+ written|[Ss]hort write\b|[Ww]rote only \d+ of \d+ bytes|iostream error \(below torch\.save\)))",
      "a file could not be written completely: the disk or the quota is full, or the file reached `ulimit -f`",
      "delete unneeded files or write to a different disk; `ulimit -f unlimited` if that limit is set",
      "df -h .; df -i .; quota -s; ulimit -f",
@@ -109,12 +110,18 @@ constexpr FailureRule kFileRules[] = {
      "CRC-32 "
      "for file 'a'\nEOFError: Compressed file ended before the end-of-stream marker was reached",
      "webdataset/webdataset#129"},
-    {"tool-file-missing", root, "No such file or directory\nCannot open\nannot stat\nNot a directory",
-     R"(^(?:tar|cp|mv|rsync|unzip|cat|ls|rm|cd|source|bash|sh|python3?|mkdir|ln)(?:: line \d+)?: (?:cannot (?:stat|access|remove|open|create \w+) )?['"`‘]?([^'"’:]*)['"’]?: (?:Cannot open: )?(No such file or directory|Not a directory|Permission denied))",
+    {"tool-file-missing", root,
+     "No such file or directory\nCannot open\nannot stat\nNot a directory\nPermission denied\ncannot find or "
+     "open",
+     R"(^(?:tar|cp|mv|rsync|unzip|cat|ls|rm|cd|source|bash|sh|python3?|mkdir|ln|wc|head|tail|sort|grep|awk|gawk|mawk|sed|cut|paste|join|uniq|diff|cmp|gzip|gunzip|zcat|bzip2|xz|zstd|find|chmod|chown|touch|stat|du|md5sum|sha\d+sum|split|tee|dd|install|scp|xargs|less|file|source|readlink|realpath)(?: \((?:child|[\w ]+)\))?(?:: line \d+)?: +(?:\[\w+\] )?(?:fatal: )?(?:(?:cannot|can't|failed to|link_stat|change_dir)(?: find or)? ?(?:stat|access|remove|open|read|touch|move|overwrite|opendir|create (?:\w+ )?\w+|change \w+ of)?(?: file| directory| input file)? ?)?['"`‘]?([^'"’:,]*?)['"’]?(?:(?: for \w+)?(?::| failed:| \() ?(?:Cannot open: )?(No such file or directory|Not a directory|Permission denied)|, ))",
      "a command of the script cannot use {1}: {2}",
      "use a path that exists on the compute node, not only on the login node", "stoker check {started_from}",
      "tar: data.tar: Cannot open: No such file or directory\ncp: cannot stat 'data': No such file or "
-     "directory",
+     "directory\n"
+     "tar (child): data.tgz: Cannot open: No such file or directory\nwc: S3.fq: No such file or directory\n"
+     "unzip:  cannot find or open a.zip, a.zip.zip or a.zip.ZIP.\n"
+     "rsync: [sender] link_stat \"/data/a\" failed: No such file or directory (2)\n"
+     "awk: fatal: cannot open file `a.txt' for reading: No such file or directory",
      "source of GNU coreutils and tar", kScriptContinues},
 };
 

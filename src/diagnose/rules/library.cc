@@ -396,7 +396,9 @@ constexpr FailureRule kLibraryRules[] = {
     // Python.
     {"process-pool-broken", ending, "BrokenProcessPool\nTerminatedWorkerError",
      R"((BrokenProcessPool|TerminatedWorkerError): )",
-     "a worker process of a pool died {frame}, usually killed for its memory",
+     "a worker process of a pool died {frame}: usually killed for its memory, otherwise by a crash or an "
+     "exit of its "
+     "code",
      "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
      "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
      "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly "
@@ -495,8 +497,7 @@ constexpr FailureRule kLibraryRules[] = {
      R"(^AssertionError(?:: (.*))? \(below library ([\w-]+)\)$)",
      "an assertion in {2} failed {frame}[[: {1}]]",
      "read the arguments that the last line of the program passes to it", "",
-     "AssertionError: group is not initialized (below library megatron)\nAssertionError (below library jax)",
-     "source of CPython"},
+     "AssertionError: group is not initialized (below library megatron)", "source of CPython"},
     // C++.
     {"cpp-not-a-number", root, "what():  sto", R"(^ +what\(\):  (sto(?:i|l|ll|ul|ull|f|d|ld))$)",
      "an exception of C++ ended the program: std::{1} got a text that is no number, or a number that is too "

@@ -39,6 +39,12 @@ constexpr FailureRule kLimitRules[] = {
      "its report names the line and, for memory, where it was allocated and freed", "",
      "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x6020 at pc 0x55 bp 0x7f sp 0x7f",
      "source of LLVM, asan_report.cpp"},
+    {"thread-sanitizer", root,
+     "SUMMARY: ThreadSanitizer: ", R"(SUMMARY: ThreadSanitizer: (.*?) (\S+:\d+)(?::\d+)?(?: in (.*))?$)",
+     "ThreadSanitizer found a {1} in {2}[[, {3}]]",
+     "protect that variable with a lock or make it atomic; the report above names both threads", "",
+     "SUMMARY: ThreadSanitizer: data race /users/ada/mc.cpp:5 in work(int)",
+     "source of LLVM, tsan_report.cpp"},
     {"undefined-behaviour", root, ": runtime error: ", R"(^(\S+:\d+):\d+: runtime error: (.*))",
      "undefined behaviour in {1}: {2}", "`export UBSAN_OPTIONS=print_stacktrace=1` shows the calls", "",
      "cut.cpp:3:5: runtime error: signed integer overflow: 2147483647 + 1 cannot be represented in type "

@@ -131,6 +131,11 @@ constexpr FailureRule kMemoryRules[] = {
      "use a larger /dev/shm (containers: `--shm-size=8g`) if it is full", "df -h /dev/shm",
      "failed (exitcode: -7) local_rank: 1 (pid: 13) of binary: /bin/python", "pytorch/pytorch#54411"},
     // Its lines list SIGSEGV among the usual causes.
+    {"ray-actor-constructor", effect, "error raised in its creation task", R"(creation task, (\S+))",
+     "the constructor of an actor of Ray failed, {1}; its traceback follows", "", "",
+     "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, "
+     "ray::Trainer.__init__() (pid=8159)",
+     "source of Ray, exceptions.py"},
     {"ray-worker-died", ending,
      "ActorDiedError\nRayActorError\nA worker died or was killed\nworker process has died", "",
      "a worker process of Ray exited",

@@ -32,9 +32,18 @@ constexpr FailureRule kNativeRules[] = {
      R"(^thread '[^']*' (?:\(\d+\) )?panicked at (?:'(.*)', )?(\S+:\d+))",
      "the program panicked at {2}[[: {1}]]", "`export RUST_BACKTRACE=1` before it shows the calls", "",
      "thread 'main' panicked at src/main.rs:4:10:", "source of Rust, panicking.rs"},
+    {"fortran-end-of-file", root, "Fortran runtime error: End of file\nseverity (24)\nsevere (24)",
+     R"(Fortran runtime error: End of file|forrtl: severe \(24\): end-of-file during read, unit \d+, file (\S+))",
+     "the Fortran program read beyond the end of a file, which has fewer values than it reads[[: {1}]][[ "
+     "({4})]]",
+     "compare the file with the READ statement of that line: missing records, or a cut-off copy", "",
+     "Fortran runtime error: End of file\n"
+     "forrtl: severe (24): end-of-file during read, unit 10, file /scratch/params.in",
+     "source of libgfortran, error.c"},
     {"fortran-runtime", root, "Fortran runtime error", R"(Fortran runtime error: (.*))",
-     "the Fortran program failed: {1}", "the line above names its place; `-g -fbacktrace` shows the calls",
-     "", "Fortran runtime error: End of file", "source of libgfortran, error.c"},
+     "the Fortran program failed: {1}[[ ({4})]]",
+     "the line above names its place; `-g -fbacktrace` shows the calls", "",
+     "Fortran runtime error: Bad real number in item 1 of list input", "source of libgfortran, error.c"},
     {"go-panic", root, "panic: ", R"(^panic: (.*))", "the program panicked: {1}",
      "the stack below it names the line", "", "panic: runtime error: index out of range [5] with length 3",
      "source of Go, panic.go"},
@@ -45,6 +54,11 @@ constexpr FailureRule kNativeRules[] = {
      "solve: cannot open input/mesh.bin: No such file or directory\n"
      "Error: could not open file 'data/a.h5': Permission denied",
      "source of many programs, perror()", kScriptContinues},
+    {"program-input-not-opened", general, " open ",
+     R"((?i)^(?:rank \d+: |[\w.+/-]+: )?(?:error: |fatal: )?(?:cannot|can't|could not|couldn't|failed to|unable to) open (?:the )?(?:(?:input|data|mesh|config\w*|file|image) )*['"`]?([\w./+-]*\w\.\w[\w.]*)['"`]?[.!]?$)",
+     "the program cannot open {1}", "use a path that exists on the compute node, not only on the login node",
+     "ls -l {1}", "rank 1: cannot open part.1.dat", "source of many programs", kScriptContinues,
+     kFitsSeveral},
 };
 
 }  // namespace

@@ -78,8 +78,8 @@ constexpr FailureRule kProgramRules[] = {
      "establish a "
      "new connection: [Errno 111] Connection refused",
      "source of urllib3, connection.py"},
-    {"port-refused", root, "onnection refused\nrror 111",
-     R"re((?:connecting to|connect(?:ion)? to(?: server at| host)?) "?([\w.-]+)"?(?::| port |, port | \([^)]*\), port )(\d+).*[Cc]onnection refused)re",
+    {"port-refused", root, "onnection refused\nrror 111\nCouldn't connect to server",
+     R"re((?:connecting to|connect(?:ion)? to(?: server at| host)?) "?([\w.-]+)"?(?::| port |, port | \([^)]*\), port )(\d+).*(?:[Cc]onnection refused|Couldn't connect to server))re",
      "nothing listens on {1}:{2}: the server does not run there",
      "start the server, or correct its address; `localhost` is the node of the program, not the login node",
      "",
@@ -105,6 +105,11 @@ constexpr FailureRule kProgramRules[] = {
      "jax.errors.JaxRuntimeError: INTERNAL: Failed to open libtpu.so: libtpu.so: cannot open shared object "
      "file: No "
      "such file or directory",
+     "source of JAX, xla_bridge.py"},
+    {"jax-tpu-probe", noise, "Failed to open libtpu.so", "", "", "", "",
+     "Unable to initialize backend 'tpu': INTERNAL: Failed to open libtpu.so: libtpu.so: cannot open shared "
+     "object "
+     "file: No such file or directory",
      "source of JAX, xla_bridge.py"},
     {"hub-offline", root, "outgoing traffic has been disabled\nOfflineModeIsEnabled\noffline mode is enabled",
      "",
@@ -172,11 +177,13 @@ constexpr FailureRule kProgramRules[] = {
      "workers died while running it.",
      "source of distributed, scheduler.py"},
     // Compilers of extensions.
-    {"compiler-not-found", root, "FAILED: [code=127]\n/bin/sh: 1: ",
-     R"(FAILED: \[code=127\]|/bin/sh: 1: (\S*/nvcc|g\+\+|c\+\+|gcc|cc|clang\+\+|nvcc|x86_64[\w-]+): not found)",
-     "a compiler[[ ({1})]] to build an extension was not found on that node",
+    {"compiler-not-found", root, "FAILED: [code=127]\n/bin/sh: 1: \nccache: error: ",
+     R"(FAILED: \[code=127\]|ccache: error: execute_noreturn of (\S+) failed: No such file|/bin/sh: 1: (\S*/nvcc|g\+\+|c\+\+|gcc|cc|clang\+\+|nvcc|x86_64[\w-]+): not found)",
+     "a compiler[[ ({1})]][[ ({2})]] to build an extension was not found on that node",
      "load one (`module load cuda gcc`) and `export CXX=g++`, or build the extension earlier on a login node",
-     "c++ --version", "FAILED: [code=127] cpu_adam.o\n/bin/sh: 1: c++: not found",
+     "c++ --version",
+     "FAILED: [code=127] cpu_adam.o\n/bin/sh: 1: c++: not found\n"
+     "ccache: error: execute_noreturn of /usr/local/bin/g++-14 failed: No such file or directory",
      "source of ninja, build.cc"},
     {"header-missing", root, "fatal error: ", R"(fatal error: (\S+): No such file or directory)",
      "a header to build an extension is missing: {1}",

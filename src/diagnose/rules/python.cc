@@ -55,13 +55,13 @@ constexpr FailureRule kPythonRules[] = {
      "key\nRan out of "
      "input\nHeaderTooLarge\nInvalidHeaderDeserialization\nIncompleteMetadata\nUnpicklingError\n"
      "file not fully covered\ninvalid header deserialization\nheader too ",
-     R"((PytorchStreamReader failed \w+ \w+(?: \w+)?|failed finding central directory|unexpected EOF, expected \d+ more bytes|invalid load key|Ran out of input|HeaderTooLarge|InvalidHeaderDeserialization|MetadataIncompleteBuffer|IncompleteMetadata|incomplete metadata, file not fully covered|file not fully covered|invalid header deserialization|header too (?:large|small)|pickle data was truncated))",
+     R"((PytorchStreamReader failed \w+ \w+(?: \w+)?|failed finding central directory|unexpected EOF, expected \d+ more bytes|invalid load key|Ran out of input|InvalidHeaderDeserialization|MetadataIncompleteBuffer|IncompleteMetadata|incomplete metadata, file not fully covered|file not fully covered|invalid header deserialization|header too small|pickle data was truncated))",
      "a checkpoint or weights file is truncated or invalid ({1})",
      "use an earlier checkpoint; write to a temporary file and rename it", "stoker checkpoint verify FOLDER",
      "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
      "directory\n_pickle.UnpicklingError: invalid load "
      "key, '\\x00'.\nEOFError: Ran out of input\nsafetensors_rust.SafetensorError: Error while deserializing "
-     "header: HeaderTooLarge",
+     "header: InvalidHeaderDeserialization",
      "pytorch/pytorch#31620"},
     {"weights-only", root, "Weights only load failed", "",
      "torch.load 2.6 and later loads only weights by default",
@@ -197,12 +197,14 @@ constexpr FailureRule kPythonRules[] = {
      "Received a label value of 10 which is outside the valid range of [0, 10).  Label values: 2 5 10",
      "huggingface/transformers#8323"},
     {"loss-not-finite", root,
-     "Loss is nan\nloss is nan\nLoss is inf\nloss is inf\nNaN or Inf\nnan loss\nNaN loss\nnan detected\n"
+     "oss is NaN\noss is nan\nLoss is inf\nloss is inf\nNaN or Inf\nnan loss\nNaN loss\nnan detected\n"
      "weights are not finite\non-finite loss\non-finite grad\nonfinite loss\noss is not finite\noss became",
      R"((?i)(loss is nan|loss is inf|nan or inf|nan loss|nan detected|weights are not finite|non-?finite (?:loss|grad)|loss is not finite|loss became (?:nan|inf|non)))",
      "the loss is not finite",
-     "use a smaller learning rate, warm-up or clipping; GradScaler or bfloat16 for half precision", "",
-     "Loss is nan, stopping training\nNon-finite loss at step 42, stopping\nloss became NaN at step 3",
+     "use a smaller learning rate, warm-up or clipping; GradScaler or bfloat16 for half precision; at the "
+     "first "
+     "step, check the inputs: `np.isfinite`",
+     "", "Loss is nan, stopping training\nNon-finite loss at step 42, stopping\nloss became NaN at step 3",
      "facebookresearch/detr#28"},
     {"loss-is-nan", slow, "oss=nan\noss: nan\noss nan\noss': nan\noss\": NaN\noss = nan\noss=NaN\noss: NaN",
      R"re(\b(?:[Tt]rain(?:ing)?[ _/])?[Ll]oss['"]?(?: ?[=:] ?| )[Nn]a[Nn]\b)re",
@@ -289,15 +291,23 @@ constexpr FailureRule kPythonRules[] = {
      "`python -m py_compile FILE` shows the error; for syntax of a newer Python, use that version (`python "
      "--version`)",
      "", "SyntaxError: invalid syntax", "source of CPython"},
-    {"numpy-2", root,
-     "compiled using NumPy 1.x\n_ARRAY_API not found\nnumpy.dtype size changed\n`np.float`\nhas no attribute "
-     "'float'\n`np.bool`",
-     R"re((?:compiled using NumPy 1\.x|_ARRAY_API not found|ValueError: numpy\.dtype size changed|`np\.|has no attribute '))re",
+    {"numpy-alias-gone", root, "module 'numpy' has no attribute",
+     R"(module 'numpy' has no attribute '(float|int|bool|object|complex|str|long|unicode)')",
+     "NumPy has no np.{1} any more since its version 1.24 {frame}: the code, or a library, is older",
+     "write `{1}` or `np.{1}_` instead; if a library has that line, update it, or `pip install 'numpy<1.24'`",
+     "", "AttributeError: module 'numpy' has no attribute 'float'.", "source of NumPy, __init__.py"},
+    {"numpy-2-removed", root, "was removed in the NumPy 2.0 release",
+     R"(`np\.(\w+)` was removed in the NumPy 2\.0 release\.?(?: Use `([^`]+)`)?)",
+     "NumPy 2 has no np.{1} any more {frame}[[: its name is {2}]]",
+     "change the code, update the library that has that line, or `pip install 'numpy<2'`", "",
+     "AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64` instead.",
+     "source of NumPy, _expired_attrs_2_0.py"},
+    {"numpy-2", root, "compiled using NumPy 1.x\n_ARRAY_API not found\nnumpy.dtype size changed",
+     R"re((?:compiled using NumPy 1\.x|_ARRAY_API not found|ValueError: numpy\.dtype size changed))re",
      "a library was built for a different NumPy version",
      "`pip install 'numpy<2'`, or update the other packages", "",
      "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.0.0 as it may crash.\nValueError: "
-     "numpy.dtype size changed, may indicate binary incompatibility.\nAttributeError: module 'numpy' has no "
-     "attribute 'float'.",
+     "numpy.dtype size changed, may indicate binary incompatibility.",
      "numpy/numpy#26710"},
     {"removed-from-python", root, "' has no attribute '",
      R"(^AttributeError: module '(time|collections|inspect|fractions|math|asyncio|typing|string|types|os|platform|base64|array|sys|threading|logging)' has no attribute '(clock|Mapping|MutableMapping|Iterable|Callable|Sequence|MutableSequence|Hashable|getargspec|gcd|coroutine|async|io|letters|maketrans|errno|getcwdu|linux_distribution|dist|popen|encodestring|decodestring|setdefaultencoding|maxint|exc_clear|_shutdown_locks)')",
@@ -349,9 +359,11 @@ constexpr FailureRule kPythonRules[] = {
      "KeyboardInterrupt", "source of CPython"},
     // Its threads hold tensors and release them while the interpreter exits.
     {"thread-at-exit", general, "terminate called without an active exception", "",
-     "a thread was still running at exit: with torch.distributed usually one of gloo's, after the work was "
-     "complete",
-     "make `torch.distributed.barrier()` and `torch.distributed.destroy_process_group()` the last lines of "
+     "a thread was still running at exit: in C++ one without `join` or `detach`; with torch.distributed "
+     "usually "
+     "one of gloo's, after the work was complete",
+     "`join` the threads of C++ before their end; with PyTorch make `torch.distributed.barrier()` and "
+     "`torch.distributed.destroy_process_group()` the last lines of "
      "the program",
      "", "terminate called without an active exception", "pytorch/pytorch#179291; pytorch/pytorch#38230"},
     {"try-again", general, "Resource temporarily unavailable", "",

@@ -111,8 +111,10 @@ constexpr FailureRule kSlurmRules[] = {
      "srun: error: Unable to confirm allocation for job 7: Unable to contact slurm controller (connect "
      "failure)",
      "source of slurm, slurm_errno.c"},
-    {"batch-killed", ending, "Killed", R"(: line \d+:\s+\d+ Killed(?:$|\s+(.*)))",
-     "the command[[ {1}]] was killed with SIGKILL, usually by the kernel (out of memory)",
+    {"batch-killed", ending, "Killed", R"(^Killed\s*$|: line \d+:\s+\d+ Killed(?:$|\s+(.*)))",
+     "the command[[ {1}]] was killed with SIGKILL, usually by the kernel (out of memory), or at a hard limit "
+     "of "
+     "CPU time (`ulimit -t`)",
      "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
      "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
      "job.sh: line 9:  4711 Killed                  python train.py\n/tmp/slurmd/job603995/slurm_script: "

@@ -1,0 +1,70 @@
+#include "diagnose/exception_chain.h"
+
+#include <algorithm>
+
+#include <re2/re2.h>
+
+#include "diagnose/causal_link.h"
+
+namespace stoker::diagnose {
+namespace {
+
+// From an exception to the traceback of the one that was raised from it.
+constexpr std::uint64_t kNextInChain = 8;
+// A message of this number of words states something, also without a name.
+constexpr std::ptrdiff_t kSomeWords = 5;
+
+bool is_match(std::string_view text, const RE2& pattern) {
+  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern);
+}
+
+// "RuntimeError: dataset setup failed": what failed, without a reason.
+bool is_wrapper(std::string_view message) {
+  static const RE2 kWrapper(
+      R"((?i)\b(?:fail(?:s|ed|ing)?|failure|crash(?:ed)?|abort(?:ed|ing)?|gave up|giving up|went wrong|could not be \w+|caused by|see (?:above|below)|(?:error|exception|problem|issue)s? (?:while|during|in|when|at|occurred|encountered|raised|executing|running|processing|loading))\b)");
+  return is_match(message, kWrapper);
+}
+
+bool states_own_reason(const Hit& hit) {
+  const std::size_t colon = hit.text.find(": ");
+  if (colon == std::string::npos) return false;
+  const std::string_view message = std::string_view(hit.text).substr(colon + 2);
+  if (is_wrapper(message)) return false;
+  return names_a_subject(message) || std::count(message.begin(), message.end(), ' ') + 1 >= kSomeWords;
+}
+
+// Errors of data or of the program, which a program handles and reports in its own words.
+bool may_be_handled(std::string_view exception) {
+  static const RE2 kOfData(
+      R"(^(?:\w+\.)*(?:Key|Value|Unicode\w*|Unpickling|Pickling|JSONDecode|TOMLDecode|Attribute|Type|Index|Lookup|EOF|Name|Assertion|ZeroDivision|Parser|Scanner|Safetensor|StopIteration|Overflow|binascii\.)\w*(?:Error)?\b)");
+  return is_match(exception, kOfData);
+}
+
+// Whether the outer exception of two states more of the reason.
+bool states_more(const Hit& inner, const Hit& outer) {
+  const bool is_inner_general = inner.rule->failure_class == FailureClass::general;
+  if (is_inner_general && inner.frame.empty() && !outer.frame.empty() && is_program_error(outer.text))
+    return true;
+  if (outer.rule == inner.rule && !is_inner_general) return false;
+  if (!states_own_reason(outer)) return false;
+  if (is_inner_general) return true;
+  return may_be_handled(inner.text) && !share_a_subject(inner.text, outer.text);
+}
+
+}  // namespace
+
+Suspect stated_in_chain(const Suspect& cause, const std::vector<Suspect>& end) {
+  if (cause.log->is_record) return cause;
+  Suspect stated = cause;
+  std::uint64_t until = cause.hit->line;
+  for (const Suspect& each : end) {
+    const bool is_next = each.log == cause.log && each.rank() == cause.rank() && each.hit->is_chained &&
+                         each.hit->begin > until && each.hit->begin <= until + kNextInChain;
+    if (!is_next) continue;
+    until = each.hit->line;
+    if (states_more(*stated.hit, *each.hit)) stated = each;
+  }
+  return stated;
+}
+
+}  // namespace stoker::diagnose
