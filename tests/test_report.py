@@ -33,7 +33,7 @@ RUN_FIELDS = {
     "id": str, "name": str, "folder": str, "result": str, "state": str, "exit_code": int, "first_rank": (int, type(None)),
     "reason": str, "cause": (dict, type(None)), "started": float, "ended": float, "running_s": float, "world_size": int, "resumes": int,
     "redone_steps": int, "resumed_at": list, "samples_per_s": float, "command": list, "facts": list, "tasks": list, "attempts": list,
-    "epochs": list, "steps": dict, "metrics": list, "summary": dict, "images": list, "histograms": list, "time": dict, "traced_step": (dict, type(None)), "speed": list, "system": list, "nodes": list, "efficiency": (dict, type(None)), "gpus": list, "checkpoints": list, "logs": list,
+    "epochs": list, "steps": dict, "metrics": list, "summary": dict, "images": list, "histograms": list, "time": dict, "traced_step": (dict, type(None)), "speed": list, "system": list, "nodes": list, "efficiency": (dict, type(None)), "staging": list, "gpus": list, "checkpoints": list, "logs": list,
     "notes": list, "rerun_commands": list,
 }  # fmt: skip
 

@@ -54,7 +54,9 @@ class EntryWriter {
     STOKER_RETURN_IF_ERROR(make_links());
     return finish_folders();
   }
-  TransferStats stats() const { return {files_.load(), bytes_.load(), fingerprint_.load()}; }
+  TransferStats stats() const {
+    return {.files = files_.load(), .bytes = bytes_.load(), .fingerprint = fingerprint_.load()};
+  }
 
  private:
   Status make_folders();

@@ -146,13 +146,13 @@ def test_each_task_is_a_run_of_the_trackers(runs: Runs):
         rows = (runs.run / f"track/tasks/{task:05}/points.csv").read_text().splitlines()
         return [[cell for i, cell in enumerate(row.split(",")) if i != 2] for row in rows[1:]]
 
-    assert [sent(n) for n in (1, 2)] == [[["1", "0", "1", f"0.{n}", "accuracy"]] for n in (1, 2)]
+    assert [sent(n) for n in (1, 2)] == [[["1", "0", "1", f"0.{n}", "accuracy", ""]] for n in (1, 2)]
     assert len(list(runs.run.glob("track/tasks/*/wandb/offline-run-*/run-*.wandb"))) == 2
     (runs.folder / "mended").touch()
     submit(runs, "last", command="resume")
     runs.wait()
     wait_until(lambda: queue_is_empty(runs), "the resumed job has ended")
-    assert sent(2) == [[attempt, "0", "1", "0.2", "accuracy"] for attempt in ("1", "2")]
+    assert sent(2) == [[attempt, "0", "1", "0.2", "accuracy", ""] for attempt in ("1", "2")]
     with FakeMlflow() as server:
         done = runs.stoker("track", "push", "last", "--to", f"mlflow={server.url}").out
         assert done == "task 1: mlflow: 1 point sent, 1 in all\ntask 2: mlflow: 2 points sent, 2 in all\n"

@@ -208,7 +208,7 @@ def test_four_nodes_read_each_shard_once_and_send_it_to_each_other(runs: Runs, e
         (report,) = json.loads(runs.stoker("report", "last", "--format", "json").out)["runs"]
         (row,) = report["staging"]
         assert (row["nodes"], row["read_bytes"], row["received_bytes"], row["hit_rate"]) == (4, size, 3 * size, 0.75)
-        assert "Staged data" in runs.stoker("report", "last", "--format", "text").out
+        assert "staged data" in runs.stoker("report", "last", "--format", "text").out
         # The next job finds everything.
         runs.submit()
         runs.wait()

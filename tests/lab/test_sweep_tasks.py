@@ -133,6 +133,7 @@ def test_what_cannot_be_an_array_is_refused(sweep):
     (sweep.folder / "job.sh").write_text("#!/bin/bash\n#SBATCH --time=5\ntrue\n")
     refused = sweep.stoker("sweep", "two.yaml", "--job", "job.sh", code=2).err
     assert "job.sh: a batch script runs only as a job (place: array)\n" in refused
+    (sweep.folder / "job.yaml").write_text(JOB)
     outside = sweep.lab.run(f"{BIN}/stoker", "sweep", "two.yaml", "--task", cwd=sweep.folder, code=None)
     assert "this is no task of an array" in outside.err
 
