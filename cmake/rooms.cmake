@@ -186,7 +186,7 @@ function(stoker_add_rooms)
                               STOKER_VERSION="${PROJECT_VERSION}")
   stoker_embed_text(base po/fr.po stoker french_catalogue base/language/catalogue.h)
   stoker_room(config COLD ROOMS LIBRARIES stoker::yaml)
-  stoker_room(net ROOMS LIBRARIES stoker::sodium stoker::json Threads::Threads)
+  stoker_room(net ROOMS LIBRARIES stoker::crypto stoker::sodium stoker::json Threads::Threads)
   stoker_room(slurm COLD ROOMS LIBRARIES stoker::re2)
 
   stoker_room(codec ROOMS LIBRARIES stoker::json stoker::blosc stoker::deflate stoker::lz4 stoker::snappy

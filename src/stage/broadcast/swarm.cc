@@ -22,6 +22,7 @@ constexpr Duration kConnectTimeout = 5s;
 constexpr Duration kFirstRetry = 100ms;
 constexpr Duration kLastRetry = 5s;
 constexpr Duration kTick = 100ms;
+constexpr Duration kIdle = 2s;  // then the memory of a connection is freed
 constexpr Duration kReceiveSlice = 1s;
 constexpr std::uint64_t kDataBytes = 4u << 20;
 constexpr std::uint32_t kQueueNode = 0;
@@ -161,8 +162,9 @@ class Swarm::Impl {
     const SwarmRole role;
     Condition ready;
     std::deque<Out> outbox;
-    bool is_closed = false;  // nothing is sent any more
-    bool is_ended = false;   // of an accepted one: its receiver has ended
+    bool is_closed = false;             // nothing is sent any more
+    bool is_ended = false;              // of an accepted one: its receiver has ended
+    std::vector<std::byte> block = {};  // of the sending thread
     std::map<std::uint32_t, std::uint64_t> expected =
         {};  // requested pieces, and the offset of the next data
     Thread sender;
@@ -331,8 +333,11 @@ class Swarm::Impl {
       Out out;
       {
         const MutexLock lock(mutex_);
-        if (link.outbox.empty()) link.channel.release_send_buffer();
-        while (link.outbox.empty() && !link.is_closed) link.ready.wait(mutex_, Deadline::never());
+        while (link.outbox.empty() && !link.is_closed) {
+          if (link.ready.wait(mutex_, Deadline::after(kIdle))) continue;
+          link.channel.release_send_buffer();
+          link.block = {};
+        }
         if (link.is_closed) return;
         out = std::move(link.outbox.front());
         link.outbox.pop_front();
@@ -365,9 +370,9 @@ class Swarm::Impl {
 
   Status send_piece(Link& link, std::uint32_t number) {
     const ShardPiece& piece = plan_.pieces[number];
-    std::vector<std::byte> buffer;
+    if (link.block.size() < kDataBytes) link.block.resize(kDataBytes);
     for (std::uint64_t offset = 0; offset < piece.bytes; offset += kDataBytes) {
-      buffer.resize(std::min(kDataBytes, piece.bytes - offset));
+      const auto buffer = std::span(link.block).first(std::min(kDataBytes, piece.bytes - offset));
       if (!store_.read(number, offset, buffer).ok())
         return link.channel.send(static_cast<std::uint8_t>(SwarmKind::refuse), encode_piece(number));
       up_.take(buffer.size());
