@@ -74,10 +74,10 @@ Status wait_readable(int fd, Deadline deadline) {
   return {};
 }
 
-struct FreeContext {
+struct FreeCipherContext {
   void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
 };
-using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, FreeContext>;
+using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, FreeCipherContext>;
 using Nonce = std::array<unsigned char, 12>;
 
 // A frame of 4 bytes of length, the text, and room for the tag.
