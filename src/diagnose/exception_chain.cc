@@ -5,6 +5,7 @@
 #include <re2/re2.h>
 
 #include "diagnose/causal_link.h"
+#include "diagnose/matches.h"
 
 namespace stoker::diagnose {
 namespace {
@@ -14,15 +15,11 @@ constexpr std::uint64_t kNextInChain = 8;
 // A message of this number of words states something, also without a name.
 constexpr std::ptrdiff_t kSomeWords = 5;
 
-bool is_match(std::string_view text, const RE2& pattern) {
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern);
-}
-
 // "RuntimeError: dataset setup failed": what failed, without a reason.
 bool is_wrapper(std::string_view message) {
   static const RE2 kWrapper(
       R"((?i)\b(?:fail(?:s|ed|ing)?|failure|crash(?:ed)?|abort(?:ed|ing)?|gave up|giving up|went wrong|could not be \w+|caused by|see (?:above|below)|(?:error|exception|problem|issue)s? (?:while|during|in|when|at|occurred|encountered|raised|executing|running|processing|loading))\b)");
-  return is_match(message, kWrapper);
+  return matches(message, kWrapper);
 }
 
 bool states_own_reason(const Hit& hit) {
@@ -37,7 +34,7 @@ bool states_own_reason(const Hit& hit) {
 bool may_be_handled(std::string_view exception) {
   static const RE2 kOfData(
       R"(^(?:\w+\.)*(?:Key|Value|Unicode\w*|Unpickling|Pickling|JSONDecode|TOMLDecode|Attribute|Type|Index|Lookup|EOF|Name|Assertion|ZeroDivision|Parser|Scanner|Safetensor|StopIteration|Overflow|binascii\.)\w*(?:Error)?\b)");
-  return is_match(exception, kOfData);
+  return matches(exception, kOfData);
 }
 
 // Whether the outer exception of two states more of the reason.

@@ -7,6 +7,7 @@
 #include "diagnose/causal_link.h"
 #include "diagnose/frames.h"
 #include "diagnose/line_signs.h"
+#include "diagnose/matches.h"
 #include "diagnose/survived.h"
 
 namespace stoker::diagnose {
@@ -19,15 +20,11 @@ constexpr std::uint64_t kWorkOfScript = 4;
 // A longer line is advice, or data.
 constexpr std::size_t kLongestWords = 240;
 
-bool is_match(std::string_view text, const RE2& pattern) {
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern);
-}
-
 // Whether the line belongs to the report of a failure, or to a program that only observes it.
 bool is_of_failure(std::string_view line) {
   static const RE2 kReport(
       R"(^(?:\s|$|[│╭╰|#~^]|Traceback|During handling|The above exception|wandb: |srun: |slurmstepd: |\S+: line \d+: ))");
-  return is_match(line, kReport) || is_exception(line) || is_of_launcher(line) ||
+  return matches(line, kReport) || is_exception(line) || is_of_launcher(line) ||
          level_of(line) == LogLevel::warning;
 }
 
@@ -58,7 +55,7 @@ bool is_helper(const Hit& hit) {
       R"(^(?:module|ml|conda|mamba|micromamba|spack|source|nvidia-smi|nvcc|lscpu|free|df|hostname|numactl|lfs|git|which|clear|tput|stty|setfacl|chmod)$)");
   static const RE2 kOfFiles(R"(^(?:rm|cat|ls|mkdir|ln|cd|mv): )");
   return RE2::FullMatch(hit.groups[0], kHelper) || hit.rule->name == "module-not-loaded" ||
-         hit.rule->name == "module-command-missing" || is_match(hit.text, kOfFiles);
+         hit.rule->name == "module-command-missing" || matches(hit.text, kOfFiles);
 }
 
 }  // namespace
@@ -71,7 +68,7 @@ std::optional<AfterError> after_error_of(std::string_view line) {
   if (reports_retry(line) || reports_fallback(line)) return AfterError::way_around;
   if (reports_error(line) || states_reason(line)) return std::nullopt;
   if (reports_success(line) || reports_amount(line)) return AfterError::success;
-  if (reports_result(line) || is_match(line, kWork)) return AfterError::work;
+  if (reports_result(line) || matches(line, kWork)) return AfterError::work;
   return std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 
 #include <re2/re2.h>
 
+#include "diagnose/matches.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -11,10 +12,6 @@ namespace {
 constexpr std::size_t kLongestHead = 120;
 // A message after these words is no end of the program.
 constexpr std::size_t kLongestEnd = 400;
-
-bool matches(std::string_view text, const RE2& pattern) {
-  return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern);
-}
 
 }  // namespace
 

@@ -12,9 +12,6 @@
 namespace stoker::preflight {
 namespace {
 
-// Of a script, whose epochs are unknown.
-constexpr std::uint64_t kAssumedEpochs = 10;
-
 Result<stage::PlaceDecision> forecast(const job::Job& job, const job::DataSource& source) {
   const Environment environment = current_environment();
   STOKER_ASSIGN_OR_RETURN(opened, dataset::open_dataset(source.source));
@@ -24,7 +21,7 @@ Result<stage::PlaceDecision> forecast(const job::Job& job, const job::DataSource
                           ? Path("/dev/shm")
                           : stage::node_local_base(job.stage.directory.value_or(Path()), environment);
   STOKER_ASSIGN_OR_RETURN(facts, stage::measure_facts(folder, source.source, shards));
-  facts.epochs = job.train ? job.train->epochs : kAssumedEpochs;
+  facts.epochs = job.train ? job.train->epochs : stage::kAssumedEpochs;
   facts.memory_room = loader::detect_machine("/", environment).memory.value;
   return stage::decide_place(facts);
 }

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "base/pacer.h"
 #include "transfer/endpoint.h"
-#include "transfer/pacer.h"
 
 namespace stoker::transfer {
 

@@ -4,7 +4,6 @@
 
 #include "base/process.h"
 #include "transfer/location.h"
-#include "transfer/pacer.h"
 
 namespace stoker::transfer {
 namespace {
@@ -100,14 +99,6 @@ TEST(ParseLocation, refuses_what_ssh_would_take_for_an_option) {
   EXPECT_THAT(parse_location("a b:y", "").status().message(), HasSubstr("invalid host"));
   EXPECT_THAT(parse_location("host:", "").status().message(), HasSubstr("no path of a dataset"));
   EXPECT_THAT(parse_location("host:~bob/x", "").status().message(), HasSubstr("only ~/ is expanded"));
-}
-
-TEST(Pacer, a_stop_ends_the_wait) {
-  Pacer pacer(1);  // a byte per second
-  const auto stopped = [] { return true; };
-  for (int i = 0; i < 3; ++i) pacer.acquire(1'000'000'000, stopped);
-  EXPECT_EQ(pacer.piece(), 4096U);
-  EXPECT_EQ(Pacer(0).piece(), 4U << 20);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "base/pacer.h"
 #include "launch/remote/message.h"
 #include "stoker/status.h"
 #include "transfer/endpoint.h"
-#include "transfer/pacer.h"
 
 namespace stoker::transfer {
 

@@ -15,12 +15,12 @@
 #include <optional>
 
 #include "base/language/counted.h"
+#include "base/pacer.h"
 #include "base/stopwatch.h"
 #include "base/user.h"
 #include "transfer/copy_marker.h"
 #include "transfer/copy_streams.h"
 #include "transfer/folder_endpoint.h"
-#include "transfer/pacer.h"
 #include "transfer/plan.h"
 #include "transfer/ssh_endpoint.h"
 

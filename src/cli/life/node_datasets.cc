@@ -9,6 +9,7 @@
 #include "loader/advice.h"
 #include "loader/shard_order.h"
 #include "rank/environment.h"
+#include "stage/cache/decision.h"
 
 namespace stoker::cli {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kMemoryDisk = "/dev/shm";
-// Of a script, whose epochs are unknown.
-constexpr std::uint64_t kAssumedEpochs = 10;
 // Longer than the run that started this node waits for all of them.
 constexpr Duration kPeersTimeout = 40s;
 constexpr std::size_t kLongestList = 64u << 20;
@@ -105,7 +104,7 @@ Result<stage::PlaceRequest> NodeDatasets::request_for(const job::DataSource& sou
                               .split = source.split,
                               .cache = stage::cache_path(base, environment),
                               .is_decided = source.place != job::DataPlace::automatic,
-                              .epochs = job_.train ? job_.train->epochs : kAssumedEpochs,
+                              .epochs = job_.train ? job_.train->epochs : stage::kAssumedEpochs,
                               .memory_room = loader::detect_machine("/", environment).memory.value,
                               .nodes = nodes_};
   if (is_training) {

@@ -1,6 +1,7 @@
 #include "stage/broadcast/swarm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <list>
 #include <map>
@@ -8,6 +9,7 @@
 #include <thread>
 
 #include "base/hash.h"
+#include "base/pacer.h"
 #include "base/stopwatch.h"
 #include "base/thread.h"
 #include "net/channel.h"
@@ -44,8 +46,8 @@ class Swarm::Impl {
         nodes_(static_cast<std::uint32_t>(plan_.addresses.size())),
         pieces_(static_cast<std::uint32_t>(plan_.pieces.size())),
         store_(store),
-        up_(plan_.rate),
-        down_(plan_.rate),
+        up_(plan_.rate.value),
+        down_(plan_.rate.value),
         schedule_(plan_.node, swarm_neighbours(plan_.node, nodes_), pieces_, plan_.limits),
         queue_(nodes_, pieces_) {
     for (const std::uint32_t node : swarm_neighbours(plan_.node, nodes_))
@@ -59,6 +61,7 @@ class Swarm::Impl {
   }
 
   ~Impl() {
+    is_stopping_ = true;
     for (Thread& thread : connectors_) thread.request_stop();
     {
       const MutexLock lock(mutex_);
@@ -375,7 +378,7 @@ class Swarm::Impl {
       const auto buffer = std::span(link.block).first(std::min(kDataBytes, piece.bytes - offset));
       if (!store_.read(number, offset, buffer).ok())
         return link.channel.send(static_cast<std::uint8_t>(SwarmKind::refuse), encode_piece(number));
-      up_.take(buffer.size());
+      up_.acquire(buffer.size(), [this] { return is_stopping_.load(); });
       STOKER_RETURN_IF_ERROR(link.channel.send(static_cast<std::uint8_t>(SwarmKind::data),
                                                encode_data_header({number, offset}), buffer));
       const MutexLock lock(mutex_);
@@ -480,7 +483,7 @@ class Swarm::Impl {
       if (expected->second == size) link.expected.erase(expected);
       is_wanted = !schedule_.has(data.piece);
     }
-    down_.take(block.size());
+    down_.acquire(block.size(), [this] { return is_stopping_.load(); });
     const bool is_last = data.offset + block.size() == size;
     const Status status = is_wanted ? store_.write(data.piece, data.offset, block) : Status();
     if (status.ok() && is_wanted && is_last) store_.written(data.piece);
@@ -572,8 +575,9 @@ class Swarm::Impl {
   const std::uint32_t pieces_;
   PieceStore& store_;
   const Stopwatch clock_;
-  TokenBucket up_;
-  TokenBucket down_;
+  Pacer up_;
+  Pacer down_;
+  std::atomic<bool> is_stopping_ = false;
 
   mutable Mutex mutex_;
   PieceSchedule schedule_ STOKER_GUARDED_BY(mutex_);

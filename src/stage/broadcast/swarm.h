@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/token_bucket.h"
 #include "net/secure_channel.h"
 #include "stage/broadcast/piece.h"
 #include "stage/broadcast/piece_schedule.h"

@@ -138,7 +138,7 @@ class SwarmTest : public ::testing::Test {
             .secret = "the secret",
             .dataset = "digits",
             .pieces = pieces_,
-            .rate = {},
+            .rate = rate_,
             .limits = limits_};
   }
   Swarm& start(std::uint32_t i) {
@@ -181,6 +181,7 @@ class SwarmTest : public ::testing::Test {
   std::vector<ShardPiece> pieces_;
   std::vector<std::vector<std::string>> addresses_;
   SwarmLimits limits_{.late_request_s = 0.5, .missed_s = 0.5, .alone_s = 2, .join_s = 10};
+  ByteCount rate_;
   Source source_;
   std::vector<std::unique_ptr<Node>> nodes_;
 };
@@ -293,6 +294,18 @@ TEST_F(SwarmTest, what_no_node_can_read_is_given_up) {
     std::this_thread::sleep_for(50ms);
   EXPECT_FALSE(nodes_[0]->store->lost.empty());
   EXPECT_FALSE(nodes_[1]->store->lost.empty());
+}
+
+TEST_F(SwarmTest, a_node_that_waits_for_its_rate_can_be_stopped) {
+  rate_ = {1};  // bytes per second: a piece takes days
+  make(2, 20);
+  start_all();
+  while (nodes_[0]->swarm->traffic().read_bytes + nodes_[1]->swarm->traffic().read_bytes <
+         20 * kPieceBytes / 2)
+    std::this_thread::sleep_for(5ms);
+  stop(0);
+  stop(1);
+  EXPECT_GT(source_.total(), 0);
 }
 
 TEST_F(SwarmTest, a_different_dataset_or_secret_gets_no_connection) {

@@ -13,6 +13,9 @@
 
 namespace stoker::stage {
 
+/// Epochs of a script, which are unknown.
+inline constexpr std::uint64_t kAssumedEpochs = 10;
+
 /// What the decision needs. Rates in bytes per second; 0: unknown.
 struct PlaceFacts {
   std::uint64_t bytes = 0;         ///< that the job reads in an epoch

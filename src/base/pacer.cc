@@ -1,10 +1,10 @@
-#include "transfer/pacer.h"
+#include "base/pacer.h"
 
 #include <algorithm>
 
 #include "base/stopwatch.h"
 
-namespace stoker::transfer {
+namespace stoker {
 namespace {
 
 constexpr Duration kSlice = std::chrono::milliseconds(100);
@@ -30,4 +30,4 @@ std::uint64_t Pacer::piece() const {
   return static_cast<std::uint64_t>(std::clamp(rate_ / 10, kSmallestPiece, kLargestPiece));
 }
 
-}  // namespace stoker::transfer
+}  // namespace stoker

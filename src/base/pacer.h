@@ -6,7 +6,7 @@
 
 #include "base/thread.h"
 
-namespace stoker::transfer {
+namespace stoker {
 
 class Pacer {
  public:
@@ -23,4 +23,4 @@ class Pacer {
   MonoTime due_ STOKER_GUARDED_BY(mutex_){};
 };
 
-}  // namespace stoker::transfer
+}  // namespace stoker
