@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <poll.h>
 #include <unistd.h>
 
@@ -107,7 +108,13 @@ void record_result(const Result<stage::TransferStats>& moved, MonoTime begin, st
 
 // The supervisor writes to our input when ranks start, and closes it when they have ended or when it dies.
 // After a signal waits at most `grace`, because Slurm kills the step soon. False if no rank was started.
-bool wait_for_ranks(const StagingProgress& progress, Duration grace, const NodeDatasets& data) {
+// Sends what was copied beside the ranks, once that is complete or the ranks have ended.
+bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeDatasets& data,
+                    const std::function<void(const stage::TransferStats&)>& send_rest) {
+  const auto stop_copying = [&] {
+    data.stop();
+    if (const auto rest = data.take_rest()) send_rest(*rest);
+  };
   bool has_begun = false;
   Deadline next_refresh = Deadline::after(kRefreshInterval);
   std::optional<Deadline> limit;
@@ -118,12 +125,15 @@ bool wait_for_ranks(const StagingProgress& progress, Duration grace, const NodeD
       data.refresh();
       next_refresh = Deadline::after(kRefreshInterval);
     }
+    if (const auto rest = data.take_rest()) send_rest(*rest);
     std::array<char, 256> buffer;
     const bool has_news = (input.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
-    if (has_news && ::read(STDIN_FILENO, buffer.data(), buffer.size()) <= 0) return has_begun;
-    has_begun |= has_news;
+    const bool is_over = has_news && ::read(STDIN_FILENO, buffer.data(), buffer.size()) <= 0;
+    if (!is_over) has_begun |= has_news;
     if (!limit && progress.was_signalled()) limit = Deadline::after(grace);
-    if (limit && limit->passed()) return has_begun;
+    if (!is_over && !(limit && limit->passed())) continue;
+    stop_copying();
+    return has_begun;
   }
 }
 
@@ -137,7 +147,8 @@ struct StagedFolder {
 int stage_out(const stage::StageRequest& wanted, StagedFolder staged, stage::StageReport answer,
               StagingProgress& progress, Output& out) {
   progress.ignore_signals();
-  answer.is_stage_out = true;
+  answer.phase = stage::StagePhase::back;
+  answer.has_rest = false;
   answer.files = answer.bytes = answer.received_bytes = answer.cached_bytes = answer.fingerprint = 0;
   const MonoTime begin = RealClock().mono();
   std::vector<std::string> missing;
@@ -166,26 +177,31 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
   const MonoTime begin = RealClock().mono();
   auto folder = stage::NodeFolder::create(
       stage::node_local_base(job.stage.directory.value_or(Path()), current_environment()), run_id);
-  NodeDatasets data(job, run_id, answer.node);
+  // Of a hundred nodes, the notes of the first one are enough.
+  NodeDatasets data(job, {run_id, answer.node, answer.host}, answer.node == 0 ? &out : nullptr, progress);
   if (data.needs_peers(nodes)) out.raw(data.listen());
   std::fflush(stdout);
   const auto stage_all = [&]() -> Result<stage::TransferStats> {
     STOKER_RETURN_IF_ERROR(folder.status());
     STOKER_ASSIGN_OR_RETURN(sum, stage::stage_in(wanted, folder->path(), progress));
-    // Of a hundred nodes, the notes of the first one are enough.
-    Output* const notes = answer.node == 0 ? &out : nullptr;
-    STOKER_ASSIGN_OR_RETURN(placed, data.place(folder->path(), answer.host, notes, progress));
+    STOKER_ASSIGN_OR_RETURN(placed, data.place(folder->path()));
     sum += placed;
     return sum;
   };
   record_result(stage_all(), begin, answer);
   if (folder.ok()) answer.folder = folder->path().string();
+  answer.has_rest = data.has_rest();
   send_answer(answer, out);
   if (!answer.problem.ok()) {
     if (folder.ok()) (void)std::move(*folder).remove();
     return exit_code::from_status(answer.problem);
   }
-  if (!wait_for_ranks(progress, job.timeouts.grace, data)) {
+  const auto send_rest = [&](const stage::TransferStats& rest) {
+    stage::StageReport report{.node = answer.node, .host = answer.host, .phase = stage::StagePhase::rest};
+    record_result(rest, begin, report);
+    send_answer(report, out);
+  };
+  if (!wait_for_ranks(progress, job.timeouts.grace, data, send_rest)) {
     (void)std::move(*folder).remove();
     return exit_code::kOk;
   }

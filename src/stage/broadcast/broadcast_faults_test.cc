@@ -165,8 +165,7 @@ class BroadcastFaults : public testing::Test {
                        .addresses = addresses,
                        .secret = "the secret",
                        .rate = {},
-                       .limits = {.late_request_s = 0.5, .missed_s = 0.5, .alone_s = 2, .join_s = 2}},
-        std::vector<std::uint32_t>{});
+                       .limits = {.late_request_s = 0.5, .missed_s = 0.5, .alone_s = 2, .join_s = 2}});
     node.thread = Thread([&node](const StopToken&) {
       node.report = node.broadcast->run(node.progress);
       if (node.progress.is_stopped) node.broadcast.reset();  // a dead node serves nothing
