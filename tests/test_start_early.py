@@ -80,6 +80,10 @@ def test_a_loader_reads_at_the_source_until_the_copy_is_there(stoker, job):
     (split,) = [split for split in manifest["splits"] if split["name"] == "train"]
     copied = sum(shard["bytes"] for shard in split["shards"] if shard["file"] != HELD)
     assert sum(one["bytes"] for one in staged) >= copied
+    live = json.loads(stoker("top", "last", "--json", code=0).out)["staged"]
+    assert live["nodes"] == 1
+    assert live["read_bytes"] >= copied
+    assert "DATA  " in stoker("top", "last", code=0).out
 
 
 def test_a_script_that_opens_paths_starts_with_all_shards(stoker, job):

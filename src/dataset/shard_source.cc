@@ -326,7 +326,8 @@ Result<std::unique_ptr<const ShardBytes>> LocalShardSource::Impl::open(std::uint
   return std::unique_ptr<const ShardBytes>(std::move(bytes));
 }
 
-// One thread looks, all other threads read on. Without a copy, or with one that cannot be opened, it is `current`.
+// One thread looks, all other threads read on. Without a copy, or with one that cannot be opened, it is
+// `current`.
 const ShardBytes* LocalShardSource::Impl::look_for_copy(std::uint32_t number, const ShardBytes* current) {
   OpenShard& shard = shards[number];
   const SteadyClock::time_point now = SteadyClock::now();
