@@ -196,6 +196,20 @@ class BroadcastFaults : public testing::Test {
     }
   }
 
+  // As if a clock jumped by hours: the times of all leases and uses.
+  static void skew_clocks(const CacheFolder& cache, std::mt19937& chance) {
+    const time_t shift = (chance() % 2 == 0 ? 1 : -1) * static_cast<time_t>(chance() % 200'000);
+    for (const Path& folder : {cache.leases(), cache.partial(), cache.path() / "uses"}) {
+      const auto names = list_directory(folder);
+      for (std::size_t i = 0; names.ok() && i < names->size(); ++i) {
+        if (folder == cache.partial() && !(*names)[i].ends_with(".lease")) continue;
+        const timespec time{std::time(nullptr) + shift, 0};
+        const timespec times[] = {time, time};
+        (void)::utimensat(AT_FDCWD, (folder / (*names)[i]).c_str(), times, AT_SYMLINK_NOFOLLOW);
+      }
+    }
+  }
+
   void round(unsigned seed) {
     SCOPED_TRACE(format("seed {}", seed));
     std::mt19937 chance(seed);
@@ -230,7 +244,7 @@ class BroadcastFaults : public testing::Test {
     for (int fault = 0; fault < 3; ++fault) {
       std::this_thread::sleep_for(std::chrono::milliseconds(chance() % 150));
       FaultyNode& node = *nodes[chance() % kNodes];
-      switch (chance() % 5) {
+      switch (chance() % 6) {
         case 0:
           node.network->cut();
           break;
@@ -244,7 +258,10 @@ class BroadcastFaults : public testing::Test {
           flip_on_disk(*node.cache, chance);
           has_flipped_disk = true;
           break;
-        case 4: {
+        case 4:
+          skew_clocks(*node.cache, chance);
+          break;
+        case 5: {
           const auto datasets = cached_datasets(*node.cache);
           for (std::size_t i = 0; datasets.ok() && i < datasets->size(); ++i)
             (void)purge_dataset(*node.cache, (*datasets)[i]);
