@@ -36,7 +36,7 @@ class Source:
         mount.mkdir()
         options = ["-f", f"--read-rate={SOURCE}", *more]
         self.process = subprocess.Popen(["bindfs", *options, folder, mount])
-        # A file server has processors of its own.
+        # A file server does not compete with the nodes for processors.
         os.setpriority(os.PRIO_PROCESS, self.process.pid, -20)
         self.mount = mount
         while not os.path.ismount(mount):

@@ -210,6 +210,12 @@ class BroadcastFaults : public testing::Test {
     }
   }
 
+  static void purge_all(const CacheFolder& cache) {
+    const auto datasets = cached_datasets(cache);
+    for (std::size_t i = 0; datasets.ok() && i < datasets->size(); ++i)
+      (void)purge_dataset(cache, (*datasets)[i]);
+  }
+
   void round(unsigned seed) {
     SCOPED_TRACE(format("seed {}", seed));
     std::mt19937 chance(seed);
@@ -261,12 +267,9 @@ class BroadcastFaults : public testing::Test {
         case 4:
           skew_clocks(*node.cache, chance);
           break;
-        case 5: {
-          const auto datasets = cached_datasets(*node.cache);
-          for (std::size_t i = 0; datasets.ok() && i < datasets->size(); ++i)
-            (void)purge_dataset(*node.cache, (*datasets)[i]);
+        case 5:
+          purge_all(*node.cache);
           break;
-        }
       }
     }
     const Deadline deadline = Deadline::after(120s);
