@@ -46,6 +46,51 @@ def test_a_script_reads_the_printed_folder(stoker, source):
     assert stoker("data", "verify", folder, "--full", code=0).out.endswith("every byte verified\n")
 
 
+@pytest.fixture
+def site_cache(tmp_path: Path):
+    """Variables for a site that names a folder for caches, with room for three shards."""
+
+    def write(path: str, quota: str = "3MB") -> dict[str, object]:
+        sites = tmp_path / "config/stoker/sites"
+        sites.mkdir(parents=True, exist_ok=True)
+        (sites / "here.yaml").write_text(
+            "name: here\nwhat: a test\nsources: {page: {url: 'https://example.org', date: 2026-01-01}}\n"
+            f"detect: {{hosts: ['*'], from: page}}\nstorage: {{cache: {{path: \"{path}\", quota: {quota}, from: page}}}}\n"
+        )
+        return {
+            "XDG_CONFIG_HOME": tmp_path / "config",
+            "HOME": tmp_path,
+            "NVME": tmp_path / "nvme",
+            "STOKER_CACHE": None,
+        }
+
+    return write
+
+
+def test_a_site_names_the_folder_and_the_quota(stoker, many, site_cache, tmp_path):
+    env = site_cache("$NVME/a")
+    done = stoker("cache", "stage", many, "--reserve", "0B", "--json", env=env, code=0)
+    report = json.loads(done.out)
+    assert Path(report["folder"]).parents[1] == tmp_path / f"nvme/a/stoker-cache-{os.getuid()}"
+    assert 0 < report["copied"] < report["shards"]
+    assert all("within its limits" in left["reason"] for left in report["left_at_source"])
+    more = stoker("cache", "stage", many, "--reserve", "0B", "--quota", "1GB", "--json", env=env, code=0)
+    assert json.loads(more.out)["left_at_source"] == []
+
+
+def test_a_site_folder_with_an_unset_variable_is_not_used(stoker, source, site_cache, tmp_path):
+    env = site_cache("$NO_SUCH_DISK/a") | {"TMPDIR": tmp_path / "local", "SLURM_TMPDIR": None}
+    (tmp_path / "local").mkdir()
+    done = stoker("cache", "stage", source, "--reserve", "0B", env=env, code=0)
+    assert Path(done.out.strip()).is_relative_to(tmp_path / "local")
+
+
+def test_the_variable_wins_over_the_site(stoker, source, site_cache, tmp_path):
+    env = site_cache("$NVME/a") | {"STOKER_CACHE": tmp_path / "mine"}
+    done = stoker("cache", "stage", source, "--reserve", "0B", env=env, code=0)
+    assert Path(done.out.strip()).is_relative_to(tmp_path / "mine")
+
+
 def test_only_the_shards_of_a_split_are_copied(stoker, source):
     report = stage(stoker, source, "--split", "test")
     folder = Path(report["folder"])

@@ -1,7 +1,5 @@
 #include "cli/cache/cache_choice.h"
 
-#include "base/process.h"
-
 namespace stoker::cli {
 namespace {
 
@@ -10,20 +8,19 @@ constexpr std::size_t kShortestVersion = 4;
 }  // namespace
 
 void CacheOption::declare(Arguments& arguments) {
-  arguments.option("--cache", &requested_, "DIR",
-                   "Folder of the cache (default: $STOKER_CACHE, else on the node-local disk)");
+  arguments.option(
+      "--cache", &requested_, "DIR",
+      "Folder of the cache (default: $STOKER_CACHE, else the site's, else on the node-local disk)");
 }
 
-Path CacheOption::path() const { return stage::cache_path(requested_, current_environment()); }
-
 void LimitOptions::declare(Arguments& arguments) {
-  arguments.option("--quota", &quota_, "SIZE", "Let the cache hold at most SIZE (default: no limit)");
+  arguments.option("--quota", &quota_, "SIZE", "Let the cache hold at most SIZE (default: the site's limit)");
   arguments.option("--reserve", &reserve_, "SIZE", "Leave SIZE of the disk free (default: 1GB)");
 }
 
-stage::CacheLimits LimitOptions::limits() const {
+stage::CacheLimits LimitOptions::limits(ByteCount quota) const {
   stage::CacheLimits limits;
-  if (quota_) limits.quota = *quota_;
+  limits.quota = quota_.value_or(quota);
   if (reserve_) limits.reserve = *reserve_;
   return limits;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/arguments.h"
+#include "cli/site/node_cache.h"
 #include "stage/cache/eviction.h"
 
 namespace stoker::cli {
@@ -15,7 +16,9 @@ namespace stoker::cli {
 class CacheOption {
  public:
   void declare(Arguments& arguments);
-  Path path() const;
+  Path path() const { return cache().folder; }
+  /// Of the site of this cluster, if the option is not set.
+  NodeCache cache() const { return node_cache(requested_, "auto"); }
 
  private:
   std::string requested_;
@@ -25,7 +28,8 @@ class CacheOption {
 class LimitOptions {
  public:
   void declare(Arguments& arguments);
-  stage::CacheLimits limits() const;
+  /// `quota` applies without --quota.
+  stage::CacheLimits limits(ByteCount quota) const;
 
  private:
   std::optional<ByteCount> quota_;

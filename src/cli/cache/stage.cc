@@ -89,7 +89,7 @@ int cache_stage(std::span<const std::string> words, Output& out) {
   const auto report = stage_and_lease(o, cache.path(),
                                       {.source = source,
                                        .splits = o.splits,
-                                       .limits = limits.limits(),
+                                       .limits = limits.limits(cache.cache().quota),
                                        .check = *check,
                                        .threads = *thread_count},
                                       out);

@@ -10,6 +10,7 @@
 #include "base/language/counted.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/site/node_cache.h"
 #include "stage/cache/cache_folder.h"
 
 namespace stoker::cli {
@@ -113,7 +114,7 @@ Result<transfer::PurgeReport> purge(const PurgeChoice& choice, Output& out) {
   transfer::PurgeRequest request{.folder = choice.folder,
                                  .age = *choice.age,
                                  .runs = {},
-                                 .cache = stage::cache_path(choice.cache, current_environment()),
+                                 .cache = node_cache(choice.cache, "auto").folder,
                                  .is_removing = choice.is_removing};
   request.runs.assign(choice.runs.begin(), choice.runs.end());
   if (request.runs.empty()) request.runs = {"runs"};

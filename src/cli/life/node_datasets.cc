@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/thread.h"
+#include "cli/site/node_cache.h"
 #include "loader/advice.h"
 #include "loader/shard_order.h"
 #include "rank/environment.h"
@@ -220,9 +221,11 @@ std::string NodeDatasets::training_data() const { return job_.train ? job_.train
 Result<stage::PlaceRequest> NodeDatasets::request_for(const job::DataSource& source, bool is_training) {
   const Environment environment = current_environment();
   const Path base = job_.stage.directory ? *job_.stage.directory / stage::cache_name() : Path();
+  const NodeCache cache = node_cache(base, job_.site);
   stage::PlaceRequest request{.source = source.source,
                               .split = source.split,
-                              .cache = stage::cache_path(base, environment),
+                              .cache = cache.folder,
+                              .quota = cache.quota,
                               .is_decided = source.place != job::DataPlace::automatic,
                               .epochs = job_.train ? job_.train->epochs : stage::kAssumedEpochs,
                               .memory_room = loader::detect_machine("/", environment).memory.value,

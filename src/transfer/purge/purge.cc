@@ -7,6 +7,7 @@
 #include <set>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "dataset/manifest.h"
 #include "transfer/copy_marker.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <unistd.h>
 
 #include "base/process.h"
 #include "record/run_folder.h"
