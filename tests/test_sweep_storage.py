@@ -110,8 +110,8 @@ def test_optuna_reads_what_stoker_writes_and_the_other_way_round(sweep, address)
             """
 import json
 study = optuna.load_study(study_name=name, storage=storage)
-study.optimize(lambda trial: trial.suggest_float("lr", 1e-4, 1, log=True) + trial.suggest_categorical(
-    "width", [16, 32, True, "16"]) == "16", n_trials=1)
+study.optimize(lambda trial: trial.suggest_float("lr", 1e-4, 1, log=True) + (trial.suggest_categorical(
+    "width", [16, 32, True, "16"]) == "16"), n_trials=1)
 study.optimize(lambda trial: trial.suggest_int("lr_steps", 1, 9), n_trials=1)
 study.enqueue_trial({"lr": 0.25, "width": 32})
 print(json.dumps([[one.state.name, one.value, one.params.get("width"), one.intermediate_values] for one in study.trials]))
