@@ -119,7 +119,7 @@ class RunReporter final : public launch::Observer {
       cached += node.cached_bytes;
     }
     if (received + cached == 0) return;
-    out_.note("datasets: {} read from the source, {} received from other nodes, {} in caches already",
+    out_.note("staging: {} read from the source, {} received from other nodes, {} in caches already",
               rounded({read}), rounded({received}), rounded({cached}));
   }
 

@@ -260,8 +260,9 @@ constexpr std::array kRun = {
     stage<&StageOptions::broadcast>(
         {.key = "stage.broadcast",
          .fallback = "true",
-         .help = "Read each shard of a dataset from its source once for all nodes, which send it to each "
-                 "other. Otherwise each node reads all of it."}),
+         .help =
+             "Read each staged file and each shard of a dataset from its source once for all nodes, which "
+             "send it to each other. Otherwise each node reads all of it."}),
     stage<&StageOptions::node_rate>(
         {.key = "stage.node_rate",
          .fallback = "0B",

@@ -134,11 +134,16 @@ Result<TransferStats> copy_all_in(const StageRequest& request, const Path& folde
 
 }  // namespace
 
+Status with_room_cure(Status problem) {
+  if (problem.code() != Code::no_space) return problem;
+  return std::move(problem).cure(
+      "stage: {{directory: DIR}}, a folder on a disk with enough space on every node");
+}
+
 Result<TransferStats> stage_in(const StageRequest& request, const Path& folder, Progress& progress) {
   auto all = copy_all_in(request, folder, progress);
-  if (all.ok() || all.status().code() != Code::no_space) return all;
-  return Status(all.status())
-      .cure("stage: {{directory: DIR}}, a folder on a disk with enough space on every node");
+  if (!all.ok()) return with_room_cure(all.status());
+  return all;
 }
 
 Result<TransferStats> stage_out(const StageRequest& request, const Path& folder, const Path& to,
@@ -152,7 +157,7 @@ Result<TransferStats> stage_out(const StageRequest& request, const Path& folder,
       continue;
     }
     // "a/results/" is copied to "a" as "results", even if it is a link.
-    const Path clean = (Path(name) / "").lexically_normal().parent_path();
+    const Path clean = without_slash(name);
     const auto stats = source.ok() ? copy_out(*source, to / clean, progress)
                                    : Result<TransferStats>(std::move(source).error());
     if (stats.ok()) all += *stats;

@@ -46,6 +46,9 @@ class NodeFolder {
 /// Stages all files into `folder`. Invalid, NotFound, Corrupt, NoSpace if one of them fails.
 Result<TransferStats> stage_in(const StageRequest& request, const Path& folder, Progress& progress);
 
+/// The error with a cure if it is NoSpace.
+Status with_room_cure(Status problem);
+
 /// Copies the existing entries of `wanted.back` to `to`, which is created. Missing ones are listed in
 /// `missing` and are not errors; after a failed copy the remaining ones are still copied, and the first error
 /// is returned.

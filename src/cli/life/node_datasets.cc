@@ -1,9 +1,6 @@
 #include "cli/life/node_datasets.h"
 
 #include <algorithm>
-#include <array>
-#include <poll.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "loader/advice.h"
@@ -14,12 +11,7 @@
 namespace stoker::cli {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr const char* kMemoryDisk = "/dev/shm";
-// Longer than the run that started this node waits for all of them.
-constexpr Duration kPeersTimeout = 40s;
-constexpr std::size_t kLongestList = 64u << 20;
 
 // The training needs the shards in the order of its first epoch.
 std::vector<std::uint32_t> order_of_shards(const job::TrainOptions& train, const dataset::OpenDataset& opened,
@@ -45,32 +37,10 @@ NodeDatasets::~NodeDatasets() {
   if (memory_) (void)std::move(*memory_).remove();
 }
 
-bool NodeDatasets::needs_peers(int nodes) const {
-  return nodes > 1 && job_.stage.broadcast && std::ranges::any_of(job_.data, [](const auto& source) {
-           return source.second.place != job::DataPlace::shared;
-         });
-}
-
-std::string NodeDatasets::listen() {
-  auto server = stage::SwarmServer::listen(net::ListenScope::network);
-  if (!server.ok()) return to_line(stage::PeerAddress{node_, {}});
-  server_ = std::move(*server);
-  return to_line(stage::PeerAddress{node_, server_->addresses()});
-}
-
-Result<stage::TransferStats> NodeDatasets::place(const Path& staged, const std::string& host, Output* notes,
-                                                 Progress& progress) {
-  if (server_) {
-    auto peers = wait_for_peers(progress);
-    if (peers) {
-      server_->serve(peers->secret);
-      nodes_ = {.server = server_.get(),
-                .node = static_cast<std::uint32_t>(node_),
-                .addresses = std::move(peers->addresses),
-                .secret = std::move(peers->secret),
-                .rate = job_.stage.node_rate};
-    }
-  }
+Result<stage::TransferStats> NodeDatasets::place(const Path& staged,
+                                                 std::optional<stage::BroadcastNodes> nodes,
+                                                 const std::string& host, Output* notes, Progress& progress) {
+  nodes_ = std::move(nodes);
   stage::TransferStats sum;
   for (const auto& [name, source] : job_.data) {
     if (source.place == job::DataPlace::shared) continue;
@@ -120,24 +90,6 @@ Result<stage::PlaceRequest> NodeDatasets::request_for(const job::DataSource& sou
   request.cache = memory_->path() / "cache";
   request.quota = {request.memory_room / 2};  // the ranks need memory too
   return request;
-}
-
-// Nothing if it does not arrive in time, or the run ends.
-std::optional<stage::PeerList> NodeDatasets::wait_for_peers(const Progress& progress) const {
-  std::string text;
-  const Deadline deadline = Deadline::after(kPeersTimeout);
-  while (!deadline.passed() && !progress.stop_requested()) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    if (::poll(&input, 1, 100) <= 0) continue;
-    std::array<char, 65536> buffer;
-    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (got <= 0) return std::nullopt;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (text.size() > kLongestList) return std::nullopt;
-    const std::size_t end = text.find('\n');
-    if (end != std::string::npos) return stage::parse_peer_list(std::string_view(text).substr(0, end));
-  }
-  return std::nullopt;
 }
 
 }  // namespace stoker::cli

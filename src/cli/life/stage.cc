@@ -1,16 +1,15 @@
 // `stoker stage ATTEMPT`: docs/commands/stage.md
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <csignal>
-#include <poll.h>
-#include <unistd.h>
 
 #include "base/process.h"
 #include "base/thread.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/life/node_datasets.h"
+#include "cli/life/node_files.h"
+#include "cli/life/node_peers.h"
 #include "cli/output.h"
 #include "job/job.h"
 #include "net/port.h"
@@ -105,23 +104,29 @@ void record_result(const Result<stage::TransferStats>& moved, MonoTime begin, st
   answer.fingerprint = moved->fingerprint;
 }
 
+// What a node stages, and serves to others.
+struct NodeStaging {
+  NodePeers peers;
+  NodeFiles files;
+  NodeDatasets data;
+};
+
 // The supervisor writes to our input when ranks start, and closes it when they have ended or when it dies.
 // After a signal waits at most `grace`, because Slurm kills the step soon. False if no rank was started.
-bool wait_for_ranks(const StagingProgress& progress, Duration grace, const NodeDatasets& data) {
+bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeStaging& node) {
   bool has_begun = false;
   Deadline next_refresh = Deadline::after(kRefreshInterval);
   std::optional<Deadline> limit;
   for (;;) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    ::poll(&input, 1, 100);
     if (next_refresh.passed()) {
-      data.refresh();
+      node.data.refresh();
       next_refresh = Deadline::after(kRefreshInterval);
     }
-    std::array<char, 256> buffer;
-    const bool has_news = (input.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
-    if (has_news && ::read(STDIN_FILENO, buffer.data(), buffer.size()) <= 0) return has_begun;
-    has_begun |= has_news;
+    if (node.peers.next_line(Deadline::after(100ms)) == "go") {
+      has_begun = true;
+      node.files.stop_serving();
+    }
+    if (node.peers.is_closed()) return has_begun;
     if (!limit && progress.was_signalled()) limit = Deadline::after(grace);
     if (limit && limit->passed()) return has_begun;
   }
@@ -157,6 +162,13 @@ int stage_out(const stage::StageRequest& wanted, StagedFolder staged, stage::Sta
   return answer.problem.ok() ? exit_code::kOk : exit_code::from_status(answer.problem);
 }
 
+// Whether the nodes of the job exchange what they stage.
+bool stages_together(const job::Job& job, int nodes) {
+  const bool has_files = !job.stage.copy.empty() || !job.stage.unpack.empty();
+  const auto is_placed = [](const auto& source) { return source.second.place != job::DataPlace::shared; };
+  return nodes > 1 && job.stage.broadcast && (has_files || std::ranges::any_of(job.data, is_placed));
+}
+
 int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, rank::SignalFd signals,
                Output& out) {
   const std::string run_id = attempt.folder().parent_path().parent_path().filename();
@@ -166,15 +178,31 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
   const MonoTime begin = RealClock().mono();
   auto folder = stage::NodeFolder::create(
       stage::node_local_base(job.stage.directory.value_or(Path()), current_environment()), run_id);
-  NodeDatasets data(job, run_id, answer.node);
-  if (data.needs_peers(nodes)) out.raw(data.listen());
-  std::fflush(stdout);
+  NodeStaging node{.peers = NodePeers(answer.node, job.stage.node_rate),
+                   .files = NodeFiles(wanted, answer.node),
+                   .data = NodeDatasets(job, run_id)};
+  const bool is_together = stages_together(job, nodes);
+  const auto send_line = [&](const std::string& line) {
+    out.raw(line);
+    std::fflush(stdout);
+  };
+  if (is_together) send_line(node.peers.listen());
   const auto stage_all = [&]() -> Result<stage::TransferStats> {
     STOKER_RETURN_IF_ERROR(folder.status());
-    STOKER_ASSIGN_OR_RETURN(sum, stage::stage_in(wanted, folder->path(), progress));
+    if (is_together && answer.node == 0 && node.files.any()) {
+      auto line = node.peers.is_listening() ? node.files.list(progress)
+                                            : Result<std::string>(to_line(stage::ListHead()));
+      STOKER_RETURN_IF_ERROR(line.status());
+      send_line(*line);
+    }
+    std::optional<stage::BroadcastNodes> others;
+    if (is_together) others = node.peers.wait_for_peers(progress);
+    STOKER_ASSIGN_OR_RETURN(sum, node.files.place(folder->path(), others, node.peers, progress));
+    if (const std::string note = node.files.note(); !note.empty())
+      out.note("{}: staged alone: {}", answer.host, note);
     // Of a hundred nodes, the notes of the first one are enough.
     Output* const notes = answer.node == 0 ? &out : nullptr;
-    STOKER_ASSIGN_OR_RETURN(placed, data.place(folder->path(), answer.host, notes, progress));
+    STOKER_ASSIGN_OR_RETURN(placed, node.data.place(folder->path(), others, answer.host, notes, progress));
     sum += placed;
     return sum;
   };
@@ -182,10 +210,13 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
   if (folder.ok()) answer.folder = folder->path().string();
   send_answer(answer, out);
   if (!answer.problem.ok()) {
+    node.files.stop_serving();
     if (folder.ok()) (void)std::move(*folder).remove();
     return exit_code::from_status(answer.problem);
   }
-  if (!wait_for_ranks(progress, job.timeouts.grace, data)) {
+  const bool has_begun = wait_for_ranks(progress, job.timeouts.grace, node);
+  node.files.stop_serving();
+  if (!has_begun) {
     (void)std::move(*folder).remove();
     return exit_code::kOk;
   }

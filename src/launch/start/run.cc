@@ -245,6 +245,8 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
   write_staged(events, (*staging)->nodes(), false);
   observer.on_staged((*staging)->nodes());
   set_variable(group.environment, rank::kStageVariable, (*staging)->folders());
+  if (const std::string venv = staged_venv(request.job); !venv.empty())
+    set_variable(group.environment, rank::kStagedVenvVariable, venv);
   group.excluded_pids.push_back((*staging)->pid());
   STOKER_ASSIGN_OR_RETURN(ending, run_ranks(group));
   result.ending = std::move(ending);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "stage/broadcast/piece_set.h"
@@ -65,8 +66,8 @@ class PieceSchedule {
   bool granted(std::uint32_t piece);
   /// What was asked for and not granted is not granted any more.
   void forget_asks() { asked_ = reading_; }
-  /// The first piece that can be read and that no neighbour has.
-  std::optional<std::uint32_t> first_without_holder() const;
+  /// The first piece that can be read and that no neighbour has, and that is not one of `except`.
+  std::optional<std::uint32_t> first_without_holder(const std::set<std::uint32_t>& except = {}) const;
   /// A granted reading ended.
   void reading_ended(std::uint32_t piece, bool is_ok, double now);
 

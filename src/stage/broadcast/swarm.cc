@@ -246,9 +246,10 @@ class Swarm::Impl {
       push_to_queue({.kind = SwarmKind::ask});
   }
 
+  // What failed is missed after a while.
   void grant_to_self() STOKER_REQUIRES_LOCK(mutex_) {
     for (;;) {
-      const auto piece = schedule_.first_without_holder();
+      const auto piece = schedule_.first_without_holder(failed_here_);
       if (!piece || !schedule_.asks_to_read(0)) return;
       if (schedule_.granted(*piece)) granted_.push_back(*piece);
       granted_ready_.notify_all();
