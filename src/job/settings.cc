@@ -243,8 +243,13 @@ constexpr std::array kRun = {
     stage<&StageOptions::back>(
         {.key = "stage.back",
          .unset = "none",
-         .help = "Files and folders in STOKER_STAGE_DIR to copy to the attempt's folder after the run, "
-                 "even if it failed."}),
+         .help = "Files and folders in STOKER_STAGE_DIR to copy to the attempt's folder during the run and "
+                 "after it, even if it failed."}),
+    stage<&StageOptions::back_every>(
+        {.key = "stage.back_every",
+         .fallback = "1m",
+         .help = "How often changed files of `stage.back` are copied while the ranks run; 0s: only at the "
+                 "end."}),
     stage<&StageOptions::outside_links>(
         {.key = "stage.outside_links",
          .fallback = "false",

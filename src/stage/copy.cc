@@ -1,8 +1,5 @@
 #include "stage/copy.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "base/file.h"
 #include "stage/archive.h"
 #include "stage/list_tree.h"
@@ -14,14 +11,12 @@ namespace {
 
 constexpr std::size_t kCopyPiece = 4u << 20;
 
-enum class Changes { refused, accepted };
-
 // The files of a list, as a source of entries.
 class CopyTree final : public EntrySource {
  public:
   // `name`: name in the target folder.
-  CopyTree(Path source, std::string name, Changes changes, Progress& progress)
-      : source_(std::move(source)), name_(std::move(name)), changes_(changes), progress_(progress) {}
+  CopyTree(Path source, std::string name, Progress& progress)
+      : source_(std::move(source)), name_(std::move(name)), progress_(progress) {}
 
   Result<std::vector<ArchiveEntry>> list() override { return list_tree(source_, name_, progress_); }
 
@@ -34,49 +29,30 @@ class CopyTree final : public EntrySource {
       STOKER_RETURN_IF_ERROR(piece(part));
       done += part.size();
     }
-    return changes_ == Changes::accepted ? Status() : check_unchanged(file, entry);
+    return check_unchanged(file, entry);
   }
 
  private:
   const Path source_;
   const std::string name_;
-  const Changes changes_;
   Progress& progress_;
 };
-
-// Ensures that everything written below `folder` is on its disk or file server.
-Status sync_filesystem(const Path& folder) {
-  const Fd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened || ::syncfs(opened.get()) != 0) return posix_error(folder.string(), errno);
-  return {};
-}
-
-// Uses the protocol in write.cc.
-Result<TransferStats> copy(const Path& source, const Path& target, Changes changes, Progress& progress) {
-  const Path folder = target.parent_path();
-  const std::string name = target.filename().string();
-  STOKER_ASSIGN_OR_RETURN(pending, PendingFolder::create(folder));
-  CopyTree tree(source, name, changes, progress);
-  STOKER_ASSIGN_OR_RETURN(entries, tree.list());
-  STOKER_RETURN_IF_ERROR(check_free_space(printable(name), space_needed(entries), folder));
-  STOKER_ASSIGN_OR_RETURN(stats, write_entries(tree, entries, pending.path(), 0, progress));
-  if (changes == Changes::accepted) STOKER_RETURN_IF_ERROR(sync_filesystem(pending.path()));
-  STOKER_RETURN_IF_ERROR(std::move(pending).publish());
-  return stats;
-}
 
 }  // namespace
 
 Path without_slash(const Path& path) { return (path / "").lexically_normal().parent_path(); }
 
+// Uses the protocol in write.cc.
 Result<TransferStats> copy_in(const Path& source, const Path& folder, Progress& progress) {
   const Path clean = without_slash(source);
-  return copy(clean, folder / clean.filename(), Changes::refused, progress);
-}
-
-Result<TransferStats> copy_out(const Path& source, const Path& target, Progress& progress) {
-  STOKER_RETURN_IF_ERROR(make_directories(target.parent_path()));
-  return copy(source, target, Changes::accepted, progress);
+  const std::string name = clean.filename().string();
+  STOKER_ASSIGN_OR_RETURN(pending, PendingFolder::create(folder));
+  CopyTree tree(clean, name, progress);
+  STOKER_ASSIGN_OR_RETURN(entries, tree.list());
+  STOKER_RETURN_IF_ERROR(check_free_space(printable(name), space_needed(entries), folder));
+  STOKER_ASSIGN_OR_RETURN(stats, write_entries(tree, entries, pending.path(), 0, progress));
+  STOKER_RETURN_IF_ERROR(std::move(pending).publish());
+  return stats;
 }
 
 }  // namespace stoker::stage

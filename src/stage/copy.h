@@ -1,5 +1,5 @@
-// Copies files and folders recursively with several threads: to a node's local disk before a run, and back
-// after it. Used by `stoker stage`. Thread-safe: no state.
+// Copies files and folders recursively with several threads to a node's local disk before a run. Used by
+// `stoker stage`. Thread-safe: no state.
 #pragma once
 
 #include "stage/transfer_stats.h"
@@ -15,9 +15,5 @@ Result<TransferStats> copy_in(const Path& source, const Path& folder, Progress& 
 
 /// "data" for "data/": what is copied has the name of the last part.
 Path without_slash(const Path& path);
-
-/// Same, for results: copies `source`, which must not be a link, to `target`, whose parent folder is created.
-/// A growing file is copied with the length it had when it was listed. The copy is on disk when this returns.
-Result<TransferStats> copy_out(const Path& source, const Path& target, Progress& progress);
 
 }  // namespace stoker::stage

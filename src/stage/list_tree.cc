@@ -10,8 +10,8 @@ constexpr int kDeepest = 256;
 
 class TreeLister {
  public:
-  TreeLister(const Path& source, const std::string& name, Progress& progress)
-      : source_(source), name_(name), progress_(progress) {}
+  TreeLister(const Path& source, const std::string& name, Progress& progress, TreeUse use)
+      : source_(source), name_(name), progress_(progress), is_in_use_(use == TreeUse::in_use) {}
 
   Result<std::vector<ArchiveEntry>> run() {
     STOKER_RETURN_IF_ERROR(add(source_, name_, 0));
@@ -23,7 +23,7 @@ class TreeLister {
     if (progress_.stop_requested()) return cancelled("stage: interrupted");
     if (depth > kDeepest) return invalid("{}: nested more than {} folders deep", path, kDeepest);
     struct stat info{};
-    if (::lstat(path.c_str(), &info) != 0) return posix_error(path.string(), errno);
+    if (::lstat(path.c_str(), &info) != 0) return vanished(posix_error(path.string(), errno));
     ArchiveEntry entry{.name = name};
     entry.mode = info.st_mode & 07777;
     entry.mtime = info.st_mtim.tv_sec;
@@ -36,22 +36,27 @@ class TreeLister {
       entry.kind = EntryKind::symbolic_link;
       std::error_code error;
       entry.link = std::filesystem::read_symlink(path, error).string();
-      if (error) return posix_error(path.string(), error.value());
+      if (error) return vanished(posix_error(path.string(), error.value()));
       entries_.push_back(std::move(entry));
       return {};
     }
     if (!S_ISDIR(info.st_mode)) return {};
     entry.kind = EntryKind::folder;
     entries_.push_back(std::move(entry));
-    STOKER_ASSIGN_OR_RETURN(names, list_directory(path));
-    for (const std::string& each : names)
+    const auto names = list_directory(path);
+    if (!names.ok()) return vanished(names.status());
+    for (const std::string& each : *names)
       STOKER_RETURN_IF_ERROR(add(path / each, name + "/" + each, depth + 1));
     return {};
   }
 
+  Status vanished(Status status) const {
+    return is_in_use_ && status.code() == Code::not_found ? Status() : status;
+  }
+
   void add_file(ArchiveEntry entry, const struct stat& info) {
     entry.bytes = static_cast<std::uint64_t>(info.st_size);
-    if (info.st_nlink > 1) {
+    if (info.st_nlink > 1 && !is_in_use_) {
       const auto [first, is_new] = names_.emplace(std::pair(info.st_dev, info.st_ino), entry.name);
       if (!is_new) {
         entry.kind = EntryKind::hard_link;
@@ -65,14 +70,16 @@ class TreeLister {
   const Path& source_;
   const std::string& name_;
   Progress& progress_;
+  const bool is_in_use_;
   std::vector<ArchiveEntry> entries_;
   std::map<std::pair<dev_t, ino_t>, std::string> names_;  // of files with several
 };
 
 }  // namespace
 
-Result<std::vector<ArchiveEntry>> list_tree(const Path& source, const std::string& name, Progress& progress) {
-  return TreeLister(source, name, progress).run();
+Result<std::vector<ArchiveEntry>> list_tree(const Path& source, const std::string& name, Progress& progress,
+                                            TreeUse use) {
+  return TreeLister(source, name, progress, use).run();
 }
 
 Path source_of(const ArchiveEntry& entry, const Path& source, const std::string& name) {

@@ -101,6 +101,16 @@ def test_results_come_back_from_a_job_that_slurm_ends(runs: Runs):
     assert [(back / f"node-000{node}/made").read_text() for node in (0, 1)] == ["0\n", "1\n"]
 
 
+def test_results_of_all_nodes_come_back_while_the_ranks_run(runs: Runs):
+    wait = "for node in 0 1; do until [ -e $STOKER_ATTEMPT_DIR/back/node-000$node/made ]; do sleep 0.1; done; done"
+    runs.job(f"echo $RANK > $STOKER_STAGE_DIR/made; {wait}", "nodes: 2", stage(runs, "back: [made], back_every: 1s"))
+    runs.submit()
+    assert runs.wait() == f"run {runs.run.name}: done\n"
+    back = runs.run / "attempts/1/back"
+    assert [(back / f"node-000{node}/made").read_text() for node in (0, 1)] == ["0\n", "1\n"]
+    assert re.search(r"n1: copied 1 file of stage.back, 2 B, in ", runs.batch_log())
+
+
 def test_a_node_that_cannot_ends_the_run_before_its_ranks(runs: Runs, archive: Path):
     archive.write_bytes(archive.read_bytes()[:600])
     runs.job("touch begun", "nodes: 2", stage(runs, "unpack: [words.tar]"))

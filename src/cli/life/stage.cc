@@ -3,6 +3,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "base/language/counted.h"
 #include "base/process.h"
 #include "base/thread.h"
 #include "cli/arguments.h"
@@ -15,6 +16,7 @@
 #include "net/port.h"
 #include "rank/process/signals.h"
 #include "record/run_folder.h"
+#include "stage/back_copy.h"
 #include "stage/node.h"
 #include "stage/stage_report.h"
 #include "stoker/time.h"
@@ -109,13 +111,38 @@ struct NodeStaging {
   NodePeers peers;
   NodeFiles files;
   NodeDatasets data;
+  std::optional<stage::BackCopy> back = std::nullopt;  // with results
+  Duration back_every{0};
+  std::string host = {};
+  bool has_back_problem = false;
 };
+
+// Copies changed results while the ranks run.
+void copy_back(NodeStaging& node, const StagingProgress& progress, Output& out) {
+  const MonoTime begin = RealClock().mono();
+  const auto should_stop = [&] {
+    (void)node.peers.next_line(Deadline::after(0s));
+    return node.peers.is_closed() || progress.was_signalled();
+  };
+  const stage::StageOutRound round = node.back->copy_changed(should_stop);
+  if (round.copied.files > 0) {
+    out.note("{}: copied {} of stage.back, {}, in {:.1f} s", node.host, counted(round.copied.files, "file"),
+             rounded(ByteCount{round.copied.bytes}), Seconds(RealClock().mono() - begin).count());
+  }
+  const bool has_problem = !round.problem.ok();
+  if (has_problem && !node.has_back_problem) {
+    out.note("{}: stage.back: {}; the ranks continue, and the copy is retried every {}", node.host,
+             round.problem.message(), duration_text(node.back_every));
+  }
+  node.has_back_problem = has_problem;
+}
 
 // The supervisor writes to our input when ranks start, and closes it when they have ended or when it dies.
 // After a signal waits at most `grace`, because Slurm kills the step soon. False if no rank was started.
-bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeStaging& node) {
+bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeStaging& node, Output& out) {
   bool has_begun = false;
   Deadline next_refresh = Deadline::after(kRefreshInterval);
+  Deadline next_back = Deadline::after(node.back_every);
   std::optional<Deadline> limit;
   for (;;) {
     if (next_refresh.passed()) {
@@ -127,34 +154,33 @@ bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeStaging
       node.files.stop_serving();
     }
     if (node.peers.is_closed()) return has_begun;
+    if (has_begun && !limit && node.back && node.back_every > Duration::zero() && next_back.passed()) {
+      copy_back(node, progress, out);
+      next_back = Deadline::after(node.back_every);
+    }
     if (!limit && progress.was_signalled()) limit = Deadline::after(grace);
     if (limit && limit->passed()) return has_begun;
   }
 }
 
-// The staged folder on this node, and the stage-out destination.
-struct StagedFolder {
-  stage::NodeFolder folder;
-  Path back;
-};
-
 // Stages out the results and removes the folder. Keeps results that could not be copied.
-int stage_out(const stage::StageRequest& wanted, StagedFolder staged, stage::StageReport answer,
+int stage_out(std::optional<stage::BackCopy>& back, stage::NodeFolder folder, stage::StageReport answer,
               StagingProgress& progress, Output& out) {
   progress.ignore_signals();
   answer.is_stage_out = true;
   answer.files = answer.bytes = answer.received_bytes = answer.cached_bytes = answer.fingerprint = 0;
   const MonoTime begin = RealClock().mono();
-  std::vector<std::string> missing;
-  if (!wanted.back.empty())
-    record_result(stage::stage_out(wanted, staged.folder.path(), staged.back, &missing, progress), begin,
+  const stage::StageOutRound last = back ? back->copy_rest() : stage::StageOutRound();
+  if (back) {
+    record_result(last.problem.ok() ? Result<stage::TransferStats>(back->total()) : last.problem, begin,
                   answer);
-  for (const std::string& name : missing)
+  }
+  for (const std::string& name : last.missing)
     out.note("{}: {} does not exist and was not staged out", answer.host, name);
   if (answer.problem.ok()) {
-    const Status removed = std::move(staged.folder).remove();
+    const Status removed = std::move(folder).remove();
     if (!removed.ok()) out.note("{}: {}", answer.host, removed.message());
-  } else if (const auto kept = std::move(staged.folder).keep(); kept.ok()) {
+  } else if (const auto kept = std::move(folder).keep(); kept.ok()) {
     answer.problem =
         Status(answer.problem.code(), format("{} (the output stays in {})", answer.problem.message(), *kept));
   }
@@ -180,7 +206,9 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
       stage::node_local_base(job.stage.directory.value_or(Path()), current_environment()), run_id);
   NodeStaging node{.peers = NodePeers(answer.node, job.stage.node_rate),
                    .files = NodeFiles(wanted, answer.node),
-                   .data = NodeDatasets(job, run_id)};
+                   .data = NodeDatasets(job, run_id),
+                   .back_every = job.stage.back_every,
+                   .host = answer.host};
   const bool is_together = stages_together(job, nodes);
   const auto send_line = [&](const std::string& line) {
     out.raw(line);
@@ -214,14 +242,15 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
     if (folder.ok()) (void)std::move(*folder).remove();
     return exit_code::from_status(answer.problem);
   }
-  const bool has_begun = wait_for_ranks(progress, job.timeouts.grace, node);
+  if (!wanted.back.empty())
+    node.back.emplace(wanted, folder->path(), attempt.folder() / "back" / format("node-{:04}", answer.node));
+  const bool has_begun = wait_for_ranks(progress, job.timeouts.grace, node, out);
   node.files.stop_serving();
   if (!has_begun) {
     (void)std::move(*folder).remove();
     return exit_code::kOk;
   }
-  StagedFolder staged{std::move(*folder), attempt.folder() / "back" / format("node-{:04}", answer.node)};
-  return stage_out(wanted, std::move(staged), std::move(answer), progress, out);
+  return stage_out(node.back, std::move(*folder), std::move(answer), progress, out);
 }
 
 }  // namespace
