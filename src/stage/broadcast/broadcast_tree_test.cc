@@ -34,7 +34,8 @@ class TreeBroadcastTest : public testing::Test {
     Thread thread;
   };
 
-  static constexpr SwarmLimits kPatient{.late_request_s = 90, .missed_s = 90, .alone_s = 90, .join_s = 90};
+  static constexpr SwarmLimits kPatient{
+      .late_request_s = 90, .late_reading_s = 90, .missed_s = 90, .alone_s = 90, .join_s = 90};
 
   Path source(std::string_view name) const { return box_ / "source" / name; }
   void write(std::string_view name, std::string_view text) const {

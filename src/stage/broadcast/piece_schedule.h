@@ -21,6 +21,7 @@ struct SwarmLimits {
   std::uint32_t readings = 4;                ///< at the source at once
   std::uint32_t backlog = 8;                 ///< pieces that others wait for; with more, a node reads none
   double late_request_s = 2;                 ///< at least; then a request is repeated at a different node
+  double late_reading_s = 5;                 ///< at least; then a different node reads the piece, too
   double missed_s = 5;                       ///< at least; then a piece that no node has is read again
   double alone_s = 20;                       ///< without any progress; then a node reads on its own
   double join_s = 10;                        ///< then readings begin, although some nodes have not joined

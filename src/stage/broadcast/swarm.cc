@@ -49,7 +49,7 @@ class Swarm::Impl {
         up_(plan_.rate.value),
         down_(plan_.rate.value),
         schedule_(plan_.node, swarm_neighbours(plan_.node, nodes_), pieces_, plan_.limits),
-        queue_(nodes_, pieces_) {
+        queue_(nodes_, pieces_, plan_.limits.late_reading_s) {
     for (const std::uint32_t node : swarm_neighbours(plan_.node, nodes_))
       connectors_.emplace_back(
           [this, node](const StopToken& stop) { keep_connected(node, SwarmRole::pieces, stop); });
