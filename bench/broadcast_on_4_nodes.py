@@ -1,7 +1,7 @@
 """Staging a dataset on four nodes of a lab: seconds until all have it, and bytes read from the shared filesystem, beside `srun cp`, an
 `sbcast` loop and `srun rsync`. The rates are fixed, so that this machine's cores do not decide: the source is a FUSE mount of 150 MB/s
 without a page cache, the link of a node carries 300 MB/s in each direction, its disk is a tmpfs. The links of the peers have no limit.
-The bound: the source must be read once.
+The bound: the source must be read once. The ranks start with the first shards; their delay is compared with the time of staging.
 
     bench/broadcast_on_4_nodes.py [--gigabytes 2] [--rounds 3] [--only WAY]"""
 
@@ -24,6 +24,9 @@ SOURCE, LINK = 150_000_000, 300_000_000
 NODES = ("n1", "n2", "n3", "n4")
 LIMIT = 1.3  # of the bound
 MAX_READ = 1.02  # of the dataset's bytes
+MAX_FIRST = 0.1  # of the time of staging
+# The ranks end when all shards are on their node.
+UNTIL_COMPLETE = "while find $STOKER_DATA_TRAIN -lname '/*' | grep -q .; do sleep 0.1; done"
 
 
 class Source:
@@ -33,6 +36,8 @@ class Source:
         mount.mkdir()
         options = ["-f", f"--read-rate={SOURCE}", *more]
         self.process = subprocess.Popen(["bindfs", *options, folder, mount])
+        # A file server does not compete with the nodes for processors.
+        os.setpriority(os.PRIO_PROCESS, self.process.pid, -20)
         self.mount = mount
         while not os.path.ismount(mount):
             time.sleep(0.05)
@@ -52,19 +57,30 @@ def on_all_nodes(lab: Lab, script: str) -> float:
     return time.perf_counter() - began
 
 
-def broadcast(lab: Lab, source: Path, disks: str) -> float:
-    """Seconds of staging on the slowest node."""
-    data = f"data: {{train: {{source: {source}, place: local}}}}"
+def broadcast(lab: Lab, source: Path, disks: str, starts: list[float]) -> float:
+    """Seconds of staging on the slowest node. Appends to `starts` after which part of them the last rank has started."""
+    data = f"data: {{train: {{source: {source}, place: local, start: first-shards}}}}"
     stage = f"stage: {{directory: {disks}, node_rate: {LINK}B}}"
-    (lab.shared / "job.yaml").write_text(f"run: {{shell: 'true'}}\nresources: {{nodes: 4}}\n{data}\n{stage}\n")
+    (lab.shared / "job.yaml").write_text(
+        f'run: {{shell: "{UNTIL_COMPLETE}"}}\nresources: {{nodes: 4}}\n{data}\n{stage}\n'
+    )
     lab.stoker("submit", "job.yaml", cwd=lab.shared)
     lab.stoker("wait", "last", cwd=lab.shared, timeout=580)
-    (events,) = (lab.shared / "runs").glob("*/attempts/1/events-node-0000.jsonl")
-    staged = [json.loads(line) for line in events.read_text().splitlines() if '"kind":"staged"' in line]
+    events = [
+        json.loads(line)
+        for file in (lab.shared / "runs").glob("*/attempts/1/events-*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    staged = [one for one in events if one["kind"] == "staged" and one["bytes"] > 0]
     assert len(staged) == 4
     print("  ", [(round(one["seconds"], 1), one["received"]) for one in staged])
+    (began,) = [one["time"] for one in events if one["kind"] == "attempt_started"]
+    started = max(one["time"] for one in events if one["kind"] == "rank_started") - began
+    seconds = max(one["seconds"] for one in staged)
+    starts.append(started / seconds)
+    print(f"   the last rank started after {started:.1f} s")
     subprocess.run(["rm", "-rf", lab.shared / "runs"], check=True)
-    return max(one["seconds"] for one in staged)
+    return seconds
 
 
 def sbcast(lab: Lab, source: Path, disks: str) -> float:
@@ -93,8 +109,9 @@ def main() -> None:
         lab = start_lab(f"b{os.getpid()}")
         seconds: dict[str, list[float]] = {}
         reads: dict[str, list[float]] = {}
+        starts: list[float] = []
         ways = {
-            "stoker": lambda: broadcast(lab, source.mount, disks),
+            "stoker": lambda: broadcast(lab, source.mount, disks, starts),
             "srun cp": lambda: on_all_nodes(lab, f"cp -r {source.mount} {disks}/copy"),
             "sbcast": lambda: sbcast(lab, mapped.mount, disks),
             "srun rsync": lambda: on_all_nodes(lab, f"rsync -a {source.mount}/ {disks}/copy/"),
@@ -125,6 +142,7 @@ def main() -> None:
         Interval(max(reads["stoker"]), min(reads["stoker"]), max(reads["stoker"])),
         MAX_READ,
     )
+    good &= check_limit("start of the ranks, of the time of staging", median_interval(starts), MAX_FIRST)
     sys.exit(0 if good else 1)
 
 

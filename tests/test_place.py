@@ -120,6 +120,6 @@ def test_an_unknown_place_is_refused(stoker, job):
 
 @pytest.mark.soak
 def test_two_hundred_faults_of_a_broadcast_lose_nothing():
-    """Cut connections, flipped bits on the wire and on disks, dead nodes, full disks, purges, two jobs in one cache: three in each round."""
+    """Cut connections, flipped bits on the wire and on disks, dead nodes, full disks, purges, clocks that jump, two jobs in one cache: three in each round."""
     command = [BIN / "stage_test", "--gtest_filter=BroadcastFaults.*"]
     subprocess.run(command, env=dict(os.environ) | {"STOKER_FAULT_ROUNDS": "70"}, check=True, timeout=1800)

@@ -84,6 +84,19 @@ std::string time_text(const std::vector<launch::StagedNode>& nodes) {
   return format("{:.1f} s ({}/s)", seconds, rounded(ByteCount{rate}));
 }
 
+// Where several nodes shared the work, or found it done.
+void note_traffic(const std::vector<launch::StagedNode>& nodes, Output& out) {
+  std::uint64_t read = 0, received = 0, cached = 0;
+  for (const launch::StagedNode& node : nodes) {
+    read += node.bytes - std::min(node.bytes, node.received_bytes);
+    received += node.received_bytes;
+    cached += node.cached_bytes;
+  }
+  if (received + cached == 0) return;
+  out.note("datasets: {} read from the source, {} received from other nodes, {} in caches already",
+           rounded({read}), rounded({received}), rounded({cached}));
+}
+
 // Prints the run's folder and stage-in results on standard error; standard output belongs to rank 0.
 class RunReporter final : public launch::Observer {
  public:
@@ -101,7 +114,7 @@ class RunReporter final : public launch::Observer {
   }
   void on_note(const std::string& note) override { out_.note("{}", note); }
   void on_staged(const std::vector<launch::StagedNode>& nodes) override {
-    note_traffic(nodes);
+    note_traffic(nodes, out_);
     const launch::StagedNode& first = nodes.front();
     if (first.files == 0) return;  // only stage-out is configured
     out_.note("staged {} {}in {}: {} (STOKER_STAGE_DIR)", amount_text(first.files, first.bytes),
@@ -110,19 +123,6 @@ class RunReporter final : public launch::Observer {
   }
 
  private:
-  // Where several nodes shared the work, or found it done.
-  void note_traffic(const std::vector<launch::StagedNode>& nodes) {
-    std::uint64_t read = 0, received = 0, cached = 0;
-    for (const launch::StagedNode& node : nodes) {
-      read += node.bytes - std::min(node.bytes, node.received_bytes);
-      received += node.received_bytes;
-      cached += node.cached_bytes;
-    }
-    if (received + cached == 0) return;
-    out_.note("staging: {} read from the source, {} received from other nodes, {} in caches already",
-              rounded({read}), rounded({received}), rounded({cached}));
-  }
-
   Output& out_;
 };
 
@@ -151,6 +151,7 @@ void print_success(const launch::RunResult& result, Output& out) {
 }
 
 void print_staged_out(const launch::RunResult& result, Output& out) {
+  note_traffic(result.rest, out);
   std::uint64_t files = 0, bytes = 0;
   for (const launch::StagedNode& node : result.back) {
     files += node.files;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <filesystem>
 #include <sys/resource.h>
 
 #include "base/hash.h"
@@ -216,31 +218,62 @@ Result<OpenDataset> open_dataset(const Path& folder) {
   return opened;
 }
 
-// A shard, opened on first use. After `is_open` is set, file and map never change.
-struct OpenShard {
-  Mutex mutex;
-  std::atomic<bool> is_open{false};
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// A dataset in a node's cache (docs/formats/cache.md): a shard is an absolute link to the source, or a
+// relative one to its copy, which takes the place of the other while a job stages the dataset.
+constexpr auto kLookInterval = std::chrono::seconds(1);
+
+bool is_in_cache(const Path& folder) { return path_exists(folder / "../../shards"); }
+
+bool is_link_to_source(const Path& shard) {
+  std::error_code error;
+  return std::filesystem::read_symlink(shard, error).is_absolute();
+}
+
+// The file of a shard. Never changes.
+struct ShardBytes {
   codec::ShardFile file;
   MappedFile map;
   std::unique_ptr<codec::ChunkReader> chunks;  // of a packed one
 };
 
+// A shard, opened on first use, and again when its copy is there.
+struct OpenShard {
+  std::atomic<const ShardBytes*> current{nullptr};
+  std::atomic<bool> is_at_source{false};  // while a copy may come
+  std::atomic<SteadyClock::rep> next_look{0};
+
+  Mutex mutex;
+  // At most two. The first stays: other threads read it.
+  std::vector<std::unique_ptr<const ShardBytes>> opened STOKER_GUARDED_BY(mutex);
+};
+
+}  // namespace
+
 struct LocalShardSource::Impl {
   Path folder;
+  bool is_in_cache = false;
   OpenDataset dataset;
   const SplitInfo* split = nullptr;
   SampleTable samples;
   std::vector<OpenShard> shards;
   // Shared with the readers of all shards.
   std::shared_ptr<codec::ChunkCache> cache = std::make_shared<codec::ChunkCache>(kDefaultChunkCache);
+  std::atomic<std::uint64_t> source_bytes{0};
+  std::atomic<std::uint64_t> copy_bytes{0};
 
   // Shards from this number on are opened for each read, because a process has a limit of open files.
   std::size_t open_limit = max_open_shards();
 
-  Result<const OpenShard*> shard(std::uint32_t number);
+  Result<const ShardBytes*> shard(std::uint32_t number);
 
  private:
   static std::size_t max_open_shards();
+  Result<std::unique_ptr<const ShardBytes>> open(std::uint32_t number) const;
+  const ShardBytes* look_for_copy(std::uint32_t number, const ShardBytes* current);
 };
 
 // A quarter of the limit, which is often 1024: other datasets and other code need open files too.
@@ -251,11 +284,24 @@ std::size_t LocalShardSource::Impl::max_open_shards() {
   return std::max<std::size_t>(kLeast, limit.rlim_cur / 4);
 }
 
-Result<const OpenShard*> LocalShardSource::Impl::shard(std::uint32_t number) {
+Result<const ShardBytes*> LocalShardSource::Impl::shard(std::uint32_t number) {
   OpenShard& shard = shards[number];
-  if (shard.is_open.load(std::memory_order_acquire)) return &shard;
-  MutexLock lock(shard.mutex);
-  if (shard.is_open.load(std::memory_order_relaxed)) return &shard;
+  if (const ShardBytes* current = shard.current.load(std::memory_order_acquire)) {
+    return shard.is_at_source.load(std::memory_order_relaxed) ? look_for_copy(number, current) : current;
+  }
+  const MutexLock lock(shard.mutex);
+  if (const ShardBytes* current = shard.current.load(std::memory_order_relaxed)) return current;
+  const bool is_at_source = is_in_cache && is_link_to_source(folder / split->shards[number].file);
+  STOKER_ASSIGN_OR_RETURN(bytes, open(number));
+  shard.is_at_source.store(is_at_source, std::memory_order_relaxed);
+  shard.next_look = (SteadyClock::now() + kLookInterval).time_since_epoch().count();
+  shard.opened.push_back(std::move(bytes));
+  const ShardBytes* const current = shard.opened.back().get();
+  shard.current.store(current, std::memory_order_release);
+  return current;
+}
+
+Result<std::unique_ptr<const ShardBytes>> LocalShardSource::Impl::open(std::uint32_t number) const {
   const ShardInfo& info = split->shards[number];
   const Path path = folder / info.file;
   const codec::ChunkMap* chunks = samples.sections()[number]->chunks();
@@ -265,19 +311,39 @@ Result<const OpenShard*> LocalShardSource::Impl::shard(std::uint32_t number) {
   if (size != info.bytes) {
     return corrupt("{}: has {} bytes, the manifest lists {}", printable(path.string()), size, info.bytes);
   }
+  auto bytes = std::make_unique<ShardBytes>();
   if (chunks) {
-    shard.chunks = std::make_unique<codec::ChunkReader>(*chunks, cache, printable(path.string()));
+    bytes->chunks = std::make_unique<codec::ChunkReader>(*chunks, cache, printable(path.string()));
   } else {
     STOKER_ASSIGN_OR_RETURN(map, MappedFile::open(path));
-    shard.map = std::move(map);
+    bytes->map = std::move(map);
   }
   if (number >= open_limit && (!chunks || chunks->parts().empty())) {
     STOKER_ASSIGN_OR_RETURN(reopened, codec::ShardFile::open(path, {{path.filename().string(), size}}));
     file = std::move(reopened);
   }
-  shard.file = std::move(file);
-  shard.is_open.store(true, std::memory_order_release);
-  return &shard;
+  bytes->file = std::move(file);
+  return std::unique_ptr<const ShardBytes>(std::move(bytes));
+}
+
+// One thread looks, all other threads read on. Without a copy, or with one that cannot be opened, it is
+// `current`.
+const ShardBytes* LocalShardSource::Impl::look_for_copy(std::uint32_t number, const ShardBytes* current) {
+  OpenShard& shard = shards[number];
+  const SteadyClock::time_point now = SteadyClock::now();
+  SteadyClock::rep next = shard.next_look.load(std::memory_order_relaxed);
+  if (now.time_since_epoch().count() < next) return current;
+  const SteadyClock::rep later = (now + kLookInterval).time_since_epoch().count();
+  if (!shard.next_look.compare_exchange_strong(next, later)) return current;
+  if (is_link_to_source(folder / split->shards[number].file)) return current;
+  auto copy = open(number);
+  if (!copy.ok()) return current;
+  const MutexLock lock(shard.mutex);
+  shard.opened.push_back(std::move(*copy));
+  current = shard.opened.back().get();
+  shard.current.store(current, std::memory_order_release);
+  shard.is_at_source.store(false, std::memory_order_relaxed);
+  return current;
 }
 
 LocalShardSource::LocalShardSource(std::unique_ptr<Impl> parts) : impl_(std::move(parts)) {}
@@ -288,6 +354,7 @@ Result<std::unique_ptr<LocalShardSource>> LocalShardSource::open(const Path& dat
   STOKER_ASSIGN_OR_RETURN(opened, open_dataset(dataset));
   auto parts = std::make_unique<Impl>();
   parts->folder = dataset;
+  parts->is_in_cache = is_in_cache(dataset);
   parts->dataset = std::move(opened);
   const Manifest& manifest = parts->dataset.manifest;
   STOKER_ASSIGN_OR_RETURN(found, manifest.split(split));
@@ -312,11 +379,15 @@ const SampleTable& LocalShardSource::samples() const { return impl_->samples; }
 
 Status LocalShardSource::read(std::uint32_t shard, std::uint64_t offset, std::span<std::byte> out) const {
   STOKER_ASSIGN_OR_RETURN(opened, impl_->shard(shard));
+  if (impl_->is_in_cache) {
+    const bool is_at_source = impl_->shards[shard].is_at_source.load(std::memory_order_relaxed);
+    (is_at_source ? impl_->source_bytes : impl_->copy_bytes).fetch_add(out.size(), std::memory_order_relaxed);
+  }
   return opened->chunks ? opened->chunks->read(opened->file, offset, out) : opened->file.read_at(offset, out);
 }
 
 void LocalShardSource::will_need(std::uint32_t shard, std::uint64_t offset, std::uint64_t length) const {
-  const Result<const OpenShard*> opened = impl_->shard(shard);
+  const Result<const ShardBytes*> opened = impl_->shard(shard);
   if (!opened.ok()) return;  // read() will report the error
   if ((*opened)->chunks) return (*opened)->chunks->will_need((*opened)->file, offset, length);
   (*opened)->file.will_need(offset, length);
@@ -331,5 +402,10 @@ Result<std::span<const std::byte>> LocalShardSource::map(std::uint32_t shard) co
 void LocalShardSource::set_chunk_cache_limit(ByteCount limit) { impl_->cache->set_limit(limit); }
 
 codec::ChunkCache::Counts LocalShardSource::chunk_cache_counts() const { return impl_->cache->counts(); }
+
+LocalShardSource::ReadBytes LocalShardSource::read_bytes() const {
+  return {.source = impl_->source_bytes.load(std::memory_order_relaxed),
+          .copy = impl_->copy_bytes.load(std::memory_order_relaxed)};
+}
 
 }  // namespace stoker::dataset

@@ -1,5 +1,5 @@
-// ShardSource: the loader's interface to the bytes of shards, in a dataset folder now, in a node's cache
-// later. The loader requests samples of a split by number and does not know files. Thread-safe: every const
+// ShardSource: the loader's interface to the bytes of shards, in a dataset folder or in a node's cache. The
+// loader requests samples of a split by number and does not know files. Thread-safe: every const
 // call may run on any number of threads at once.
 #pragma once
 
@@ -117,7 +117,8 @@ class ShardSource {
 inline constexpr ByteCount kDefaultChunkCache{256u << 20};
 
 /// Shards read in place from a dataset folder. Opening reads manifest and index and compares them. Shards are
-/// opened on first use and must have the size in the manifest.
+/// opened on first use and must have the size in the manifest. In the folder of a node's cache, a shard that
+/// was opened at the source is opened again, at most once a second, when its copy is there.
 class LocalShardSource final : public ShardSource {
  public:
   /// Opens the named split, or the only one if the name is empty.
@@ -134,6 +135,13 @@ class LocalShardSource final : public ShardSource {
   void set_chunk_cache_limit(ByteCount limit);
   /// Decompressed chunks and cache hits.
   codec::ChunkCache::Counts chunk_cache_counts() const;
+
+  /// Bytes that read() returned. Both 0 outside a node's cache.
+  struct ReadBytes {
+    std::uint64_t source = 0;  ///< of shards whose copy was not there
+    std::uint64_t copy = 0;
+  };
+  ReadBytes read_bytes() const;
 
  private:
   struct Impl;

@@ -1,5 +1,7 @@
 #include "dataset/shard_source.h"
 
+#include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -37,6 +39,80 @@ TEST(LocalShardSource, reads_every_sample_of_a_split) {
   EXPECT_EQ(samples.label(2), 1);
   EXPECT_EQ(samples.position(2).shard, 1u);
   EXPECT_EQ(samples.components()[samples.image(1)->component].name, "jpg");
+}
+
+// A cache's folder of a dataset, whose shards are read at the source.
+class CachedShardSource : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(make_directories(source_).ok() && make_directories(folder_).ok());
+    ASSERT_TRUE(make_directories(box_ / "cache/shards").ok());
+    write_test_dataset(source_, kShards);
+    const auto names = list_directory(source_);
+    for (const std::string& name : *names) {
+      if (name.ends_with(".tar")) {
+        std::filesystem::create_symlink(source_ / name, folder_ / name);
+      } else {
+        std::filesystem::copy_file(source_ / name, folder_ / name);
+      }
+    }
+    reader_ = LocalShardSource::open(folder_, "").value();
+  }
+
+  void copy_of_first_shard(std::string_view bytes) {
+    ASSERT_TRUE(write_file(box_ / "cache/shards/key", bytes).ok());
+    std::filesystem::create_symlink("../../shards/key", folder_ / "new");
+    std::filesystem::rename(folder_ / "new", folder_ / kFirst);
+  }
+  std::string read_first() { return read(*reader_, reader_->samples().locate(0, 0)); }
+
+  static constexpr const char* kFirst = "all-000000.tar";
+  TempDirectory box_;
+  const Path source_ = box_ / "photos";
+  const Path folder_ = box_ / "cache/datasets/version";
+  std::unique_ptr<LocalShardSource> reader_;
+};
+
+TEST_F(CachedShardSource, reads_at_the_source_until_the_copy_is_there) {
+  EXPECT_EQ(read_first(), "meow");
+  EXPECT_EQ(reader_->read_bytes().source, 4u);
+  const std::span<const std::byte> mapped = reader_->map(0).value();
+  copy_of_first_shard(*read_file(source_ / kFirst));
+  while (reader_->read_bytes().copy == 0) EXPECT_EQ(read_first(), "meow");
+  // The source is gone; what was mapped before is still there.
+  std::filesystem::remove(source_ / kFirst);
+  EXPECT_EQ(read_first(), "meow");
+  EXPECT_EQ(mapped.size(), reader_->split().shards[0].bytes);
+  EXPECT_EQ(reader_->samples().locate(0, 0).length, 4u);
+  EXPECT_EQ(mapped[reader_->samples().locate(0, 0).offset], std::byte{'m'});
+}
+
+TEST_F(CachedShardSource, a_copy_of_a_different_size_is_not_used) {
+  EXPECT_EQ(read_first(), "meow");
+  copy_of_first_shard("short");
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(1500))
+    ASSERT_EQ(read_first(), "meow");
+  EXPECT_EQ(reader_->read_bytes().copy, 0u);
+}
+
+TEST_F(CachedShardSource, many_threads_change_to_the_copy_together) {
+  std::vector<std::thread> threads;
+  EXPECT_EQ(read_first(), "meow");
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (reader_->read_bytes().copy < 4000) EXPECT_EQ(read_first(), "meow");
+    });
+  }
+  copy_of_first_shard(*read_file(source_ / kFirst));
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(CachedShardSource, a_shard_that_is_opened_later_is_read_from_its_copy_at_once) {
+  copy_of_first_shard(*read_file(source_ / kFirst));
+  EXPECT_EQ(read_first(), "meow");
+  EXPECT_EQ(reader_->read_bytes().source, 0u);
+  EXPECT_EQ(reader_->read_bytes().copy, 4u);
 }
 
 TEST(SampleTable, finds_the_files_of_many_samples_as_one_by_one) {

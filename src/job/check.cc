@@ -56,6 +56,11 @@ void check_names(const EffectiveConfig& effective, const Job& job, ErrorList& er
       errors.add(effective.origin(format("data.{}.split", name)),
                  format("data.{}.split: '{}' is not a valid split name", name, printable(*source.split)));
     }
+    if (source.start != DataStart::automatic && source.place == DataPlace::shared) {
+      errors.add(
+          effective.origin(format("data.{}.start", name)),
+          format("data.{}.start: applies only to a copy on the nodes (data.{}.place is shared)", name, name));
+    }
   }
   for (const auto& [name, value] : job.environment.variables) {
     const std::string key = format("environment.variables.{}", name);

@@ -109,11 +109,20 @@ constexpr std::array<std::string_view, 4> names_of(DataPlace) {
   return {"auto", "memory", "local", "shared"};
 }
 
+/// When the ranks start, while a dataset is copied to their node.
+enum class DataStart {
+  automatic,     ///< `first_shards` for `train`, else `complete`
+  first_shards,  ///< once the first shards are there; others are read at the source until their copy is there
+  complete,      ///< once all shards are there
+};
+constexpr std::array<std::string_view, 3> names_of(DataStart) { return {"auto", "first-shards", "complete"}; }
+
 /// One entry of `data`: a packed dataset.
 struct DataSource {
   Path source;                       ///< absolute
   std::optional<std::string> split;  ///< empty: its only split
   DataPlace place = DataPlace::shared;
+  DataStart start = DataStart::automatic;
 
   friend bool operator==(const DataSource&, const DataSource&) = default;
 };

@@ -229,6 +229,12 @@ constexpr std::array kRun = {
          .fallback = "shared",
          .help = "Where the ranks read it: shared (where it is), local (copied to the cache on the disk of "
                  "each node), memory (copied to a RAM disk), or auto (local if that pays)."}),
+    bind<&Job::data, &DataSource::start>(
+        {.key = "data.*.start",
+         .fallback = "auto",
+         .help = "When the ranks start, with `place`: complete (all shards are copied), first-shards (the "
+                 "first are; Stoker's loaders read others at the source until their copy is there), or auto "
+                 "(first-shards for `train`, else complete)."}),
 
     stage<&StageOptions::unpack>(
         {.key = "stage.unpack",

@@ -4,7 +4,7 @@ namespace stoker::loader {
 
 std::vector<std::uint32_t> shards_by_first_use(const dataset::SampleTable& samples, OrderOptions order,
                                                Epoch epoch) {
-  if (order.shuffle != Shuffle::by_shard && order.shuffle != Shuffle::by_chunk) return {};
+  if (order.shuffle == Shuffle::every_epoch || order.shuffle == Shuffle::full) return {};
   order.samples = samples.size();
   for (const dataset::IndexSection* section : samples.sections()) order.shards.push_back(section->samples());
   if (order.shuffle == Shuffle::by_chunk) order.shards = samples.samples_per_chunk();

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <initializer_list>
 #include <memory>
 #include <poll.h>
 #include <sodium.h>
@@ -80,16 +81,22 @@ struct FreeCipherContext {
 using CipherContext = std::unique_ptr<EVP_CIPHER_CTX, FreeCipherContext>;
 using Nonce = std::array<unsigned char, 12>;
 
-// A frame of 4 bytes of length, the text, and room for the tag.
-bool encrypt(EVP_CIPHER_CTX* context, const Nonce& nonce, std::span<unsigned char> frame) {
-  unsigned char* const text = frame.data() + 4;
-  const int size = static_cast<int>(frame.size() - 4 - kTagBytes);
+// A frame of 4 bytes of length, the text of `parts`, and room for the tag. Without a copy of the text.
+bool encrypt(EVP_CIPHER_CTX* context, const Nonce& nonce,
+             std::initializer_list<std::span<const std::byte>> parts, std::span<unsigned char> frame) {
+  unsigned char* text = frame.data() + 4;
   int done = 0;
-  return EVP_CipherInit_ex(context, nullptr, nullptr, nullptr, nonce.data(), -1) == 1 &&
-         EVP_CipherUpdate(context, nullptr, &done, frame.data(), 4) == 1 &&
-         EVP_CipherUpdate(context, text, &done, text, size) == 1 &&
-         EVP_CipherFinal_ex(context, text + done, &done) == 1 &&
-         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, kTagBytes, text + size) == 1;
+  if (EVP_CipherInit_ex(context, nullptr, nullptr, nullptr, nonce.data(), -1) != 1 ||
+      EVP_CipherUpdate(context, nullptr, &done, frame.data(), 4) != 1)
+    return false;
+  for (const std::span<const std::byte> part : parts) {
+    if (part.empty()) continue;
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(part.data());
+    if (EVP_CipherUpdate(context, text, &done, bytes, static_cast<int>(part.size())) != 1) return false;
+    text += done;
+  }
+  return EVP_CipherFinal_ex(context, text, &done) == 1 &&
+         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, kTagBytes, text) == 1;
 }
 
 // The text and its tag, in place.
@@ -173,14 +180,16 @@ struct SecureChannel::Impl {
     if (size + kTagBytes > kLargestSecureFrame) return internal("a frame of {} bytes", size);
     const std::span<unsigned char> out = sending.room_for(4 + size + kTagBytes);
     for (std::size_t i = 0; i < 4; ++i) out[i] = static_cast<unsigned char>((size + kTagBytes) >> (8 * i));
-    unsigned char* const text = out.data() + 4;  // encrypted in place
-    text[0] = kind;
-    if (!head.empty()) std::memcpy(text + 1, head.data(), head.size());
-    if (!body.empty()) std::memcpy(text + 1 + head.size(), body.data(), body.size());
     const auto nonce = nonce_of(sending.next++);
     if (uses_aes) {
-      if (!encrypt(sending.aes.get(), nonce, out)) return internal("OpenSSL: cannot encrypt");
+      const std::byte first{kind};
+      if (!encrypt(sending.aes.get(), nonce, {std::span(&first, 1), head, body}, out))
+        return internal("OpenSSL: cannot encrypt");
     } else {
+      unsigned char* const text = out.data() + 4;  // encrypted in place
+      text[0] = kind;
+      if (!head.empty()) std::memcpy(text + 1, head.data(), head.size());
+      if (!body.empty()) std::memcpy(text + 1 + head.size(), body.data(), body.size());
       crypto_aead_chacha20poly1305_ietf_encrypt(text, nullptr, text, size, out.data(), 4, nullptr,
                                                 nonce.data(), sending.key.data());
     }

@@ -183,6 +183,7 @@ void add_nodes(const record::Attempt& attempt, const record::EventLog& log, doub
     if (const auto table = read_tail(attempt.system(node))) add_node(*table, node, now, run);
   }
   apply_node_events(log, run);
+  run.staged = record::staged_data(log);
 }
 
 void apply_beacon(const record::Attempt& attempt, double now, LiveRank& rank) {

@@ -14,6 +14,7 @@
 #include "record/beacon.h"
 #include "record/points/points.h"
 #include "record/run_folder.h"
+#include "record/staged_data.h"
 
 namespace stoker::observe {
 
@@ -69,8 +70,9 @@ struct LiveNode {
 
 struct LiveRun {
   std::vector<LiveRank> ranks;
-  std::vector<LiveGpu> gpus;    ///< by node
-  std::vector<LiveNode> nodes;  ///< that have samples
+  std::vector<LiveGpu> gpus;                 ///< by node
+  std::vector<LiveNode> nodes;               ///< that have samples
+  std::optional<record::StagedData> staged;  ///< unset if nothing was staged
 
   /// The last values of logged metrics over all ranks, by name.
   std::vector<record::LastValue> metrics() const;

@@ -76,4 +76,14 @@ std::string json_of(const std::vector<LiveGpu>& gpus) {
   return json_text(list);
 }
 
+std::string json_of(const std::optional<record::StagedData>& staged) {
+  if (!staged) return "null";
+  return json_text(Json{{"nodes", staged->nodes},
+                        {"read_bytes", staged->read},
+                        {"received_bytes", staged->received},
+                        {"cached_bytes", staged->cached},
+                        {"hit_rate", staged->hit_rate()},
+                        {"seconds", staged->seconds}});
+}
+
 }  // namespace stoker::observe

@@ -12,5 +12,6 @@ namespace stoker::observe {
 std::string json_of(const std::vector<LiveRank>& ranks);
 std::string json_of(const std::vector<LiveNode>& nodes);
 std::string json_of(const std::vector<LiveGpu>& gpus);
+std::string json_of(const std::optional<record::StagedData>& staged);
 
 }  // namespace stoker::observe

@@ -4,23 +4,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/filesystem_time.h"
 #include "record/state.h"
 #include "stoker/text.h"
-#include "stoker/time.h"
 
 namespace stoker::record {
 namespace {
 
 constexpr double kSilence_s = 120;
 
-bool is_alive(const Path& file, const ProcessIdentity& owner) {
+// `now`: by the clock of the file's filesystem.
+bool is_alive(const Path& file, const ProcessIdentity& owner, double now) {
   const ProcessIdentity self = this_process();
   // Containers and a lab's nodes share a kernel and differ in their host names.
   if (owner.boot == self.boot && owner.host == self.host) return is_alive_on_this_host(owner);
-  struct stat found{};
-  if (::stat(file.c_str(), &found) != 0) return false;
-  const double changed = static_cast<double>(found.st_mtim.tv_sec);
-  return unix_seconds(RealClock().wall()) - changed < kSilence_s;
+  return is_recent(file, now, kSilence_s);
 }
 
 }  // namespace
@@ -40,7 +38,8 @@ Result<WorkLease> WorkLease::take(const Path& file, std::string_view work) {
     const auto text = read_file(file);
     if (!text.ok()) continue;  // it was released
     const ProcessIdentity owner = parse_identity(*text);
-    if (is_alive(file, owner)) {
+    const auto now = modified_at(own);
+    if (now.ok() && is_alive(file, owner, *now)) {
       problem = exists("process {} on {} already {}", owner.pid, printable(owner.host), work);
       break;
     }

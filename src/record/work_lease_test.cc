@@ -55,6 +55,15 @@ TEST(WorkLease, of_a_different_machine_is_taken_over_after_its_silence) {
   EXPECT_TRUE(WorkLease::take(file, "sends this run").ok());
 }
 
+TEST(WorkLease, of_a_different_machine_whose_clock_was_ahead_is_taken_over_too) {
+  TempDirectory box;
+  const Path file = box / "csv.lock";
+  ASSERT_TRUE(write_file(file, R"({"host":"n7","pid":1,"pid_start":1,"boot":"other"})").ok());
+  const timespec in_years[] = {{4'000'000'000, 0}, {4'000'000'000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), in_years, 0), 0);
+  EXPECT_TRUE(WorkLease::take(file, "sends this run").ok());
+}
+
 TEST(WorkLease, of_a_container_on_this_machine_is_that_of_a_different_machine) {
   TempDirectory box;
   const Path file = box / "csv.lock";

@@ -14,6 +14,7 @@
 #include "record/media/media.h"
 #include "record/run_events.h"
 #include "record/run_folder.h"
+#include "record/staged_data.h"
 #include "record/state.h"
 
 namespace stoker::report {
@@ -302,17 +303,10 @@ struct Efficiency {
   std::size_t gpus = 0;
 };
 
-/// What was staged before the ranks of an attempt: bytes of all nodes together.
+/// What was staged in an attempt.
 struct StagingFacts {
   int attempt = 0;
-  int nodes = 0;
-  double read = 0;      ///< from the source
-  double received = 0;  ///< from other nodes
-  double cached = 0;    ///< of datasets that were on the nodes already
-  double seconds = 0;   ///< of the slowest node
-
-  /// Share of the bytes that the source was not read for.
-  double hit_rate() const { return (received + cached) / (read + received + cached); }
+  record::StagedData data;
 };
 
 struct CheckpointPoint {

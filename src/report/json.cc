@@ -324,14 +324,14 @@ Json nodes_json(const RunFacts& facts) {
 
 Json staging_json(const RunFacts& facts) {
   Json list = Json::array();
-  for (const StagingFacts& one : facts.staging) {
-    list.push_back({{"attempt", one.attempt},
-                    {"nodes", one.nodes},
-                    {"read_bytes", number(one.read)},
-                    {"received_bytes", number(one.received)},
-                    {"cached_bytes", number(one.cached)},
-                    {"hit_rate", number(one.hit_rate())},
-                    {"seconds", number(one.seconds)}});
+  for (const auto& [attempt, data] : facts.staging) {
+    list.push_back({{"attempt", attempt},
+                    {"nodes", data.nodes},
+                    {"read_bytes", data.read},
+                    {"received_bytes", data.received},
+                    {"cached_bytes", data.cached},
+                    {"hit_rate", number(data.hit_rate())},
+                    {"seconds", number(data.seconds)}});
   }
   return list;
 }

@@ -272,11 +272,10 @@ Table staging_table(const RunFacts& facts) {
                {"not read at the source", true},
                {"time", true}},
               {}};
-  const auto bytes = [](double value) { return rounded({static_cast<std::uint64_t>(value)}); };
-  for (const StagingFacts& one : facts.staging) {
-    table.rows.push_back({std::to_string(one.attempt), std::to_string(one.nodes), bytes(one.read),
-                          bytes(one.received), bytes(one.cached), format("{:.0f} %", 100 * one.hit_rate()),
-                          format("{:.1f} s", one.seconds)});
+  for (const auto& [attempt, data] : facts.staging) {
+    table.rows.push_back({std::to_string(attempt), std::to_string(data.nodes), rounded({data.read}),
+                          rounded({data.received}), rounded({data.cached}),
+                          format("{:.0f} %", 100 * data.hit_rate()), format("{:.1f} s", data.seconds)});
   }
   return table;
 }

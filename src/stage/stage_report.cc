@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/enum_names.h"
 #include "base/json/json.h"
 
 namespace stoker::stage {
@@ -29,7 +30,8 @@ std::string to_line(const StageReport& answer) {
   Json object = {{"format", kMark},
                  {"node", answer.node},
                  {"host", answer.host},
-                 {"back", answer.is_stage_out},
+                 {"phase", to_text(answer.phase)},
+                 {"has_rest", answer.has_rest},
                  {"folder", answer.folder},
                  {"files", answer.files},
                  {"bytes", answer.bytes},
@@ -64,8 +66,9 @@ std::optional<StageReport> parse_stage_report(std::string_view line) {
   StageReport answer;
   answer.node = static_cast<int>(std::min<std::uint64_t>(count("node"), 1'000'000));
   answer.host = text("host");
-  const auto back = object.find("back");
-  answer.is_stage_out = back != object.end() && back->is_boolean() && back->get<bool>();
+  answer.phase = enum_named<StagePhase>(text("phase")).value_or(StagePhase::in);
+  const auto has_rest = object.find("has_rest");
+  answer.has_rest = has_rest != object.end() && has_rest->is_boolean() && has_rest->get<bool>();
   answer.folder = text("folder");
   answer.files = count("files");
   answer.bytes = count("bytes");

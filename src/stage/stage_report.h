@@ -1,6 +1,7 @@
 // Messages of `stoker stage` on a node to the run that started it: one line of JSON each. Values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,11 +11,19 @@
 
 namespace stoker::stage {
 
+enum class StagePhase {
+  in,    ///< the ranks may start
+  rest,  ///< what was copied beside them
+  back,  ///< after the run
+};
+constexpr std::array<std::string_view, 3> names_of(StagePhase) { return {"in", "rest", "back"}; }
+
 struct StageReport {
   int node = 0;
   std::string host;
-  bool is_stage_out = false;  ///< after the run; otherwise before it
-  std::string folder;         ///< on the node
+  StagePhase phase = StagePhase::in;
+  bool has_rest = false;  ///< a report of StagePhase::rest follows
+  std::string folder;     ///< on the node
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::uint64_t received_bytes = 0;  ///< as in TransferStats

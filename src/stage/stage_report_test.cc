@@ -8,7 +8,8 @@ namespace {
 TEST(StageReport, is_read_back_unchanged) {
   const StageReport answer{.node = 1,
                            .host = "n2",
-                           .is_stage_out = true,
+                           .phase = StagePhase::rest,
+                           .has_rest = true,
                            .folder = "/l/a",
                            .files = 7,
                            .bytes = 9,
@@ -18,7 +19,8 @@ TEST(StageReport, is_read_back_unchanged) {
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->node, 1);
   EXPECT_EQ(read->host, "n2");
-  EXPECT_TRUE(read->is_stage_out);
+  EXPECT_EQ(read->phase, StagePhase::rest);
+  EXPECT_TRUE(read->has_rest);
   EXPECT_EQ(read->files, 7u);
   EXPECT_EQ(read->fingerprint, 0xfedcba9876543210);
   EXPECT_TRUE(read->problem.ok());

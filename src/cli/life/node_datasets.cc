@@ -1,8 +1,11 @@
 #include "cli/life/node_datasets.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 
 #include "base/hash.h"
+#include "base/thread.h"
 #include "loader/advice.h"
 #include "loader/shard_order.h"
 #include "rank/environment.h"
@@ -10,6 +13,8 @@
 
 namespace stoker::cli {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr const char* kMemoryDisk = "/dev/shm";
 
@@ -30,7 +35,101 @@ std::vector<std::uint32_t> order_of_shards(const job::TrainOptions& train, const
                                      Epoch{0});
 }
 
+bool starts_early(const job::Job& job, const job::DataSource& source) {
+  if (source.start == job::DataStart::automatic) return job.train.has_value();
+  return source.start == job::DataStart::first_shards;
+}
+
+std::string note_of(const Result<stage::PlacedDataset>& placed) {
+  if (placed.ok()) return placed->note;
+  if (placed.status().code() == Code::cancelled) return "copying ended with the run";
+  return std::string(placed.status().message());
+}
+
 }  // namespace
+
+// One dataset, placed by a thread, which the ranks need not wait for.
+class NodeDatasets::Placement final : public Progress {
+ public:
+  /// `on_end` is called from the thread.
+  Placement(stage::PlaceRequest request, bool is_early, Progress& progress,
+            std::function<void(const Result<stage::PlacedDataset>&)> on_end)
+      : request_(std::move(request)), progress_(progress), on_end_(std::move(on_end)) {
+    if (is_early) {
+      request_.on_usable = [this](const stage::UsableDataset& usable) {
+        const MutexLock lock(mutex_);
+        usable_ = usable;
+        changed_.notify_all();
+      };
+    }
+    thread_ = Thread([this](const StopToken&) { place(); });
+  }
+  Placement(const Placement&) = delete;
+  Placement& operator=(const Placement&) = delete;
+  ~Placement() override { stop(); }
+
+  /// Until the ranks may start: what they read, if it is in the cache.
+  Result<stage::UsableDataset> wait_until_usable() {
+    const MutexLock lock(mutex_);
+    while (!usable_ && !ended_) changed_.wait(mutex_, Deadline::after(1s));
+    if (usable_) return *usable_;
+    STOKER_RETURN_IF_ERROR(ended_->status());
+    return stage::UsableDataset{(*ended_)->folder.value_or(Path()), (*ended_)->version};
+  }
+  bool has_ended() const {
+    const MutexLock lock(mutex_);
+    return ended_.has_value();
+  }
+  /// What was copied, nothing if it failed. REQUIRES: has_ended().
+  stage::TransferStats stats() const {
+    const MutexLock lock(mutex_);
+    if (!ended_->ok()) return {};
+    const stage::PlacedDataset& placed = **ended_;
+    return {.files = placed.copied,
+            .bytes = placed.copied_bytes,
+            .received_bytes = placed.received_bytes,
+            .cached_bytes = placed.hit_bytes};
+  }
+  void refresh() const {
+    const MutexLock lock(mutex_);
+    if (ended_ && ended_->ok() && (*ended_)->lease) (*ended_)->lease->refresh();
+  }
+  void stop() {
+    is_stopped_ = true;
+    thread_.join();
+  }
+
+  void report(const ProgressState& state) override { progress_.report(state); }
+  bool stop_requested() const override { return is_stopped_ || progress_.stop_requested(); }
+
+ private:
+  void place() {
+    auto placed = stage::place_dataset(request_, *this);
+    bool is_used = false;
+    {
+      const MutexLock lock(mutex_);
+      is_used = usable_.has_value();
+    }
+    // An error before the ranks start is the result of wait_until_usable().
+    if (placed.ok() || is_used) on_end_(placed);
+    const MutexLock lock(mutex_);
+    ended_.emplace(std::move(placed));
+    changed_.notify_all();
+  }
+
+  stage::PlaceRequest request_;
+  Progress& progress_;
+  const std::function<void(const Result<stage::PlacedDataset>&)> on_end_;
+  std::atomic<bool> is_stopped_{false};
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::optional<stage::UsableDataset> usable_ STOKER_GUARDED_BY(mutex_);
+  std::optional<Result<stage::PlacedDataset>> ended_ STOKER_GUARDED_BY(mutex_);
+  Thread thread_;
+};
+
+NodeDatasets::NodeDatasets(const job::Job& job, RunNode node, Output* notes, Progress& progress)
+    : job_(job), node_(std::move(node)), notes_(notes), progress_(progress) {}
 
 NodeDatasets::~NodeDatasets() {
   datasets_.clear();
@@ -38,34 +137,59 @@ NodeDatasets::~NodeDatasets() {
 }
 
 Result<stage::TransferStats> NodeDatasets::place(const Path& staged,
-                                                 std::optional<stage::BroadcastNodes> nodes,
-                                                 const std::string& host, Output* notes, Progress& progress) {
+                                                 std::optional<stage::BroadcastNodes> nodes) {
   nodes_ = std::move(nodes);
   stage::TransferStats sum;
-  for (const auto& [name, source] : job_.data) {
-    if (source.place == job::DataPlace::shared) continue;
-    STOKER_ASSIGN_OR_RETURN(request, request_for(source, job_.train && job_.train->training_data == name));
-    STOKER_ASSIGN_OR_RETURN(placed, stage::place_dataset(request, progress));
-    if (notes) notes->note("{}: data.{}: {}", host, name, placed.note);
-    sum.files += placed.copied;
-    sum.bytes += placed.copied_bytes;
-    sum.received_bytes += placed.received_bytes;
-    sum.cached_bytes += placed.hit_bytes;
-    sum.fingerprint += stage::fingerprint_of(name, 0, crc32c(placed.version));
-    if (placed.folder) {
-      STOKER_RETURN_IF_ERROR(make_directories(staged / rank::kDataFolder));
-      STOKER_RETURN_IF_ERROR(stage::replace_link(*placed.folder, staged / rank::kDataFolder / name));
+  for (const std::string& name : names()) {
+    const job::DataSource& source = job_.data.at(name);
+    STOKER_ASSIGN_OR_RETURN(request, request_for(source, name == training_data()));
+    datasets_.push_back(std::make_unique<Placement>(
+        std::move(request), starts_early(job_, source), progress_, [this, name](const auto& placed) {
+          if (notes_) notes_->note("{}: data.{}: {}", node_.host, name, note_of(placed));
+        }));
+    Placement& placement = *datasets_.back();
+    STOKER_ASSIGN_OR_RETURN(usable, placement.wait_until_usable());
+    if (placement.has_ended()) {
+      sum += placement.stats();
+    } else {
+      rest_.push_back(&placement);
+      has_rest_ = true;
     }
-    datasets_.push_back(std::move(placed));
+    sum.fingerprint += stage::fingerprint_of(name, 0, crc32c(usable.version));
+    if (usable.folder.empty()) continue;
+    STOKER_RETURN_IF_ERROR(make_directories(staged / rank::kDataFolder));
+    STOKER_RETURN_IF_ERROR(stage::replace_link(usable.folder, staged / rank::kDataFolder / name));
   }
   return sum;
 }
 
-void NodeDatasets::refresh() const {
-  for (const stage::PlacedDataset& placed : datasets_) {
-    if (placed.lease) placed.lease->refresh();
-  }
+std::optional<stage::TransferStats> NodeDatasets::take_rest() {
+  if (rest_.empty() || !std::ranges::all_of(rest_, &Placement::has_ended)) return std::nullopt;
+  stage::TransferStats sum;
+  for (const Placement* placement : rest_) sum += placement->stats();
+  rest_.clear();
+  return sum;
 }
+
+void NodeDatasets::stop() {
+  for (const auto& placement : datasets_) placement->stop();
+}
+
+void NodeDatasets::refresh() const {
+  for (const auto& placement : datasets_) placement->refresh();
+}
+
+// That are copied; the training's first.
+std::vector<std::string> NodeDatasets::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, source] : job_.data) {
+    if (source.place != job::DataPlace::shared) names.push_back(name);
+  }
+  std::ranges::stable_partition(names, [&](const std::string& name) { return name == training_data(); });
+  return names;
+}
+
+std::string NodeDatasets::training_data() const { return job_.train ? job_.train->training_data : ""; }
 
 Result<stage::PlaceRequest> NodeDatasets::request_for(const job::DataSource& source, bool is_training) {
   const Environment environment = current_environment();
@@ -78,13 +202,15 @@ Result<stage::PlaceRequest> NodeDatasets::request_for(const job::DataSource& sou
                               .memory_room = loader::detect_machine("/", environment).memory.value,
                               .nodes = nodes_};
   if (is_training) {
+    // A training that draws from all shards at once would read nearly everything at the source.
+    request.needs_order = source.start == job::DataStart::automatic;
     request.order = [train = *job_.train, split = source.split](const dataset::OpenDataset& opened) {
       return order_of_shards(train, opened, split);
     };
   }
   if (source.place != job::DataPlace::memory) return request;
   if (!memory_) {
-    STOKER_ASSIGN_OR_RETURN(folder, stage::NodeFolder::create(kMemoryDisk, run_id_));
+    STOKER_ASSIGN_OR_RETURN(folder, stage::NodeFolder::create(kMemoryDisk, node_.run_id));
     memory_.emplace(std::move(folder));
   }
   request.cache = memory_->path() / "cache";

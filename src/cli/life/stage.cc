@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <functional>
 
 #include "base/language/counted.h"
 #include "base/process.h"
@@ -114,6 +115,7 @@ struct NodeStaging {
   std::optional<stage::BackCopy> back = std::nullopt;  // with results
   Duration back_every{0};
   std::string host = {};
+  std::function<void(const stage::TransferStats&)> send_rest = {};  // of datasets
   bool has_back_problem = false;
 };
 
@@ -139,7 +141,12 @@ void copy_back(NodeStaging& node, const StagingProgress& progress, Output& out) 
 
 // The supervisor writes to our input when ranks start, and closes it when they have ended or when it dies.
 // After a signal waits at most `grace`, because Slurm kills the step soon. False if no rank was started.
+// Sends what was copied beside the ranks, once that is complete or the ranks have ended.
 bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeStaging& node, Output& out) {
+  const auto stop_copying = [&] {
+    node.data.stop();
+    if (const auto rest = node.data.take_rest()) node.send_rest(*rest);
+  };
   bool has_begun = false;
   Deadline next_refresh = Deadline::after(kRefreshInterval);
   Deadline next_back = Deadline::after(node.back_every);
@@ -153,13 +160,17 @@ bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeStaging
       has_begun = true;
       node.files.stop_serving();
     }
-    if (node.peers.is_closed()) return has_begun;
-    if (has_begun && !limit && node.back && node.back_every > Duration::zero() && next_back.passed()) {
+    if (const auto rest = node.data.take_rest()) node.send_rest(*rest);
+    const bool is_over = node.peers.is_closed();
+    if (!is_over && has_begun && !limit && node.back && node.back_every > Duration::zero() &&
+        next_back.passed()) {
       copy_back(node, progress, out);
       next_back = Deadline::after(node.back_every);
     }
     if (!limit && progress.was_signalled()) limit = Deadline::after(grace);
-    if (limit && limit->passed()) return has_begun;
+    if (!is_over && !(limit && limit->passed())) continue;
+    stop_copying();
+    return has_begun;
   }
 }
 
@@ -167,7 +178,8 @@ bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeStaging
 int stage_out(std::optional<stage::BackCopy>& back, stage::NodeFolder folder, stage::StageReport answer,
               StagingProgress& progress, Output& out) {
   progress.ignore_signals();
-  answer.is_stage_out = true;
+  answer.phase = stage::StagePhase::back;
+  answer.has_rest = false;
   answer.files = answer.bytes = answer.received_bytes = answer.cached_bytes = answer.fingerprint = 0;
   const MonoTime begin = RealClock().mono();
   const stage::StageOutRound last = back ? back->copy_rest() : stage::StageOutRound();
@@ -204,9 +216,11 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
   const MonoTime begin = RealClock().mono();
   auto folder = stage::NodeFolder::create(
       stage::node_local_base(job.stage.directory.value_or(Path()), current_environment()), run_id);
+  // Of a hundred nodes, the notes of the first one are enough.
+  Output* const notes = answer.node == 0 ? &out : nullptr;
   NodeStaging node{.peers = NodePeers(answer.node, job.stage.node_rate),
                    .files = NodeFiles(wanted, answer.node),
-                   .data = NodeDatasets(job, run_id),
+                   .data = NodeDatasets(job, {run_id, answer.node, answer.host}, notes, progress),
                    .back_every = job.stage.back_every,
                    .host = answer.host};
   const bool is_together = stages_together(job, nodes);
@@ -228,14 +242,13 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
     STOKER_ASSIGN_OR_RETURN(sum, node.files.place(folder->path(), others, node.peers, progress));
     if (const std::string note = node.files.note(); !note.empty())
       out.note("{}: staged alone: {}", answer.host, note);
-    // Of a hundred nodes, the notes of the first one are enough.
-    Output* const notes = answer.node == 0 ? &out : nullptr;
-    STOKER_ASSIGN_OR_RETURN(placed, node.data.place(folder->path(), others, answer.host, notes, progress));
+    STOKER_ASSIGN_OR_RETURN(placed, node.data.place(folder->path(), others));
     sum += placed;
     return sum;
   };
   record_result(stage_all(), begin, answer);
   if (folder.ok()) answer.folder = folder->path().string();
+  answer.has_rest = node.data.has_rest();
   send_answer(answer, out);
   if (!answer.problem.ok()) {
     node.files.stop_serving();
@@ -244,6 +257,11 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
   }
   if (!wanted.back.empty())
     node.back.emplace(wanted, folder->path(), attempt.folder() / "back" / format("node-{:04}", answer.node));
+  node.send_rest = [&](const stage::TransferStats& rest) {
+    stage::StageReport report{.node = answer.node, .host = answer.host, .phase = stage::StagePhase::rest};
+    record_result(rest, begin, report);
+    send_answer(report, out);
+  };
   const bool has_begun = wait_for_ranks(progress, job.timeouts.grace, node, out);
   node.files.stop_serving();
   if (!has_begun) {

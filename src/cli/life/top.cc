@@ -141,6 +141,11 @@ void print(const record::RunFolder& run, const TopView& view, Output& out) {
   const observe::NodeRows nodes = observe::rows_of(view.live.nodes);
   if (!nodes.rows.empty()) out.table(nodes.header, nodes.rows);
   for (const std::string& line : observe::gpu_lines(view.live)) out.line("{}", line);
+  if (const auto& data = view.live.staged) {
+    out.line("DATA  {} from the source, {} from other nodes, {} in caches: {:.0f} % not read at the source",
+             rounded({data->read}), rounded({data->received}), rounded({data->cached}),
+             100 * data->hit_rate());
+  }
   for (const record::LastValue& metric : view.live.metrics()) out.line("{}", report::metric_line(metric));
 }
 
@@ -161,6 +166,7 @@ Json to_json_value(const record::RunFolder& run, const TopView& view) {
           {"ranks", parse_json<Json>(json_of(view.live.ranks))},
           {"nodes", parse_json<Json>(json_of(view.live.nodes))},
           {"gpus", parse_json<Json>(json_of(view.live.gpus))},
+          {"staged", parse_json<Json>(observe::json_of(view.live.staged))},
           {"tasks", view.life.array ? tasks : Json(nullptr)}};
 }
 

@@ -2,7 +2,9 @@
 //   1. each node that takes part in a broadcast sends its addresses, and gets all addresses; the first one
 //      sends the hash of its list of files, and all get it
 //   2. each node sends one line of JSON: success, or its error
-//   3. this process sends "go", and the ranks start
+//   3. this process sends "go", and the ranks start; a node that copies datasets beside them sends one more
+//   line
+//      when it has finished
 //   4. this process closes their standard input: the ranks are over
 //   5. each node stages out, removes its folder, sends one line, and exits
 // The nodes ignore SIGTERM, with which Slurm starts to end a job. If this process dies, their input ends as
@@ -109,6 +111,7 @@ Result<std::unique_ptr<Staging>> Staging::start(const StagingOptions& options, i
 }
 
 Staging::~Staging() {
+  watcher_.join();
   if (child_.poll()) return;
   orders_.reset();
   const auto ended = child_.wait(Deadline::after(kCleanupTimeout));
@@ -134,7 +137,7 @@ Status Staging::parse_line(std::string_view line) {
   if (!answer) return {};
   const Status problem = Status(answer->problem).with_context(printable(answer->host));
   // Results of the other nodes are still staged out.
-  if (!problem.ok() && !answer->is_stage_out) return problem;
+  if (!problem.ok() && answer->phase == stage::StagePhase::in) return problem;
   if (!problem.ok() && problem_.ok()) problem_ = problem;
   StagedNode node{.node = answer->node,
                   .host = answer->host,
@@ -143,9 +146,21 @@ Status Staging::parse_line(std::string_view line) {
                   .bytes = answer->bytes,
                   .received_bytes = answer->received_bytes,
                   .cached_bytes = answer->cached_bytes,
+                  .has_rest = answer->has_rest,
                   .seconds = answer->seconds,
                   .fingerprint = answer->fingerprint};
-  (answer->is_stage_out ? back_ : nodes_).push_back(std::move(node));
+  switch (answer->phase) {
+    case stage::StagePhase::in:
+      nodes_.push_back(std::move(node));
+      break;
+    case stage::StagePhase::rest:
+      if (on_rest_) on_rest_(node);
+      rest_.push_back(std::move(node));
+      break;
+    case stage::StagePhase::back:
+      back_.push_back(std::move(node));
+      break;
+  }
   return {};
 }
 
@@ -161,16 +176,9 @@ Status Staging::await_answers(Deadline deadline, const char* what, const Staging
       *interrupted_by = signal;
       return cancelled("interrupted by {} while staging in (stage)", signal_name(signal));
     }
-    std::array<char, 65536> buffer;
-    const ssize_t got = ::read(answers_.get(), buffer.data(), buffer.size());
-    if (got > 0) partial_.append(buffer.data(), static_cast<std::size_t>(got));
-    for (std::size_t end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n')) {
-      STOKER_RETURN_IF_ERROR(parse_line(std::string_view(partial_).substr(0, end)));
-      partial_.erase(0, end + 1);
-    }
-    if (partial_.size() > kLongestLine) partial_.clear();
+    STOKER_ASSIGN_OR_RETURN(is_open, read_answers());
     send_peers();
-    if (got == 0 && count() < expected_)
+    if (!is_open && count() < expected_)
       return unavailable("staging: {} of {} nodes answered before it stopped (see its output above)", count(),
                          expected_);
     if (deadline.passed())
@@ -179,6 +187,32 @@ Status Staging::await_answers(Deadline deadline, const char* what, const Staging
   }
   std::sort(nodes_.begin(), nodes_.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
   return {};
+}
+
+Result<bool> Staging::read_answers() {
+  std::array<char, 65536> buffer;
+  const ssize_t got = ::read(answers_.get(), buffer.data(), buffer.size());
+  if (got > 0) partial_.append(buffer.data(), static_cast<std::size_t>(got));
+  for (std::size_t end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n')) {
+    STOKER_RETURN_IF_ERROR(parse_line(std::string_view(partial_).substr(0, end)));
+    partial_.erase(0, end + 1);
+  }
+  if (partial_.size() > kLongestLine) partial_.clear();
+  return got != 0;
+}
+
+void Staging::watch_rest(std::function<void(const StagedNode&)> on_rest) {
+  const auto expected = static_cast<std::size_t>(std::ranges::count_if(nodes_, &StagedNode::has_rest));
+  if (expected == 0) return;
+  on_rest_ = std::move(on_rest);
+  watcher_ = Thread([this, expected](const StopToken& stop) {
+    while (!stop.stop_requested() && rest_.size() < expected) {
+      pollfd waiting{answers_.get(), POLLIN, 0};
+      ::poll(&waiting, 1, 100);
+      const auto is_open = read_answers();
+      if (!is_open.ok() || !*is_open) return;
+    }
+  });
 }
 
 void Staging::send_peers() {
@@ -217,6 +251,7 @@ Status Staging::compare_nodes() const {
 }
 
 Status Staging::finish(Deadline deadline) {
+  watcher_.join();
   orders_.reset();
   STOKER_RETURN_IF_ERROR(await_answers(deadline, "10 minutes", nullptr, nullptr));
   const Status ended = child_.wait(deadline).status();

@@ -3,6 +3,7 @@
 // new in a job that it is ending. Main thread only: it blocks signals.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/process.h"
+#include "base/thread.h"
 #include "job/job.h"
 #include "rank/plan.h"
 #include "record/run_folder.h"
@@ -29,6 +31,7 @@ struct StagedNode {
   std::uint64_t bytes = 0;
   std::uint64_t received_bytes = 0;  ///< of them from other nodes
   std::uint64_t cached_bytes = 0;    ///< of datasets that were there already
+  bool has_rest = false;             ///< datasets are still copied
   double seconds = 0;
   std::uint64_t fingerprint = 0;
 };
@@ -55,6 +58,11 @@ class Staging {
   const std::vector<StagedNode>& nodes() const { return nodes_; }
   /// The files staged out, after the end.
   const std::vector<StagedNode>& back() const { return back_; }
+  /// What was copied beside the ranks, after the end.
+  const std::vector<StagedNode>& rest() const { return rest_; }
+  /// From here on, what a node has copied beside the ranks is reported when it arrives, from a thread. Call
+  /// it once.
+  void watch_rest(std::function<void(const StagedNode&)> on_rest);
   /// This process must live as long as the ranks.
   pid_t pid() const { return child_.pid(); }
   /// The value of rank::kStageVariable.
@@ -72,6 +80,8 @@ class Staging {
         expected_(nodes) {}
   Status await_answers(Deadline deadline, const char* what, const StagingSignals* signals,
                        int* interrupted_by);
+  // False once all nodes have closed their end.
+  Result<bool> read_answers();
   Status parse_line(std::string_view line);
   Status compare_nodes() const;
   // Once all nodes have an address, or after kPeersTimeout.
@@ -86,6 +96,9 @@ class Staging {
   std::string partial_;
   std::vector<StagedNode> nodes_;
   std::vector<StagedNode> back_;
+  std::vector<StagedNode> rest_;
+  std::function<void(const StagedNode&)> on_rest_;
+  Thread watcher_;                                 // the only reader of answers until finish()
   std::map<int, std::vector<std::string>> peers_;  // addresses of nodes
   std::optional<Deadline> peers_deadline_;
   bool has_sent_peers_ = false;

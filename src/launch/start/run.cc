@@ -205,18 +205,16 @@ Result<rank::Ending> run_ranks(const rank::GroupOptions& group) {
   return ending;
 }
 
-void write_staged(record::EventWriter& events, const std::vector<StagedNode>& nodes, bool is_stage_out) {
-  for (const StagedNode& node : nodes) {
-    (void)write_event(events, record::Staged{.node = node.node,
-                                             .host = node.host,
-                                             .is_stage_out = is_stage_out,
-                                             .folder = node.folder,
-                                             .files = static_cast<std::int64_t>(node.files),
-                                             .bytes = static_cast<std::int64_t>(node.bytes),
-                                             .seconds = node.seconds,
-                                             .received_bytes = static_cast<std::int64_t>(node.received_bytes),
-                                             .cached_bytes = static_cast<std::int64_t>(node.cached_bytes)});
-  }
+void write_staged(record::EventWriter& events, const StagedNode& node, bool is_stage_out) {
+  (void)write_event(events, record::Staged{.node = node.node,
+                                           .host = node.host,
+                                           .is_stage_out = is_stage_out,
+                                           .folder = node.folder,
+                                           .files = static_cast<std::int64_t>(node.files),
+                                           .bytes = static_cast<std::int64_t>(node.bytes),
+                                           .seconds = node.seconds,
+                                           .received_bytes = static_cast<std::int64_t>(node.received_bytes),
+                                           .cached_bytes = static_cast<std::int64_t>(node.cached_bytes)});
 }
 
 // Stages in the job's files before the ranks start, and stages out the results afterwards. A run is done only
@@ -243,17 +241,21 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
     write_ending(result.attempt, result.ending);
     return result;
   }
-  write_staged(events, (*staging)->nodes(), false);
+  for (const StagedNode& node : (*staging)->nodes()) write_staged(events, node, false);
   observer.on_staged((*staging)->nodes());
   set_variable(group.environment, rank::kStageVariable, (*staging)->folders());
   if (const std::string venv = staged_venv(request.job); !venv.empty())
     set_variable(group.environment, rank::kStagedVenvVariable, venv);
   group.excluded_pids.push_back((*staging)->pid());
+  (*staging)->watch_rest([&](const StagedNode& node) { write_staged(events, node, false); });
   STOKER_ASSIGN_OR_RETURN(ending, run_ranks(group));
   result.ending = std::move(ending);
   result.stage_out_status = (*staging)->finish(Deadline::after(kStageOutTimeout)).with_context("stage.back");
   result.back = (*staging)->back();
-  if (!request.job.stage.back.empty()) write_staged(events, result.back, true);
+  result.rest = (*staging)->rest();
+  if (!request.job.stage.back.empty()) {
+    for (const StagedNode& node : result.back) write_staged(events, node, true);
+  }
   if (result.ending.exit_code != 0) return result;
   if (!result.stage_out_status.ok()) {
     result.ending.outcome = record::Outcome::failed;
@@ -395,6 +397,7 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
                    .cure = "",
                    .stage_out_status = {},
                    .back = {},
+                   .rest = {},
                    .tracker_notes = {}};
   std::string problem;
   auto trackers =

@@ -69,6 +69,7 @@ struct RunResult {
   std::string cure;                        ///< for causes with a cure
   Status stage_out_status;                 ///< of `stage.back`
   std::vector<StagedNode> back;            ///< the files staged out, by node
+  std::vector<StagedNode> rest;            ///< datasets copied beside the ranks, by node
   std::vector<std::string> tracker_notes;  ///< lines about points that trackers did not receive
 };
 

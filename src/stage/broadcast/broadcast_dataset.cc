@@ -7,6 +7,7 @@
 
 #include "base/stopwatch.h"
 #include "base/thread.h"
+#include "stage/cache/first_shards.h"
 
 namespace stoker::stage {
 namespace {
@@ -18,32 +19,16 @@ constexpr int kPublishers = 4;
 constexpr double kRefreshLeases_s = 20;
 constexpr Duration kStep = 50ms;
 
-// The cache has a part of them in a different order than the manifest.
-std::vector<CacheableShard> ordered(std::vector<CacheableShard> shards,
-                                    const std::vector<std::uint32_t>& order) {
-  std::vector<CacheableShard> sorted;
-  std::vector<bool> is_taken(shards.size());
-  const auto take = [&](std::size_t i) {
-    if (i >= shards.size() || is_taken[i]) return;
-    is_taken[i] = true;
-    sorted.push_back(std::move(shards[i]));
-  };
-  for (const std::uint32_t i : order) take(i);
-  for (std::size_t i = 0; i < shards.size(); ++i) take(i);
-  return sorted;
-}
-
 }  // namespace
 
 class DatasetBroadcast::Impl final : public PieceStore {
  public:
   Impl(const CacheFolder& cache, std::shared_ptr<const dataset::OpenDataset> opened,
-       const CacheRequest& request, BroadcastNodes nodes, std::vector<std::uint32_t> order)
+       const CacheRequest& request, BroadcastNodes nodes)
       : cache_(cache),
         dataset_(std::move(opened)),
         request_(request),
         nodes_(std::move(nodes)),
-        order_(std::move(order)),
         folder_(cache_, *dataset_, request_.source) {}
 
   ~Impl() override {
@@ -56,7 +41,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
     progress_ = &progress;
     STOKER_RETURN_IF_ERROR(remove_leftovers(cache_).status());
     STOKER_ASSIGN_OR_RETURN(shards, cacheable_shards(*dataset_, request_.source, request_.splits));
-    begin(ordered(std::move(shards), order_));
+    begin(ordered(std::move(shards), request_.order));
     STOKER_RETURN_IF_ERROR(note_use(cache_, report_.version, request_.source));
     STOKER_RETURN_IF_ERROR(folder_.publish());
     std::vector<Thread> publishers;
@@ -68,6 +53,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
       if (progress.stop_requested()) return cancelled("stoker stage: interrupted");
       open(i);
     }
+    first_->cache_checked();
     swarm_->joined();
     const Status ended = exchange(progress);
     for (Thread& thread : publishers) thread.request_stop();
@@ -171,9 +157,10 @@ class DatasetBroadcast::Impl final : public PieceStore {
     report_.folder = folder_.path();
     report_.version = dataset_->manifest.version;
     report_.shards = shards_.size();
-    std::vector<std::uint64_t> sizes;
-    for (const CacheableShard& shard : shards_) sizes.push_back(shard.info->bytes);
+    const std::vector<std::uint64_t> sizes = bytes_of(shards_);
     total_bytes_ = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+    first_.emplace(
+        sizes, request_.on_usable ? [this] { request_.on_usable(folder_.path()); } : std::function<void()>());
     plan_ = {.node = nodes_.node,
              .addresses = nodes_.addresses,
              .secret = nodes_.secret,
@@ -242,7 +229,9 @@ class DatasetBroadcast::Impl final : public PieceStore {
     const Status cached = check_cached(cache_, shard, request_.check);
     if (cached.ok()) return found(i);
     if (cached.code() != Code::not_found) {
-      if (Status removed = remove_shard(cache_, shard.key); !removed.ok()) return (void)leave(i, removed);
+      Status removed = folder_.link_to_source(shard);
+      if (removed.ok()) removed = remove_shard(cache_, shard.key);
+      if (!removed.ok()) return (void)leave(i, removed);
       report_.replaced += 1;
     }
     const auto evicted = make_room(cache_, request_.limits, shard.info->bytes);
@@ -276,6 +265,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
       states_[i].state = State::here;
       pieces = states_[i].pieces;
     }
+    first_->settled(i);
     swarm_->has(pieces);
   }
 
@@ -295,6 +285,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
       state.lease.reset();
       pieces = state.pieces;
     }
+    first_->settled(i);
     swarm_->gives_up(pieces);
     return unavailable("{}", reason.message());
   }
@@ -341,6 +332,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
         (void)leave(i, status);
         continue;
       }
+      first_->settled(i);
       std::optional<record::WorkLease> released;
       const MutexLock lock(mutex_);
       ShardState& state = states_[i];
@@ -415,11 +407,11 @@ class DatasetBroadcast::Impl final : public PieceStore {
   const std::shared_ptr<const dataset::OpenDataset> dataset_;
   const CacheRequest request_;
   const BroadcastNodes nodes_;
-  const std::vector<std::uint32_t> order_;
   const DatasetFolder folder_;
   std::atomic<Progress*> progress_{nullptr};
   std::vector<CacheableShard> shards_;
   SwarmPlan plan_;
+  std::optional<FirstShards> first_;
   std::uint64_t total_bytes_ = 0;
   std::atomic<std::uint64_t> done_bytes_{0};
   CacheReport report_;  // of the thread that calls run()
@@ -433,9 +425,8 @@ class DatasetBroadcast::Impl final : public PieceStore {
 
 DatasetBroadcast::DatasetBroadcast(const CacheFolder& cache,
                                    std::shared_ptr<const dataset::OpenDataset> dataset,
-                                   const CacheRequest& request, BroadcastNodes nodes,
-                                   std::vector<std::uint32_t> order)
-    : impl_(std::make_unique<Impl>(cache, std::move(dataset), request, std::move(nodes), std::move(order))) {}
+                                   const CacheRequest& request, BroadcastNodes nodes)
+    : impl_(std::make_unique<Impl>(cache, std::move(dataset), request, std::move(nodes))) {}
 DatasetBroadcast::~DatasetBroadcast() = default;
 Result<CacheReport> DatasetBroadcast::run(Progress& progress) { return impl_->run(progress); }
 

@@ -26,11 +26,9 @@ struct BroadcastNodes {
 /// A dataset that this node stages, and serves to others as long as the object exists.
 class DatasetBroadcast {
  public:
-  /// All nodes call it with the same dataset and the same `order`: positions of its shards among the
-  /// requested ones, first needed first; shards that are not named follow in their order. `request.threads`
-  /// is not used.
+  /// All nodes call it with the same dataset and the same `request.order`. `request.threads` is not used.
   DatasetBroadcast(const CacheFolder& cache, std::shared_ptr<const dataset::OpenDataset> dataset,
-                   const CacheRequest& request, BroadcastNodes nodes, std::vector<std::uint32_t> order);
+                   const CacheRequest& request, BroadcastNodes nodes);
   DatasetBroadcast(const DatasetBroadcast&) = delete;
   DatasetBroadcast& operator=(const DatasetBroadcast&) = delete;
   ~DatasetBroadcast();

@@ -34,6 +34,8 @@ class BroadcastTest : public testing::Test {
     std::unique_ptr<SwarmServer> server;
     std::unique_ptr<DatasetBroadcast> broadcast;
     Result<CacheReport> report = unavailable("has not run");
+    // When the first shards were there: which shards the folder had.
+    std::vector<bool> first;
     Thread thread;
   };
 
@@ -65,14 +67,18 @@ class BroadcastTest : public testing::Test {
     ASSERT_TRUE(opened.ok()) << opened.status().to_string();
     node.broadcast = std::make_unique<DatasetBroadcast>(
         *node.cache, std::make_shared<const dataset::OpenDataset>(std::move(*opened)),
-        CacheRequest{.source = source_, .splits = {}, .limits = limits_, .check = HitCheck::sampled},
+        CacheRequest{.source = source_,
+                     .splits = {},
+                     .limits = limits_,
+                     .check = HitCheck::sampled,
+                     .order = {3, 1},
+                     .on_usable = [this, &node](const Path& folder) { node.first = copies_in(folder); }},
         BroadcastNodes{.server = node.server.get(),
                        .node = i,
                        .addresses = addresses_,
                        .secret = "the secret",
                        .rate = {},
-                       .limits = swarm_limits_},
-        std::vector<std::uint32_t>{3, 1});
+                       .limits = swarm_limits_});
     node.thread = Thread([this, &node](const StopToken&) {
       node.report = node.broadcast->run(progress_);
       if (!node.report.ok()) progress_.has_failed = true;
@@ -81,6 +87,12 @@ class BroadcastTest : public testing::Test {
   void run_all() {
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) start(i);
     for (auto& node : nodes_) node->thread.join();
+  }
+  static std::vector<bool> copies_in(const Path& folder) {
+    std::vector<bool> copies;
+    for (int i = 0; i < kShards; ++i)
+      copies.push_back(std::filesystem::read_symlink(folder / format("all-00000{}.tar", i)).is_relative());
+    return copies;
   }
   std::string bytes_of(const Path& folder) const {
     std::string all;
@@ -120,6 +132,10 @@ TEST_F(BroadcastTest, each_shard_is_read_once_and_reaches_all_nodes) {
     EXPECT_EQ(node->report->hits, 0u);
   }
   EXPECT_EQ(bytes_read(), dataset_bytes());
+  for (const auto& node : nodes_) {
+    ASSERT_THAT(node->first, SizeIs(kShards));
+    EXPECT_TRUE(node->first[3]) << "is needed first";
+  }
   // Each cache is complete, without the source.
   ASSERT_TRUE(rename_path(source_, box_ / "gone").ok());
   EXPECT_EQ(bytes_of(nodes_[2]->report->folder), bytes_of(box_ / "gone"));

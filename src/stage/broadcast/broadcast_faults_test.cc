@@ -165,8 +165,7 @@ class BroadcastFaults : public testing::Test {
                        .addresses = addresses,
                        .secret = "the secret",
                        .rate = {},
-                       .limits = {.late_request_s = 0.5, .missed_s = 0.5, .alone_s = 2, .join_s = 2}},
-        std::vector<std::uint32_t>{});
+                       .limits = {.late_request_s = 0.5, .missed_s = 0.5, .alone_s = 2, .join_s = 2}});
     node.thread = Thread([&node](const StopToken&) {
       node.report = node.broadcast->run(node.progress);
       if (node.progress.is_stopped) node.broadcast.reset();  // a dead node serves nothing
@@ -195,6 +194,26 @@ class BroadcastFaults : public testing::Test {
       ::close(fd);
       return;
     }
+  }
+
+  // As if a clock jumped by hours: the times of all leases and uses.
+  static void skew_clocks(const CacheFolder& cache, std::mt19937& chance) {
+    const time_t shift = (chance() % 2 == 0 ? 1 : -1) * static_cast<time_t>(chance() % 200'000);
+    for (const Path& folder : {cache.leases(), cache.partial(), cache.path() / "uses"}) {
+      const auto names = list_directory(folder);
+      for (std::size_t i = 0; names.ok() && i < names->size(); ++i) {
+        if (folder == cache.partial() && !(*names)[i].ends_with(".lease")) continue;
+        const timespec time{std::time(nullptr) + shift, 0};
+        const timespec times[] = {time, time};
+        (void)::utimensat(AT_FDCWD, (folder / (*names)[i]).c_str(), times, AT_SYMLINK_NOFOLLOW);
+      }
+    }
+  }
+
+  static void purge_all(const CacheFolder& cache) {
+    const auto datasets = cached_datasets(cache);
+    for (std::size_t i = 0; datasets.ok() && i < datasets->size(); ++i)
+      (void)purge_dataset(cache, (*datasets)[i]);
   }
 
   void round(unsigned seed) {
@@ -231,7 +250,7 @@ class BroadcastFaults : public testing::Test {
     for (int fault = 0; fault < 3; ++fault) {
       std::this_thread::sleep_for(std::chrono::milliseconds(chance() % 150));
       FaultyNode& node = *nodes[chance() % kNodes];
-      switch (chance() % 5) {
+      switch (chance() % 6) {
         case 0:
           node.network->cut();
           break;
@@ -245,12 +264,12 @@ class BroadcastFaults : public testing::Test {
           flip_on_disk(*node.cache, chance);
           has_flipped_disk = true;
           break;
-        case 4: {
-          const auto datasets = cached_datasets(*node.cache);
-          for (std::size_t i = 0; datasets.ok() && i < datasets->size(); ++i)
-            (void)purge_dataset(*node.cache, (*datasets)[i]);
+        case 4:
+          skew_clocks(*node.cache, chance);
           break;
-        }
+        case 5:
+          purge_all(*node.cache);
+          break;
       }
     }
     const Deadline deadline = Deadline::after(120s);

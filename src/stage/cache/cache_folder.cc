@@ -7,6 +7,7 @@
 
 #include "base/encode.h"
 #include "base/json/json.h"
+#include "record/filesystem_time.h"
 #include "stage/node.h"
 
 namespace stoker::stage {
@@ -103,7 +104,7 @@ Result<DatasetUse> read_use(const CacheFolder& cache, std::string_view version) 
   std::error_code error;
   const Path source = std::filesystem::read_symlink(link, error);
   if (error) return posix_error(link.string(), error.value());
-  STOKER_ASSIGN_OR_RETURN(last_used, modified_at(link));
+  STOKER_ASSIGN_OR_RETURN(last_used, record::modified_at(link));
   return DatasetUse{source, last_used};
 }
 
@@ -120,19 +121,7 @@ Status replace_link(const Path& target, const Path& link) {
   return posix_error(link.string(), code);
 }
 
-Result<double> modified_at(const Path& path) {
-  struct stat info{};
-  if (::lstat(path.c_str(), &info) != 0) return posix_error(path.string(), errno);
-  return static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
-}
-
-Result<double> filesystem_time(const CacheFolder& cache) {
-  const Path file = cache.leases() / format(".time-{}", random_name());
-  STOKER_RETURN_IF_ERROR(File::create_new(file).status());
-  auto now = modified_at(file);
-  (void)remove_file(file);
-  return now;
-}
+Result<double> filesystem_time(const CacheFolder& cache) { return record::filesystem_time(cache.leases()); }
 
 std::uint64_t bytes_at(const Path& path) {
   namespace fs = std::filesystem;

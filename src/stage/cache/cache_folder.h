@@ -72,8 +72,6 @@ Status note_use(const CacheFolder& cache, std::string_view version, const Path& 
 /// Makes `link` a symbolic link to `target`, whatever it was; readers see the old or the new one.
 Status replace_link(const Path& target, const Path& link);
 
-/// The modification time of a file or a link, Unix seconds.
-Result<double> modified_at(const Path& path);
 /// The current time by the clock of the cache's filesystem, Unix seconds; the clocks of several nodes differ.
 Result<double> filesystem_time(const CacheFolder& cache);
 

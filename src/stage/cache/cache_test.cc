@@ -76,6 +76,58 @@ class CacheTest : public testing::Test {
   NoProgress progress_;
 };
 
+TEST_F(CacheTest, a_reader_may_start_with_the_first_shards_of_its_order) {
+  const auto opened = dataset::open_dataset(box_ / "photos");
+  std::vector<std::string> calls;
+  const auto report = stage_dataset(
+      *cache_, *opened,
+      {.source = box_ / "photos",
+       .splits = {},
+       .limits = {.quota = {}, .reserve = {}},
+       .threads = 1,
+       .order = {2},
+       .on_usable =
+           [&](const Path& folder) {
+             // One thread: nothing else is copied yet, and a reader finds everything.
+             for (const char* name : {"all-000000.tar", "all-000001.tar", "all-000002.tar"}) {
+               calls.push_back(std::filesystem::read_symlink(folder / name).is_relative() ? "copy"
+                                                                                          : "source");
+             }
+             EXPECT_EQ(bytes_of(folder), bytes_of(box_ / "photos"));
+           }},
+      progress_);
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  EXPECT_THAT(calls, ElementsAre("source", "source", "copy"));
+}
+
+TEST_F(CacheTest, a_reader_that_starts_early_gets_no_damaged_copy) {
+  const auto staged = stage();
+  ASSERT_TRUE(staged.ok());
+  const Path damaged = cache_->shard(key(box_ / "photos", 0));
+  ASSERT_EQ(::chmod(damaged.c_str(), 0644), 0);
+  {
+    auto file = File::open_read_write(damaged);
+    ASSERT_TRUE(file->write_at(700, std::as_bytes(std::span("flipped", 7))).ok());
+  }
+  const auto opened = dataset::open_dataset(box_ / "photos");
+  int calls = 0;
+  const auto report = stage_dataset(*cache_, *opened,
+                                    {.source = box_ / "photos",
+                                     .splits = {},
+                                     .limits = {.quota = {}, .reserve = {}},
+                                     .check = HitCheck::full,
+                                     .order = {1},
+                                     .on_usable =
+                                         [&](const Path& folder) {
+                                           calls += 1;
+                                           EXPECT_EQ(bytes_of(folder), bytes_of(box_ / "photos"));
+                                         }},
+                                    progress_);
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(report->replaced, 1u);
+}
+
 TEST_F(CacheTest, copies_each_shard_once_and_serves_the_same_bytes) {
   const auto first = stage();
   ASSERT_TRUE(first.ok()) << first.status().to_string();

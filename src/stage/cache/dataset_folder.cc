@@ -26,6 +26,10 @@ Status DatasetFolder::link_to_cache(const CacheableShard& shard) const {
   return replace_link(Path("../../shards") / shard.key, path_ / shard.info->file);
 }
 
+Status DatasetFolder::link_to_source(const CacheableShard& shard) const {
+  return replace_link(source_ / shard.info->file, path_ / shard.info->file);
+}
+
 Status DatasetFolder::link_if_missing(const std::string& name) const {
   const Path link = path_ / name;
   if (path_exists(link)) return {};
@@ -60,6 +64,27 @@ Result<std::vector<CacheableShard>> cacheable_shards(const dataset::OpenDataset&
     }
   }
   return shards;
+}
+
+std::vector<CacheableShard> ordered(std::vector<CacheableShard> shards,
+                                    const std::vector<std::uint32_t>& order) {
+  std::vector<CacheableShard> sorted;
+  std::vector<bool> is_taken(shards.size());
+  const auto take = [&](std::size_t i) {
+    if (i >= shards.size() || is_taken[i]) return;
+    is_taken[i] = true;
+    sorted.push_back(std::move(shards[i]));
+  };
+  for (const std::uint32_t i : order) take(i);
+  for (std::size_t i = 0; i < shards.size(); ++i) take(i);
+  return sorted;
+}
+
+std::vector<std::uint64_t> bytes_of(const std::vector<CacheableShard>& shards) {
+  std::vector<std::uint64_t> bytes;
+  bytes.reserve(shards.size());
+  for (const CacheableShard& shard : shards) bytes.push_back(shard.info->bytes);
+  return bytes;
 }
 
 }  // namespace stoker::stage

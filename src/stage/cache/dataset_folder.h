@@ -2,6 +2,7 @@
 // source. Thread-safe: the folder is the only state.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ class DatasetFolder {
   Status publish() const;
   /// Readers that open the shard find it in the cache from now on.
   Status link_to_cache(const CacheableShard& shard) const;
+  /// Readers that open the shard find it at the source from now on.
+  Status link_to_source(const CacheableShard& shard) const;
   /// Whether a reader finds the shard, in the cache or at the source.
   bool has(const CacheableShard& shard) const { return path_exists(path_ / shard.info->file); }
   bool is_published() const { return path_exists(path_ / dataset::kManifestFile); }
@@ -40,5 +43,10 @@ inline bool is_cacheable(const CacheableShard& shard) { return shard.parts.empty
 /// All shards of a dataset, or of the named splits, in order. NotFound for an unknown split.
 Result<std::vector<CacheableShard>> cacheable_shards(const dataset::OpenDataset& dataset, const Path& source,
                                                      const std::vector<std::string>& splits);
+/// The shards in CacheRequest::order.
+std::vector<CacheableShard> ordered(std::vector<CacheableShard> shards,
+                                    const std::vector<std::uint32_t>& order);
+/// Their sizes.
+std::vector<std::uint64_t> bytes_of(const std::vector<CacheableShard>& shards);
 
 }  // namespace stoker::stage

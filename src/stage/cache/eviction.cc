@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "record/filesystem_time.h"
 #include "stage/cache/shard_copy.h"
 #include "stage/cache/use_lease.h"
 
@@ -194,7 +195,7 @@ Result<Evicted> remove_leftovers(const CacheFolder& cache) {
   STOKER_ASSIGN_OR_RETURN(names, list_directory(cache.partial()));
   STOKER_ASSIGN_OR_RETURN(now, filesystem_time(cache));
   for (const std::string& name : names) {
-    const auto modified = modified_at(cache.partial() / name);
+    const auto modified = record::modified_at(cache.partial() / name);
     // Of a lease that was being taken.
     const bool is_of_lease =
         is_key(name.substr(0, name.find('.'))) && name.find(".lease.") != std::string::npos;

@@ -5,10 +5,13 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/stopwatch.h"
 #include "base/thread.h"
+#include "stage/cache/first_shards.h"
 #include "stage/cache/use_lease.h"
 
 namespace stoker::stage {
@@ -36,9 +39,12 @@ class DatasetStaging {
   Result<CacheReport> run() {
     const Stopwatch watch;
     STOKER_ASSIGN_OR_RETURN(shards, cacheable_shards(dataset_, request_.source, request_.splits));
-    shards_ = std::move(shards);
+    shards_ = ordered(std::move(shards), request_.order);
     report_.shards = shards_.size();
-    for (const CacheableShard& shard : shards_) total_bytes_ += shard.info->bytes;
+    const std::vector<std::uint64_t> sizes = bytes_of(shards_);
+    total_bytes_ = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+    first_.emplace(
+        sizes, request_.on_usable ? [this] { request_.on_usable(folder_.path()); } : std::function<void()>());
     STOKER_RETURN_IF_ERROR(note_use(cache_, report_.version, request_.source));
     for (int round = 1;; ++round) {
       STOKER_RETURN_IF_ERROR(folder_.publish());
@@ -54,55 +60,76 @@ class DatasetStaging {
 
  private:
   Status stage_shards() {
-    std::size_t count = 0;
+    std::deque<std::size_t> unchecked;
     {
       const MutexLock lock(mutex_);
-      waiting_.clear();
       for (std::size_t i = 0; i < shards_.size(); ++i) {
-        if (!is_staged_.contains(i) && !left_.contains(i)) waiting_.push_back(i);
+        if (!is_staged_.contains(i) && !left_.contains(i)) unchecked.push_back(i);
       }
-      count = std::min<std::size_t>(std::max(request_.threads, 1), waiting_.size());
     }
+    // A reader that starts early gets no damaged copy.
+    STOKER_ASSIGN_OR_RETURN(waiting, work_on(std::move(unchecked), &DatasetStaging::check));
+    first_->cache_checked();
+    while (!waiting.empty()) {
+      const std::size_t count = waiting.size();
+      STOKER_ASSIGN_OR_RETURN(rest, work_on(std::move(waiting), &DatasetStaging::stage));
+      waiting = std::move(rest);
+      if (waiting.size() == count) std::this_thread::sleep_for(kBusyPause);
+    }
+    return {};
+  }
+
+  // Calls `step` for each shard, on several threads. The shards for which it returned false, in order.
+  Result<std::deque<std::size_t>> work_on(std::deque<std::size_t> shards,
+                                          Result<bool> (DatasetStaging::*step)(std::size_t)) {
+    const std::size_t count = std::min<std::size_t>(std::max(request_.threads, 1), shards.size());
+    Work work{.waiting = std::move(shards)};
     std::vector<Thread> workers;
     for (std::size_t i = 0; i < count; ++i) {
-      workers.emplace_back([this](const StopToken&) { work(); });
+      workers.emplace_back([this, &work, step](const StopToken&) {
+        while (const std::optional<std::size_t> shard = next(work)) {
+          const Result<bool> is_done = (this->*step)(*shard);
+          const MutexLock lock(mutex_);
+          if (!is_done.ok() && work.problem.ok()) work.problem = is_done.status();
+          if (is_done.ok() && !*is_done) work.left.push_back(*shard);
+        }
+      });
     }
     for (Thread& worker : workers) worker.join();
-    const MutexLock lock(mutex_);
-    return problem_;
+    STOKER_RETURN_IF_ERROR(work.problem);
+    std::ranges::sort(work.left);
+    return std::move(work.left);
   }
 
-  void work() {
-    while (const std::optional<std::size_t> i = next()) {
-      const Result<bool> is_done = stage(*i);
-      if (!is_done.ok()) {
-        const MutexLock lock(mutex_);
-        if (problem_.ok()) problem_ = is_done.status();
-        return;
-      }
-      if (*is_done) continue;
-      {
-        const MutexLock lock(mutex_);
-        waiting_.push_back(*i);  // another process copies it: other shards first
-      }
-      std::this_thread::sleep_for(kBusyPause);
-    }
-  }
+  struct Work {
+    std::deque<std::size_t> waiting;
+    std::deque<std::size_t> left = {};
+    Status problem = {};
+  };
 
-  std::optional<std::size_t> next() {
+  std::optional<std::size_t> next(Work& work) {
     const MutexLock lock(mutex_);
-    if (waiting_.empty() || !problem_.ok()) return std::nullopt;
-    const std::size_t i = waiting_.front();
-    waiting_.pop_front();
+    if (work.waiting.empty() || !work.problem.ok()) return std::nullopt;
+    const std::size_t i = work.waiting.front();
+    work.waiting.pop_front();
     return i;
+  }
+
+  // False if the shard is not in the cache.
+  Result<bool> check(std::size_t i) {
+    const CacheableShard& shard = shards_[i];
+    if (progress_.stop_requested()) return cancelled("stoker cache: interrupted");
+    if (!is_cacheable(shard)) return leave(i, "has files beside it");
+    const Status cached = check_cached(cache_, shard, request_.check);
+    if (cached.ok()) return count_hit(i);
+    if (cached.code() != Code::not_found) STOKER_RETURN_IF_ERROR(folder_.link_to_source(shard));
+    return false;
   }
 
   // False if another process is copying the shard.
   Result<bool> stage(std::size_t i) {
     const CacheableShard& shard = shards_[i];
     if (progress_.stop_requested()) return cancelled("stoker cache: interrupted");
-    if (!is_cacheable(shard)) return leave(i, "has files beside it");
-    if (check_cached(cache_, shard, request_.check).ok()) return count_hit(i);
     const auto lease = lease_shard(cache_, shard.key);
     if (!lease.ok()) {
       if (lease.status().code() == Code::exists) return false;
@@ -141,30 +168,40 @@ class DatasetStaging {
     STOKER_RETURN_IF_ERROR(copied.source);
     if (!copied.cache.ok()) return leave(i, std::string(copied.cache.message()));
     STOKER_RETURN_IF_ERROR(folder_.link_to_cache(shard));
-    const MutexLock lock(mutex_);
-    is_staged_.insert(i);
-    report_.copied += 1;
-    report_.copied_bytes += shard.info->bytes;
-    report_.replaced += is_damaged ? 1 : 0;
-    return true;
+    {
+      const MutexLock lock(mutex_);
+      is_staged_.insert(i);
+      report_.copied += 1;
+      report_.copied_bytes += shard.info->bytes;
+      report_.replaced += is_damaged ? 1 : 0;
+    }
+    return settled(i);
   }
 
   Result<bool> count_hit(std::size_t i) {
     const CacheableShard& shard = shards_[i];
     STOKER_RETURN_IF_ERROR(folder_.link_to_cache(shard));
     report_progress(shard.info->bytes);
-    const MutexLock lock(mutex_);
-    if (is_staged_.insert(i).second) {
-      report_.hits += 1;
-      report_.hit_bytes += shard.info->bytes;
+    {
+      const MutexLock lock(mutex_);
+      const bool is_new = is_staged_.insert(i).second;
+      report_.hits += is_new ? 1 : 0;
+      report_.hit_bytes += is_new ? shard.info->bytes : 0;
     }
-    return true;
+    return settled(i);
   }
 
   Result<bool> leave(std::size_t i, std::string reason) {
     report_progress(shards_[i].info->bytes);
-    const MutexLock lock(mutex_);
-    left_.emplace(i, std::move(reason));
+    {
+      const MutexLock lock(mutex_);
+      left_.emplace(i, std::move(reason));
+    }
+    return settled(i);
+  }
+
+  bool settled(std::size_t i) {
+    first_->settled(i);
     return true;
   }
 
@@ -187,16 +224,15 @@ class DatasetStaging {
   const DatasetFolder folder_;
   std::vector<CacheableShard> shards_;  // that were requested
   Progress& progress_;
+  std::optional<FirstShards> first_;
   std::uint64_t total_bytes_ = 0;
   std::atomic<std::uint64_t> done_bytes_{0};
 
   std::mutex room_mutex_;
 
   Mutex mutex_;
-  std::deque<std::size_t> waiting_ STOKER_GUARDED_BY(mutex_);
   std::set<std::size_t> is_staged_ STOKER_GUARDED_BY(mutex_);
   std::map<std::size_t, std::string> left_ STOKER_GUARDED_BY(mutex_);
-  Status problem_ STOKER_GUARDED_BY(mutex_);
   CacheReport report_;
 };
 

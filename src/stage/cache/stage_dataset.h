@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ struct CacheRequest {
   CacheLimits limits;
   HitCheck check = HitCheck::sampled;
   int threads = 4;  ///< that copy and compare shards
+  /// Positions of the shards among the requested ones, first needed first; shards that are not named follow
+  /// in their order.
+  std::vector<std::uint32_t> order = {};
+  /// Called once, from any thread, when readers of the folder find the first shards of `order` there: they
+  /// may start while others are copied. Not called if staging fails before.
+  std::function<void(const Path& folder)> on_usable = {};
 };
 
 /// A shard that is read from the source.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "record/filesystem_time.h"
 
 namespace stoker::stage {
 namespace {
@@ -23,8 +24,7 @@ bool is_living(const record::ProcessIdentity& process, const Path& file, double 
   // Containers and the nodes of a lab have the boot of their host, but a separate name.
   if (process.host == own.host && process.boot == own.boot) return record::is_alive_on_this_host(process);
   if (process.host == own.host && boot_id(process) != boot_id(own)) return false;  // before a restart
-  const auto heartbeat = modified_at(file);
-  return heartbeat.ok() && now - *heartbeat < kInvisible_s;
+  return record::is_recent(file, now, kInvisible_s);
 }
 
 }  // namespace

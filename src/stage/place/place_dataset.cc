@@ -33,15 +33,19 @@ using OpenedDataset = std::shared_ptr<const dataset::OpenDataset>;
 // With the other nodes if there are any. A broadcast that other processes disturbed is completed alone.
 Result<CacheReport> stage_shards(const CacheFolder& cache, const OpenedDataset& opened,
                                  const PlaceRequest& request, Progress& progress, PlacedDataset& placed) {
-  const CacheRequest wanted{.source = request.source,
-                            .splits = splits_of(request),
-                            .limits = {.quota = request.quota},
-                            .check = HitCheck::sampled,
-                            .threads = kThreads};
+  CacheRequest wanted{.source = request.source,
+                      .splits = splits_of(request),
+                      .limits = {.quota = request.quota},
+                      .check = HitCheck::sampled,
+                      .threads = kThreads};
+  if (request.order) wanted.order = request.order(*opened);
+  if (request.on_usable && !(request.needs_order && wanted.order.empty())) {
+    wanted.on_usable = [usable = request.on_usable, version = opened->manifest.version](const Path& folder) {
+      usable({.folder = folder, .version = version});
+    };
+  }
   if (request.nodes) {
-    placed.broadcast = std::make_unique<DatasetBroadcast>(
-        cache, opened, wanted, *request.nodes,
-        request.order ? request.order(*opened) : std::vector<std::uint32_t>());
+    placed.broadcast = std::make_unique<DatasetBroadcast>(cache, opened, wanted, *request.nodes);
     auto report = placed.broadcast->run(progress);
     if (report.ok() || is_final(report.status())) return report;
     placed.broadcast.reset();

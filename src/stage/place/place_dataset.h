@@ -16,6 +16,12 @@
 
 namespace stoker::stage {
 
+/// A dataset whose first shards are there.
+struct UsableDataset {
+  Path folder;  ///< in the cache
+  std::string version;
+};
+
 /// A dataset of a job.
 struct PlaceRequest {
   Path source;
@@ -28,6 +34,9 @@ struct PlaceRequest {
   std::optional<BroadcastNodes> nodes;  ///< that stage it together; nullopt: this one alone
   /// Positions of the shards in the order in which the ranks need them; may be empty, and the result too.
   std::function<std::vector<std::uint32_t>(const dataset::OpenDataset&)> order;
+  /// Called at most once, from any thread, as CacheRequest::on_usable.
+  std::function<void(const UsableDataset&)> on_usable;
+  bool needs_order = false;  ///< `on_usable` is not called if the result of `order` is empty
 };
 
 /// Where the ranks of this node read it.

@@ -10,6 +10,7 @@
 #include "base/name_lock.h"
 #include "base/process.h"
 #include "base/user.h"
+#include "record/filesystem_time.h"
 #include "stoker/text.h"
 #include "sweep/study/prior.h"
 
@@ -274,9 +275,15 @@ Result<bool> Study::claim_or_take_over(const std::string& base) {
   for (int suffix = 1;; ++suffix) {
     STOKER_ASSIGN_OR_RETURN(is_claimed, claim(name));
     if (is_claimed) return true;
-    struct stat info{};
-    if (::stat((folder_ / "claims" / name).c_str(), &info) != 0) return false;
-    if (now() - static_cast<double>(info.st_mtime) < kAbandonedAfter) {
+    const Path file = folder_ / "claims" / name;
+    if (!path_exists(file)) return false;
+    bool is_young = record::is_recent(file, now(), kAbandonedAfter);
+    if (!is_young) {
+      // Or this host's clock is wrong.
+      STOKER_ASSIGN_OR_RETURN(time, record::filesystem_time(folder_));
+      is_young = record::is_recent(file, time, kAbandonedAfter);
+    }
+    if (is_young) {
       has_young_claim_ = true;
       return false;
     }
