@@ -25,6 +25,7 @@ CONSTANTS = [
     ("src/archive/streams/stream_index.cc", r"kVersion = (\d+);", {"mds-litdata": "version {} of MDS"}),
     ("src/net/message.cc", r'kMagic = "(\w+)";', {"messages": "begin with `{}`"}),
     ("src/net/secure_channel.cc", r'kHelloMagic = "(\w+)";', {"broadcast": "begin with `{}`"}),
+    ("src/stage/broadcast/tree_list.cc", r'kListMark = "(\w+)";', {"broadcast": "lists that begin with `{}`"}),
     ("src/parquet/writer.cc", r'kCreator = "(stoker version \d+)";', {"parquet": "`{}`"}),
 ]  # fmt: skip
 # Versions of other formats, which their own pages or standards describe.

@@ -234,3 +234,76 @@ def test_results_that_do_not_fit_fail_the_run_and_stay_on_the_node(stoker, tmpfs
     assert (stoker.folder / "local" / kept / "best-0").stat().st_size == 3_000_000
     (run,) = json.loads(stoker("status", "--runs", disk / "runs", "--json", code=0).out)["runs"]
     assert run["state"] == "failed"
+
+
+# Ranks wait until results that they wrote earlier are in the run's folder.
+BACK = "$STOKER_ATTEMPT_DIR/back/node-0000"
+
+
+def test_results_are_copied_back_while_the_ranks_run(stoker):
+    write_job(
+        stoker,
+        "[ $RANK = 0 ] || exit 0; mkdir -p $STOKER_STAGE_DIR/results; echo 1 > $STOKER_STAGE_DIR/results/1;"
+        f"until [ -e {BACK}/results/1 ]; do sleep 0.1; done;"
+        f"echo 2 > $STOKER_STAGE_DIR/results/2; until [ -e {BACK}/results/2 ]; do sleep 0.1; done; ls -A {BACK}",
+        "back: [results], back_every: 1s",
+    )
+    done = stoker("run", "job.yaml", code=0)
+    assert ": copied 1 file of stage.back, 2 B, in " in done.err
+    assert "staged out 2 files, 4 B in " in done.err
+    back = attempt(stoker) / "back/node-0000"
+    assert [(back / f"results/{number}").read_text() for number in (1, 2)] == ["1\n", "2\n"]
+    assert os.listdir(back) == ["results"]
+
+
+@pytest.mark.needs("mount")
+def test_results_that_do_not_fit_are_reported_while_the_ranks_continue(stoker, tmpfs):
+    disk = tmpfs("1M")
+    write_job(
+        stoker,
+        "[ $RANK = 0 ] || exit 0; head -c 3000000 /dev/zero > $STOKER_STAGE_DIR/best; echo 1 > $STOKER_STAGE_DIR/small;"
+        f"until [ -e {BACK}/small ]; do sleep 0.1; done; rm $STOKER_STAGE_DIR/best",
+        "back: [best, small], back_every: 1s",
+        f"record: {{directory: {disk}/runs}}\n",
+    )
+    done = stoker("run", "job.yaml", code=0)
+    assert "stage.back: best: needs 3.00 MB, but only " in done.err
+    assert "; the ranks continue, and the copy is retried every 1s" in done.err
+    assert "best does not exist and was not staged out" in done.err
+
+
+def test_results_are_copied_back_at_the_time_limit(stoker):
+    write_job(
+        stoker,
+        "echo $RANK > $STOKER_STAGE_DIR/$RANK; exec sleep 600",
+        "back: ['0', '1'], back_every: 0s",
+        "timeouts: {grace: 1s}\n",
+    )
+    text = (stoker.folder / "job.yaml").read_text()
+    (stoker.folder / "job.yaml").write_text(text.replace("ranks_per_node: 2", "ranks_per_node: 2, time: 5s"))
+    ended = stoker("run", "job.yaml", code=None)
+    assert ended.code != 0 and "time limit" in ended.err
+    back = attempt(stoker) / "back/node-0000"
+    assert [(back / rank).read_text() for rank in "01"] == ["0\n", "1\n"]
+
+
+def test_a_run_whose_node_dies_resumes_from_the_checkpoint_that_came_back(stoker):
+    header = b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    model = stoker.folder / "model"
+    model.write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0\0\0")
+    write_job(
+        stoker,
+        '[ -z "$STOKER_RESUME" ] || exec cmp "$STOKER_RESUME" model; [ $RANK = 0 ] || exec sleep 600;'
+        "mkdir -p $STOKER_STAGE_DIR/checkpoints; cp model $STOKER_STAGE_DIR/checkpoints/step-7.safetensors; exec sleep 600",
+        "back: [checkpoints/], back_every: 1s",
+    )
+    run = stoker.start("run", "job.yaml")
+    wait_for(lambda: list((stoker.folder / "runs").glob("*/attempts/1/back/node-0000/checkpoints/step-7.safetensors")))
+    (stager,) = subprocess.run(
+        ["pgrep", "-P", str(run.pid), "-f", " stage "], capture_output=True, text=True
+    ).stdout.split()
+    os.kill(int(stager), signal.SIGKILL)
+    os.kill(run.pid, signal.SIGKILL)
+    finish(run)
+    again = stoker("resume", "last", code=0)
+    assert "back/node-0000/checkpoints/step-7.safetensors" in again.err

@@ -155,6 +155,10 @@ def run_seeds() -> dict[str, list[bytes]]:
     def files(pattern: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted(REPOSITORY.glob(pattern))]
 
+    def entry(kind: int, name: str, size: int = 0, link: str = "") -> bytes:
+        words = b"".join(struct.pack("<I", len(word)) + word.encode() for word in (name, link))
+        return struct.pack("<BIqIQ", kind, 0o644, 1_700_000_000, 5, size) + words
+
     scripts = [SCRIPT, *files("tests/golden/init/*.sbatch")]
     hello = frame("hello", {"rank": "0", "host": "n1", "node": "n1", "pid": "42"})
     return {
@@ -169,6 +173,14 @@ def run_seeds() -> dict[str, list[bytes]]:
             b"\1\1\0\0\0\0plan",
             b"\3" + struct.pack("<IIII", 0, 5, 7, 1),
             b"\5" + struct.pack("<IQ", 3, 4) + b"x",
+        ],
+        "tree_list_fuzz": [
+            b"StkL"
+            + entry(1, "env")
+            + entry(0, "env/a", 3)
+            + entry(2, "env/b", link="/usr")
+            + entry(3, "c", link="env/a"),
+            b"StkL" + entry(0, ".staging-archives/0/words.tar", 100),
         ],
         "hello_fuzz": [hello, b"0-3,8", b"10.0.0.1 eth0\n10.1.0.1 ib0\n"],
         "events_fuzz": [events()],

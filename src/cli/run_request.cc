@@ -93,7 +93,7 @@ void note_traffic(const std::vector<launch::StagedNode>& nodes, Output& out) {
     cached += node.cached_bytes;
   }
   if (received + cached == 0) return;
-  out.note("datasets: {} read from the source, {} received from other nodes, {} in caches already",
+  out.note("staging: {} read from the source, {} received from other nodes, {} in caches already",
            rounded({read}), rounded({received}), rounded({cached}));
 }
 

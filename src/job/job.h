@@ -133,10 +133,11 @@ struct StageOptions {
   std::vector<std::string> unpack;  ///< archives, absolute
   std::vector<std::string> copy;    ///< files and folders, absolute
   std::vector<std::string> back;    ///< paths relative to the folder on the node
+  Duration back_every{0};           ///< while the ranks run; 0: only at the end
   bool outside_links = false;       ///< links in archives may point outside the folder
   std::optional<Path> directory;    ///< empty: SLURM_TMPDIR, TMPDIR or /tmp of each node
   Duration timeout{0};              ///< for staging all files
-  bool broadcast = true;            ///< nodes read each shard of a dataset once, and send it to each other
+  bool broadcast = true;            ///< nodes read each file and each shard once, and send it to each other
   ByteCount node_rate;              ///< bytes per second that a node sends, and receives; 0: no limit
 
   bool is_enabled() const { return !unpack.empty() || !copy.empty() || !back.empty(); }

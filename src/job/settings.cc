@@ -249,8 +249,13 @@ constexpr std::array kRun = {
     stage<&StageOptions::back>(
         {.key = "stage.back",
          .unset = "none",
-         .help = "Files and folders in STOKER_STAGE_DIR to copy to the attempt's folder after the run, "
-                 "even if it failed."}),
+         .help = "Files and folders in STOKER_STAGE_DIR to copy to the attempt's folder during the run and "
+                 "after it, even if it failed."}),
+    stage<&StageOptions::back_every>(
+        {.key = "stage.back_every",
+         .fallback = "1m",
+         .help = "How often changed files of `stage.back` are copied while the ranks run; 0s: only at the "
+                 "end."}),
     stage<&StageOptions::outside_links>(
         {.key = "stage.outside_links",
          .fallback = "false",
@@ -266,8 +271,9 @@ constexpr std::array kRun = {
     stage<&StageOptions::broadcast>(
         {.key = "stage.broadcast",
          .fallback = "true",
-         .help = "Read each shard of a dataset from its source once for all nodes, which send it to each "
-                 "other. Otherwise each node reads all of it."}),
+         .help =
+             "Read each staged file and each shard of a dataset from its source once for all nodes, which "
+             "send it to each other. Otherwise each node reads all of it."}),
     stage<&StageOptions::node_rate>(
         {.key = "stage.node_rate",
          .fallback = "0B",

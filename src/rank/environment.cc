@@ -37,7 +37,7 @@ Environment without_stoker_variables(Environment base) {
   for (std::string_view name :
        {kWorldVariable, kPlaceVariable, kRanksWorldVariable, kStartVariable, kCpusVariable, kNodesVariable,
         kOwnGpusVariable, kSharedGpuVariable, kPortsVariable, kPortVariable, kErrorsVariable, kStageVariable,
-        kMetricsVariable})
+        kStagedVenvVariable, kMetricsVariable})
     unset_variable(base, name);
   return base;
 }
@@ -72,6 +72,22 @@ void set_staged_data(Environment& environment, const Path& staged) {
     if (error) continue;
     set_variable(environment, data_variable((*names)[i]), folder.string());
   }
+}
+
+void use_staged_venv(Environment& environment, std::vector<std::string>& command, const Path& venv) {
+  const std::string old = variable(environment, "VIRTUAL_ENV");
+  if (old.empty()) return;
+  const auto moved = [&](const std::string& path) {
+    return path.starts_with(old + "/") ? venv.string() + path.substr(old.size()) : path;
+  };
+  for (std::string_view name : {"PATH", "LD_LIBRARY_PATH"}) {
+    const std::string paths = variable(environment, name);
+    std::vector<std::string> parts;
+    for (std::string_view part : split(paths, ':')) parts.push_back(moved(std::string(part)));
+    if (!paths.empty()) set_variable(environment, name, join(parts, ":"));
+  }
+  if (!command.empty()) command.front() = moved(command.front());
+  set_variable(environment, "VIRTUAL_ENV", venv.string());
 }
 
 void set_threads(Environment& environment, int threads) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/process.h"
 #include "rank/plan.h"
@@ -39,6 +40,8 @@ inline constexpr std::string_view kErrorsVariable =
 /// The staged folder of each node, in node order, one per line; a rank gets the one of its node as
 /// STOKER_STAGE_DIR.
 inline constexpr std::string_view kStageVariable = "STOKER_STAGE_DIRS";
+/// Path of the job's virtual environment in the staged folder, if it is staged.
+inline constexpr std::string_view kStagedVenvVariable = "STOKER_STAGED_VENV";
 
 /// "auto", "none", or "regex:" and an expression, for record.metrics_from.
 inline constexpr std::string_view kMetricsVariable = "STOKER_METRICS_FROM";
@@ -66,6 +69,10 @@ inline constexpr std::string_view kDataFolder = ".data";
 std::string data_variable(std::string_view name);
 /// Sets STOKER_DATA_<NAME> of the datasets that are on this node.
 void set_staged_data(Environment& environment, const Path& staged);
+/// The ranks use the copy `venv` of the virtual environment in VIRTUAL_ENV: its paths in PATH,
+/// LD_LIBRARY_PATH and the first word of `command` are replaced by the paths of the copy. No effect without
+/// VIRTUAL_ENV.
+void use_staged_venv(Environment& environment, std::vector<std::string>& command, const Path& venv);
 /// The folder of this node in kStageVariable; "" without staging.
 std::string staged_folder(std::string_view folders, int node);
 

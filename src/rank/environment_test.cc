@@ -53,6 +53,21 @@ TEST(RankEnvironment, cores_are_shared_out_evenly_and_never_none) {
   EXPECT_EQ(cores_per_rank(0, kPlace, 2), 1);
 }
 
+TEST(RankEnvironment, ranks_use_the_staged_copy_of_their_virtual_environment) {
+  Environment found{{"VIRTUAL_ENV", "/home/me/env"},
+                    {"PATH", "/home/me/env/bin:/home/me/env-old/bin:/usr/bin"},
+                    {"LD_LIBRARY_PATH", "/opt/cuda/lib:/home/me/env/lib/torch/lib"}};
+  std::vector<std::string> command{"/home/me/env/bin/python", "/home/me/env/train.py"};
+  use_staged_venv(found, command, "/local/stoker-r/env");
+  EXPECT_EQ(variable(found, "VIRTUAL_ENV"), "/local/stoker-r/env");
+  EXPECT_EQ(variable(found, "PATH"), "/local/stoker-r/env/bin:/home/me/env-old/bin:/usr/bin");
+  EXPECT_EQ(variable(found, "LD_LIBRARY_PATH"), "/opt/cuda/lib:/local/stoker-r/env/lib/torch/lib");
+  EXPECT_EQ(command, (std::vector<std::string>{"/local/stoker-r/env/bin/python", "/home/me/env/train.py"}));
+  Environment none{{"PATH", "/usr/bin"}};
+  use_staged_venv(none, command, "/local/other");
+  EXPECT_EQ(none, (Environment{{"PATH", "/usr/bin"}}));
+}
+
 TEST(RankEnvironment, slurm_variables_match_the_placement) {
   Environment found{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS_PER_NODE", "1"}};
   set_slurm_variables(found, kPlace, "4,4");

@@ -154,12 +154,17 @@ class Zip final : public EntrySource {
 
 }  // namespace
 
+// Opening a pipe would block.
+Status check_is_file(const Path& path) {
+  std::error_code error;
+  if (!path_exists(path) || std::filesystem::is_regular_file(path, error)) return {};
+  return invalid("{}: is not a file and cannot be unpacked (stage.unpack)",
+                 printable(path.filename().string()));
+}
+
 Result<std::unique_ptr<EntrySource>> open_archive(const Path& path, const Path& scratch, Progress& progress) {
   const std::string subject = printable(path.filename().string());
-  // Opening a pipe would block.
-  std::error_code error;
-  if (path_exists(path) && !std::filesystem::is_regular_file(path, error))
-    return invalid("{}: is not a file and cannot be unpacked (stage.unpack)", subject);
+  STOKER_RETURN_IF_ERROR(check_is_file(path));
   STOKER_ASSIGN_OR_RETURN(file, File::open_read(path));
   STOKER_ASSIGN_OR_RETURN(found, archive::detect_archive(file, subject));
   if (found == archive::ArchiveFormat::zip) return Zip::open(std::move(file), subject);

@@ -26,6 +26,9 @@ class EntrySource {
   virtual Status read(const ArchiveEntry& entry, const ByteSink& piece) const = 0;
 };
 
+/// Invalid if the path exists and is not a file.
+Status check_is_file(const Path& path);
+
 /// Opens an archive and detects its format from its first bytes. `scratch`: folder for the decompressed file.
 Result<std::unique_ptr<EntrySource>> open_archive(const Path& path, const Path& scratch, Progress& progress);
 

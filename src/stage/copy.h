@@ -1,5 +1,5 @@
-// Copies files and folders recursively with several threads: to a node's local disk before a run, and back
-// after it. Used by `stoker stage`. Thread-safe: no state.
+// Copies files and folders recursively with several threads to a node's local disk before a run. Used by
+// `stoker stage`. Thread-safe: no state.
 #pragma once
 
 #include "stage/transfer_stats.h"
@@ -9,12 +9,11 @@
 namespace stoker::stage {
 
 /// Copies `source` to `folder`/<its name>, which must not exist and becomes visible only once it is complete.
-/// Symbolic links are kept; devices and pipes are skipped. NotFound if the source does not exist, NoSpace
-/// before anything is written, Unavailable if a file changes during the copy.
+/// Links are kept, symbolic and hard ones; devices and pipes are skipped. NotFound if the source does not
+/// exist, NoSpace before anything is written, Unavailable if a file changes during the copy.
 Result<TransferStats> copy_in(const Path& source, const Path& folder, Progress& progress);
 
-/// Same, for results: copies `source`, which must not be a link, to `target`, whose parent folder is created.
-/// A growing file is copied with the length it had when it was listed. The copy is on disk when this returns.
-Result<TransferStats> copy_out(const Path& source, const Path& target, Progress& progress);
+/// "data" for "data/": what is copied has the name of the last part.
+Path without_slash(const Path& path);
 
 }  // namespace stoker::stage

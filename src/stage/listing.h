@@ -23,6 +23,7 @@ struct ArchiveEntry {
   std::string link;  ///< for a hard link relative to the folder like `name`, for a symbolic link as stored
   std::uint32_t mode = 0644;
   std::int64_t mtime = 0;  ///< 0: unknown
+  std::uint32_t mtime_ns = 0;
 };
 
 /// Policy for links that point outside the folder.

@@ -7,7 +7,6 @@
 // the file does not belong to Stoker, or was kept on purpose.
 #include "stage/node.h"
 
-#include <algorithm>
 #include <ctime>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -26,17 +25,6 @@ constexpr std::string_view kKept = "kept-stoker-";
 // Several Slurm nodes on one host, as in a lab.
 constexpr int kMaxNodes = 1000;
 constexpr std::time_t kOldSeconds = 3600;
-
-// Results must be inside the folder, even if there is a link in the path.
-Result<Path> path_inside(const Path& folder, const std::string& name) {
-  std::error_code error;
-  const Path root = std::filesystem::weakly_canonical(folder, error);
-  const Path path = std::filesystem::weakly_canonical(folder / name, error);
-  const auto [end, unused] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
-  if (error || end != root.end() || path == root)
-    return invalid("stage.back: '{}' is outside the staged folder", printable(name));
-  return path;
-}
 
 // The locked file; nothing if another process holds the lock, or the file does not exist or belongs to
 // another user.
@@ -134,31 +122,15 @@ Result<TransferStats> copy_all_in(const StageRequest& request, const Path& folde
 
 }  // namespace
 
-Result<TransferStats> stage_in(const StageRequest& request, const Path& folder, Progress& progress) {
-  auto all = copy_all_in(request, folder, progress);
-  if (all.ok() || all.status().code() != Code::no_space) return all;
-  return Status(all.status())
-      .cure("stage: {{directory: DIR}}, a folder on a disk with enough space on every node");
+Status with_room_cure(Status problem) {
+  if (problem.code() != Code::no_space) return problem;
+  return std::move(problem).cure(
+      "stage: {{directory: DIR}}, a folder on a disk with enough space on every node");
 }
 
-Result<TransferStats> stage_out(const StageRequest& request, const Path& folder, const Path& to,
-                                std::vector<std::string>* missing, Progress& progress) {
-  TransferStats all;
-  Status problem = make_directories(to);
-  for (const std::string& name : request.back) {
-    auto source = path_inside(folder, name);
-    if (source.ok() && !path_exists(*source)) {
-      missing->push_back(name);
-      continue;
-    }
-    // "a/results/" is copied to "a" as "results", even if it is a link.
-    const Path clean = (Path(name) / "").lexically_normal().parent_path();
-    const auto stats = source.ok() ? copy_out(*source, to / clean, progress)
-                                   : Result<TransferStats>(std::move(source).error());
-    if (stats.ok()) all += *stats;
-    if (!stats.ok() && problem.ok()) problem = stats.status();
-  }
-  if (!problem.ok()) return problem;
+Result<TransferStats> stage_in(const StageRequest& request, const Path& folder, Progress& progress) {
+  auto all = copy_all_in(request, folder, progress);
+  if (!all.ok()) return with_room_cure(all.status());
   return all;
 }
 

@@ -1,5 +1,5 @@
-// One node's part in staging: copies the job's input to the node's local disk before its ranks start, and
-// results back after they have ended. Used by `stoker stage`, which runs once per node. Thread-compatible.
+// One node's part in staging: its folder, and the job's input on the node's local disk before its ranks
+// start. Used by `stoker stage`, which runs once per node. Thread-compatible.
 #pragma once
 
 #include <string>
@@ -46,10 +46,7 @@ class NodeFolder {
 /// Stages all files into `folder`. Invalid, NotFound, Corrupt, NoSpace if one of them fails.
 Result<TransferStats> stage_in(const StageRequest& request, const Path& folder, Progress& progress);
 
-/// Copies the existing entries of `wanted.back` to `to`, which is created. Missing ones are listed in
-/// `missing` and are not errors; after a failed copy the remaining ones are still copied, and the first error
-/// is returned.
-Result<TransferStats> stage_out(const StageRequest& request, const Path& folder, const Path& to,
-                                std::vector<std::string>* missing, Progress& progress);
+/// The error with a cure if it is NoSpace.
+Status with_room_cure(Status problem);
 
 }  // namespace stoker::stage

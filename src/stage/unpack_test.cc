@@ -228,15 +228,6 @@ TEST(Copy, refuses_a_file_that_changes_during_the_copy) {
   EXPECT_THAT(box.names(), IsEmpty());
 }
 
-TEST(Copy, results_reach_a_folder_below_the_target) {
-  const Box box;
-  NoProgress progress;
-  const auto stats = copy_out(box.in("src/bin"), box.in("out/a/programs"), progress);
-  ASSERT_TRUE(stats.ok()) << stats.status().to_string();
-  EXPECT_THAT(box.names("out/a"), ElementsAre("programs"));
-  EXPECT_EQ(*read_file(box.in("out/a/programs/run")), "#!/bin/sh\n");
-}
-
 TEST(Fingerprint, does_not_depend_on_the_source) {
   const Box box;
   ASSERT_TRUE(make_directories(box.in("copied")).ok());

@@ -34,12 +34,35 @@ mode_t mode_of(const ArchiveEntry& entry) {
   return static_cast<mode_t>((entry.mode & 0777) | (entry.kind == EntryKind::folder ? 0700u : 0600u));
 }
 
-Status set_time(int fd, const Path& path, std::int64_t mtime) {
-  if (mtime <= 0) return {};
-  const timespec times[] = {{mtime, 0}, {mtime, 0}};
+Status set_time(int fd, const Path& path, const ArchiveEntry& entry) {
+  if (entry.mtime <= 0) return {};
+  const timespec time{entry.mtime, static_cast<long>(entry.mtime_ns)};
+  const timespec times[] = {time, time};
   const int done =
       fd >= 0 ? ::futimens(fd, times) : ::utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW);
   return done == 0 ? Status() : posix_error(path.string(), errno);
+}
+
+Result<TransferStats> make_links(const std::vector<ArchiveEntry>& entries, const Path& folder) {
+  TransferStats stats;
+  const auto count = [&](const ArchiveEntry& entry) {
+    stats.files += 1;
+    stats.fingerprint += fingerprint_of(entry.name, entry.bytes, crc32c(entry.link));
+  };
+  for (const ArchiveEntry& entry : entries) {
+    if (entry.kind != EntryKind::hard_link) continue;
+    if (::link((folder / entry.link).c_str(), (folder / entry.name).c_str()) != 0)
+      return posix_error((folder / entry.name).string(), errno);
+    count(entry);
+  }
+  for (const ArchiveEntry& entry : entries) {
+    if (entry.kind != EntryKind::symbolic_link) continue;
+    const Path path = folder / entry.name;
+    if (::symlink(entry.link.c_str(), path.c_str()) != 0) return posix_error(path.string(), errno);
+    STOKER_RETURN_IF_ERROR(set_time(-1, path, entry));
+    count(entry);
+  }
+  return stats;
 }
 
 class EntryWriter {
@@ -48,23 +71,18 @@ class EntryWriter {
               Progress& progress)
       : archive_(archive), entries_(entries), folder_(std::move(folder)), progress_(progress) {}
 
-  Status run(int threads) {
-    STOKER_RETURN_IF_ERROR(make_folders());
+  Result<TransferStats> run(int threads) {
+    STOKER_RETURN_IF_ERROR(make_folders(entries_, folder_));
     STOKER_RETURN_IF_ERROR(write_files(threads));
-    STOKER_RETURN_IF_ERROR(make_links());
-    return finish_folders();
-  }
-  TransferStats stats() const {
-    return {.files = files_.load(), .bytes = bytes_.load(), .fingerprint = fingerprint_.load()};
+    STOKER_ASSIGN_OR_RETURN(stats, finish_tree(entries_, folder_));
+    stats += {.files = files_.load(), .bytes = bytes_.load(), .fingerprint = fingerprint_.load()};
+    return stats;
   }
 
  private:
-  Status make_folders();
   Status write_files(int threads);
   void work();
   Status write(const ArchiveEntry& entry);
-  Status make_links();
-  Status finish_folders();
   void count(const ArchiveEntry& entry, std::uint32_t crc);
   void report_progress();
 
@@ -82,19 +100,6 @@ class EntryWriter {
   Mutex mu_;
   Status problem_ STOKER_GUARDED_BY(mu_);
 };
-
-// Including folders without a member in the archive.
-Status EntryWriter::make_folders() {
-  std::set<std::string> folders;
-  for (const ArchiveEntry& entry : entries_) {
-    const std::string below = entry.kind == EntryKind::folder ? entry.name + "/" : entry.name;
-    for (std::size_t slash = below.find('/'); slash != std::string::npos; slash = below.find('/', slash + 1))
-      folders.insert(below.substr(0, slash));
-  }
-  // In byte order, a folder precedes its contents.
-  for (const std::string& name : folders) STOKER_RETURN_IF_ERROR(make_directory(folder_ / name));
-  return {};
-}
 
 Status EntryWriter::write_files(int threads) {
   std::vector<Thread> workers;
@@ -138,8 +143,7 @@ Status EntryWriter::write(const ArchiveEntry& entry) {
     return corrupt("{}: has {} bytes, expected {}", printable(entry.name), grouped(std::min(size, written)),
                    grouped(entry.bytes));
   }
-  if (::fchmod(file.fd(), mode_of(entry)) != 0) return posix_error(path.string(), errno);
-  STOKER_RETURN_IF_ERROR(set_time(file.fd(), path, entry.mtime));
+  STOKER_RETURN_IF_ERROR(finish_file(file, entry));
   STOKER_RETURN_IF_ERROR(file.close());
   count(entry, crc);
   return {};
@@ -156,35 +160,37 @@ void EntryWriter::report_progress() {
       {.done = files_.load(), .total = entries_.size(), .unit = "files", .bytes = {bytes_.load()}});
 }
 
-Status EntryWriter::make_links() {
-  for (const ArchiveEntry& entry : entries_) {
-    if (entry.kind != EntryKind::hard_link) continue;
-    if (::link((folder_ / entry.link).c_str(), (folder_ / entry.name).c_str()) != 0)
-      return posix_error((folder_ / entry.name).string(), errno);
-    count(entry, crc32c(entry.link));
+}  // namespace
+
+// Including folders without a member in the archive.
+Status make_folders(const std::vector<ArchiveEntry>& entries, const Path& folder) {
+  std::set<std::string> folders;
+  for (const ArchiveEntry& entry : entries) {
+    const std::string below = entry.kind == EntryKind::folder ? entry.name + "/" : entry.name;
+    for (std::size_t slash = below.find('/'); slash != std::string::npos; slash = below.find('/', slash + 1))
+      folders.insert(below.substr(0, slash));
   }
-  for (const ArchiveEntry& entry : entries_) {
-    if (entry.kind != EntryKind::symbolic_link) continue;
-    const Path path = folder_ / entry.name;
-    if (::symlink(entry.link.c_str(), path.c_str()) != 0) return posix_error(path.string(), errno);
-    STOKER_RETURN_IF_ERROR(set_time(-1, path, entry.mtime));
-    count(entry, crc32c(entry.link));
-  }
+  // In byte order, a folder precedes its contents.
+  for (const std::string& name : folders) STOKER_RETURN_IF_ERROR(make_directory(folder / name));
   return {};
+}
+
+Status finish_file(const File& file, const ArchiveEntry& entry) {
+  if (::fchmod(file.fd(), mode_of(entry)) != 0) return posix_error(file.path().string(), errno);
+  return set_time(file.fd(), file.path(), entry);
 }
 
 // Inner folders first: writing into a folder changes its time, and a mode may forbid writing.
-Status EntryWriter::finish_folders() {
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+Result<TransferStats> finish_tree(const std::vector<ArchiveEntry>& entries, const Path& folder) {
+  STOKER_ASSIGN_OR_RETURN(stats, make_links(entries, folder));
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     if (entry->kind != EntryKind::folder) continue;
-    const Path path = folder_ / entry->name;
+    const Path path = folder / entry->name;
     if (::chmod(path.c_str(), mode_of(*entry)) != 0) return posix_error(path.string(), errno);
-    STOKER_RETURN_IF_ERROR(set_time(-1, path, entry->mtime));
+    STOKER_RETURN_IF_ERROR(set_time(-1, path, *entry));
   }
-  return {};
+  return stats;
 }
-
-}  // namespace
 
 SpaceNeeded space_needed(const std::vector<ArchiveEntry>& entries) {
   SpaceNeeded need{.files = entries.size(), .bytes = 0};
@@ -194,9 +200,7 @@ SpaceNeeded space_needed(const std::vector<ArchiveEntry>& entries) {
 
 Result<TransferStats> write_entries(const EntrySource& from, const std::vector<ArchiveEntry>& entries,
                                     const Path& folder, int threads, Progress& progress) {
-  EntryWriter writer(from, entries, folder, progress);
-  STOKER_RETURN_IF_ERROR(writer.run(threads_for(threads)));
-  return writer.stats();
+  return EntryWriter(from, entries, folder, progress).run(threads_for(threads));
 }
 
 }  // namespace stoker::stage

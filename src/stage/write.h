@@ -17,6 +17,13 @@ namespace stoker::stage {
 Result<TransferStats> write_entries(const EntrySource& from, const std::vector<ArchiveEntry>& entries,
                                     const Path& folder, int threads, Progress& progress);
 
+/// The parts of write_entries() for a caller that writes the files. First all folders, parents too.
+Status make_folders(const std::vector<ArchiveEntry>& entries, const Path& folder);
+/// Then the mode and the time of each complete file.
+Status finish_file(const File& file, const ArchiveEntry& entry);
+/// Then the links, which are counted, and the modes and times of folders.
+Result<TransferStats> finish_tree(const std::vector<ArchiveEntry>& entries, const Path& folder);
+
 /// The disk space that they need.
 SpaceNeeded space_needed(const std::vector<ArchiveEntry>& entries);
 

@@ -1,11 +1,8 @@
 #include "cli/life/node_datasets.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <functional>
-#include <poll.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/thread.h"
@@ -21,9 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kMemoryDisk = "/dev/shm";
-// Longer than the run that started this node waits for all of them.
-constexpr Duration kPeersTimeout = 40s;
-constexpr std::size_t kLongestList = 64u << 20;
 
 // The training needs the shards in the order of its first epoch.
 std::vector<std::uint32_t> order_of_shards(const job::TrainOptions& train, const dataset::OpenDataset& opened,
@@ -143,29 +137,9 @@ NodeDatasets::~NodeDatasets() {
   if (memory_) (void)std::move(*memory_).remove();
 }
 
-bool NodeDatasets::needs_peers(int nodes) const {
-  return nodes > 1 && job_.stage.broadcast && !names().empty();
-}
-
-std::string NodeDatasets::listen() {
-  auto server = stage::SwarmServer::listen(net::ListenScope::network);
-  if (!server.ok()) return to_line(stage::PeerAddress{node_.number, {}});
-  server_ = std::move(*server);
-  return to_line(stage::PeerAddress{node_.number, server_->addresses()});
-}
-
-Result<stage::TransferStats> NodeDatasets::place(const Path& staged) {
-  if (server_) {
-    auto peers = wait_for_peers();
-    if (peers) {
-      server_->serve(peers->secret);
-      nodes_ = {.server = server_.get(),
-                .node = static_cast<std::uint32_t>(node_.number),
-                .addresses = std::move(peers->addresses),
-                .secret = std::move(peers->secret),
-                .rate = job_.stage.node_rate};
-    }
-  }
+Result<stage::TransferStats> NodeDatasets::place(const Path& staged,
+                                                 std::optional<stage::BroadcastNodes> nodes) {
+  nodes_ = std::move(nodes);
   stage::TransferStats sum;
   for (const std::string& name : names()) {
     const job::DataSource& source = job_.data.at(name);
@@ -245,24 +219,6 @@ Result<stage::PlaceRequest> NodeDatasets::request_for(const job::DataSource& sou
   request.cache = memory_->path() / "cache";
   request.quota = {request.memory_room / 2};  // the ranks need memory too
   return request;
-}
-
-// Nothing if it does not arrive in time, or the run ends.
-std::optional<stage::PeerList> NodeDatasets::wait_for_peers() const {
-  std::string text;
-  const Deadline deadline = Deadline::after(kPeersTimeout);
-  while (!deadline.passed() && !progress_.stop_requested()) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    if (::poll(&input, 1, 100) <= 0) continue;
-    std::array<char, 65536> buffer;
-    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (got <= 0) return std::nullopt;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (text.size() > kLongestList) return std::nullopt;
-    const std::size_t end = text.find('\n');
-    if (end != std::string::npos) return stage::parse_peer_list(std::string_view(text).substr(0, end));
-  }
-  return std::nullopt;
 }
 
 }  // namespace stoker::cli

@@ -9,7 +9,6 @@
 
 #include "cli/output.h"
 #include "job/job.h"
-#include "stage/broadcast/peer_list.h"
 #include "stage/node.h"
 #include "stage/place/place_dataset.h"
 
@@ -31,14 +30,10 @@ class NodeDatasets {
   NodeDatasets& operator=(const NodeDatasets&) = delete;
   ~NodeDatasets();
 
-  /// Whether this job broadcasts datasets between its nodes.
-  bool needs_peers(int nodes) const;
-  /// Starts to listen: the line for the run that started this node. Without it, place() stages alone.
-  std::string listen();
-
   /// Copies the datasets to this node, or only their first shards if the ranks may start with them. The ranks
-  /// find them by links in rank::kDataFolder of `staged`. Reads the list of peers from standard input.
-  Result<stage::TransferStats> place(const Path& staged);
+  /// find them by links in rank::kDataFolder of `staged`. `nodes`: that stage together, and outlive the
+  /// object; nothing: this one alone.
+  Result<stage::TransferStats> place(const Path& staged, std::optional<stage::BroadcastNodes> nodes);
   /// Whether place() has left shards to be copied.
   bool has_rest() const { return has_rest_; }
   /// What was copied beside the ranks, once: when it is complete, or after stop().
@@ -51,7 +46,6 @@ class NodeDatasets {
  private:
   class Placement;
   Result<stage::PlaceRequest> request_for(const job::DataSource& source, bool is_training);
-  std::optional<stage::PeerList> wait_for_peers() const;
   std::vector<std::string> names() const;
   std::string training_data() const;
 
@@ -60,9 +54,8 @@ class NodeDatasets {
   Output* const notes_;
   Progress& progress_;
   std::optional<stage::NodeFolder> memory_;
-  std::unique_ptr<stage::SwarmServer> server_;
   std::optional<stage::BroadcastNodes> nodes_;
-  std::vector<std::unique_ptr<Placement>> datasets_;  // with their leases; ends before its server
+  std::vector<std::unique_ptr<Placement>> datasets_;  // with their leases
   std::vector<const Placement*> rest_;                // that place() did not wait for
   bool has_rest_ = false;
 };

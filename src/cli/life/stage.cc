@@ -1,22 +1,23 @@
 // `stoker stage ATTEMPT`: docs/commands/stage.md
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <csignal>
 #include <functional>
-#include <poll.h>
-#include <unistd.h>
 
+#include "base/language/counted.h"
 #include "base/process.h"
 #include "base/thread.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/life/node_datasets.h"
+#include "cli/life/node_files.h"
+#include "cli/life/node_peers.h"
 #include "cli/output.h"
 #include "job/job.h"
 #include "net/port.h"
 #include "rank/process/signals.h"
 #include "record/run_folder.h"
+#include "stage/back_copy.h"
 #include "stage/node.h"
 #include "stage/stage_report.h"
 #include "stoker/time.h"
@@ -106,30 +107,66 @@ void record_result(const Result<stage::TransferStats>& moved, MonoTime begin, st
   answer.fingerprint = moved->fingerprint;
 }
 
+// What a node stages, and serves to others.
+struct NodeStaging {
+  NodePeers peers;
+  NodeFiles files;
+  NodeDatasets data;
+  std::optional<stage::BackCopy> back = std::nullopt;  // with results
+  Duration back_every{0};
+  std::string host = {};
+  std::function<void(const stage::TransferStats&)> send_rest = {};  // of datasets
+  bool has_back_problem = false;
+};
+
+// Copies changed results while the ranks run.
+void copy_back(NodeStaging& node, const StagingProgress& progress, Output& out) {
+  const MonoTime begin = RealClock().mono();
+  const auto should_stop = [&] {
+    (void)node.peers.next_line(Deadline::after(0s));
+    return node.peers.is_closed() || progress.was_signalled();
+  };
+  const stage::StageOutRound round = node.back->copy_changed(should_stop);
+  if (round.copied.files > 0) {
+    out.note("{}: copied {} of stage.back, {}, in {:.1f} s", node.host, counted(round.copied.files, "file"),
+             rounded(ByteCount{round.copied.bytes}), Seconds(RealClock().mono() - begin).count());
+  }
+  const bool has_problem = !round.problem.ok();
+  if (has_problem && !node.has_back_problem) {
+    out.note("{}: stage.back: {}; the ranks continue, and the copy is retried every {}", node.host,
+             round.problem.message(), duration_text(node.back_every));
+  }
+  node.has_back_problem = has_problem;
+}
+
 // The supervisor writes to our input when ranks start, and closes it when they have ended or when it dies.
 // After a signal waits at most `grace`, because Slurm kills the step soon. False if no rank was started.
 // Sends what was copied beside the ranks, once that is complete or the ranks have ended.
-bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeDatasets& data,
-                    const std::function<void(const stage::TransferStats&)>& send_rest) {
+bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeStaging& node, Output& out) {
   const auto stop_copying = [&] {
-    data.stop();
-    if (const auto rest = data.take_rest()) send_rest(*rest);
+    node.data.stop();
+    if (const auto rest = node.data.take_rest()) node.send_rest(*rest);
   };
   bool has_begun = false;
   Deadline next_refresh = Deadline::after(kRefreshInterval);
+  Deadline next_back = Deadline::after(node.back_every);
   std::optional<Deadline> limit;
   for (;;) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    ::poll(&input, 1, 100);
     if (next_refresh.passed()) {
-      data.refresh();
+      node.data.refresh();
       next_refresh = Deadline::after(kRefreshInterval);
     }
-    if (const auto rest = data.take_rest()) send_rest(*rest);
-    std::array<char, 256> buffer;
-    const bool has_news = (input.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
-    const bool is_over = has_news && ::read(STDIN_FILENO, buffer.data(), buffer.size()) <= 0;
-    if (!is_over) has_begun |= has_news;
+    if (node.peers.next_line(Deadline::after(100ms)) == "go") {
+      has_begun = true;
+      node.files.stop_serving();
+    }
+    if (const auto rest = node.data.take_rest()) node.send_rest(*rest);
+    const bool is_over = node.peers.is_closed();
+    if (!is_over && has_begun && !limit && node.back && node.back_every > Duration::zero() &&
+        next_back.passed()) {
+      copy_back(node, progress, out);
+      next_back = Deadline::after(node.back_every);
+    }
     if (!limit && progress.was_signalled()) limit = Deadline::after(grace);
     if (!is_over && !(limit && limit->passed())) continue;
     stop_copying();
@@ -137,35 +174,37 @@ bool wait_for_ranks(const StagingProgress& progress, Duration grace, NodeDataset
   }
 }
 
-// The staged folder on this node, and the stage-out destination.
-struct StagedFolder {
-  stage::NodeFolder folder;
-  Path back;
-};
-
 // Stages out the results and removes the folder. Keeps results that could not be copied.
-int stage_out(const stage::StageRequest& wanted, StagedFolder staged, stage::StageReport answer,
+int stage_out(std::optional<stage::BackCopy>& back, stage::NodeFolder folder, stage::StageReport answer,
               StagingProgress& progress, Output& out) {
   progress.ignore_signals();
   answer.phase = stage::StagePhase::back;
   answer.has_rest = false;
   answer.files = answer.bytes = answer.received_bytes = answer.cached_bytes = answer.fingerprint = 0;
   const MonoTime begin = RealClock().mono();
-  std::vector<std::string> missing;
-  if (!wanted.back.empty())
-    record_result(stage::stage_out(wanted, staged.folder.path(), staged.back, &missing, progress), begin,
+  const stage::StageOutRound last = back ? back->copy_rest() : stage::StageOutRound();
+  if (back) {
+    record_result(last.problem.ok() ? Result<stage::TransferStats>(back->total()) : last.problem, begin,
                   answer);
-  for (const std::string& name : missing)
+  }
+  for (const std::string& name : last.missing)
     out.note("{}: {} does not exist and was not staged out", answer.host, name);
   if (answer.problem.ok()) {
-    const Status removed = std::move(staged.folder).remove();
+    const Status removed = std::move(folder).remove();
     if (!removed.ok()) out.note("{}: {}", answer.host, removed.message());
-  } else if (const auto kept = std::move(staged.folder).keep(); kept.ok()) {
+  } else if (const auto kept = std::move(folder).keep(); kept.ok()) {
     answer.problem =
         Status(answer.problem.code(), format("{} (the output stays in {})", answer.problem.message(), *kept));
   }
   send_answer(answer, out);
   return answer.problem.ok() ? exit_code::kOk : exit_code::from_status(answer.problem);
+}
+
+// Whether the nodes of the job exchange what they stage.
+bool stages_together(const job::Job& job, int nodes) {
+  const bool has_files = !job.stage.copy.empty() || !job.stage.unpack.empty();
+  const auto is_placed = [](const auto& source) { return source.second.place != job::DataPlace::shared; };
+  return nodes > 1 && job.stage.broadcast && (has_files || std::ranges::any_of(job.data, is_placed));
 }
 
 int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, rank::SignalFd signals,
@@ -178,35 +217,58 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
   auto folder = stage::NodeFolder::create(
       stage::node_local_base(job.stage.directory.value_or(Path()), current_environment()), run_id);
   // Of a hundred nodes, the notes of the first one are enough.
-  NodeDatasets data(job, {run_id, answer.node, answer.host}, answer.node == 0 ? &out : nullptr, progress);
-  if (data.needs_peers(nodes)) out.raw(data.listen());
-  std::fflush(stdout);
+  Output* const notes = answer.node == 0 ? &out : nullptr;
+  NodeStaging node{.peers = NodePeers(answer.node, job.stage.node_rate),
+                   .files = NodeFiles(wanted, answer.node),
+                   .data = NodeDatasets(job, {run_id, answer.node, answer.host}, notes, progress),
+                   .back_every = job.stage.back_every,
+                   .host = answer.host};
+  const bool is_together = stages_together(job, nodes);
+  const auto send_line = [&](const std::string& line) {
+    out.raw(line);
+    std::fflush(stdout);
+  };
+  if (is_together) send_line(node.peers.listen());
   const auto stage_all = [&]() -> Result<stage::TransferStats> {
     STOKER_RETURN_IF_ERROR(folder.status());
-    STOKER_ASSIGN_OR_RETURN(sum, stage::stage_in(wanted, folder->path(), progress));
-    STOKER_ASSIGN_OR_RETURN(placed, data.place(folder->path()));
+    if (is_together && answer.node == 0 && node.files.any()) {
+      auto line = node.peers.is_listening() ? node.files.list(progress)
+                                            : Result<std::string>(to_line(stage::ListHead()));
+      STOKER_RETURN_IF_ERROR(line.status());
+      send_line(*line);
+    }
+    std::optional<stage::BroadcastNodes> others;
+    if (is_together) others = node.peers.wait_for_peers(progress);
+    STOKER_ASSIGN_OR_RETURN(sum, node.files.place(folder->path(), others, node.peers, progress));
+    if (const std::string note = node.files.note(); !note.empty())
+      out.note("{}: staged alone: {}", answer.host, note);
+    STOKER_ASSIGN_OR_RETURN(placed, node.data.place(folder->path(), others));
     sum += placed;
     return sum;
   };
   record_result(stage_all(), begin, answer);
   if (folder.ok()) answer.folder = folder->path().string();
-  answer.has_rest = data.has_rest();
+  answer.has_rest = node.data.has_rest();
   send_answer(answer, out);
   if (!answer.problem.ok()) {
+    node.files.stop_serving();
     if (folder.ok()) (void)std::move(*folder).remove();
     return exit_code::from_status(answer.problem);
   }
-  const auto send_rest = [&](const stage::TransferStats& rest) {
+  if (!wanted.back.empty())
+    node.back.emplace(wanted, folder->path(), attempt.folder() / "back" / format("node-{:04}", answer.node));
+  node.send_rest = [&](const stage::TransferStats& rest) {
     stage::StageReport report{.node = answer.node, .host = answer.host, .phase = stage::StagePhase::rest};
     record_result(rest, begin, report);
     send_answer(report, out);
   };
-  if (!wait_for_ranks(progress, job.timeouts.grace, data, send_rest)) {
+  const bool has_begun = wait_for_ranks(progress, job.timeouts.grace, node, out);
+  node.files.stop_serving();
+  if (!has_begun) {
     (void)std::move(*folder).remove();
     return exit_code::kOk;
   }
-  StagedFolder staged{std::move(*folder), attempt.folder() / "back" / format("node-{:04}", answer.node)};
-  return stage_out(wanted, std::move(staged), std::move(answer), progress, out);
+  return stage_out(node.back, std::move(*folder), std::move(answer), progress, out);
 }
 
 }  // namespace

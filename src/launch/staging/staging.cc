@@ -1,5 +1,6 @@
 // Protocol between this process and the `stoker stage` of each node:
-//   1. each node that takes part in a broadcast sends its addresses, and gets all addresses
+//   1. each node that takes part in a broadcast sends its addresses, and gets all addresses; the first one
+//      sends the hash of its list of files, and all get it
 //   2. each node sends one line of JSON: success, or its error
 //   3. this process sends "go", and the ranks start; a node that copies datasets beside them sends one more
 //   line
@@ -131,6 +132,7 @@ Status Staging::parse_line(std::string_view line) {
     peers_[peer->node] = peer->addresses;
     return {};
   }
+  if (const auto head = stage::parse_list_head(line)) list_line_ = to_line(*head);
   // srun and site wrappers may print, too.
   if (!answer) return {};
   const Status problem = Status(answer->problem).with_context(printable(answer->host));
@@ -214,20 +216,24 @@ void Staging::watch_rest(std::function<void(const StagedNode&)> on_rest) {
 }
 
 void Staging::send_peers() {
-  if (peers_.empty() || has_sent_peers_) return;
-  const bool is_complete = static_cast<int>(peers_.size()) == expected_;
-  if (!is_complete && !peers_deadline_) peers_deadline_ = Deadline::after(kPeersTimeout);
-  if (!is_complete && !peers_deadline_->passed()) return;
-  has_sent_peers_ = true;
-  stage::PeerList list{.addresses = {}, .secret = random_name(kSecretLength)};
-  list.addresses.resize(static_cast<std::size_t>(expected_));
-  for (const auto& [node, addresses] : peers_) list.addresses[static_cast<std::size_t>(node)] = addresses;
-  const std::string line = to_line(list);
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t sent = ::write(orders_.get(), rest.data(), rest.size());
+  if (!peers_.empty() && !has_sent_peers_) {
+    const bool is_complete = static_cast<int>(peers_.size()) == expected_;
+    if (!is_complete && !peers_deadline_) peers_deadline_ = Deadline::after(kPeersTimeout);
+    if (!is_complete && !peers_deadline_->passed()) return;
+    has_sent_peers_ = true;
+    stage::PeerList list{.addresses = {}, .secret = random_name(kSecretLength)};
+    list.addresses.resize(static_cast<std::size_t>(expected_));
+    for (const auto& [node, addresses] : peers_) list.addresses[static_cast<std::size_t>(node)] = addresses;
+    send_line(to_line(list));
+  }
+  if (has_sent_peers_ && !list_line_.empty()) send_line(std::exchange(list_line_, {}));
+}
+
+void Staging::send_line(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t sent = ::write(orders_.get(), line.data(), line.size());
     if (sent <= 0) return;  // it has ended: its answer is missing
-    rest.remove_prefix(static_cast<std::size_t>(sent));
+    line.remove_prefix(static_cast<std::size_t>(sent));
   }
 }
 

@@ -86,6 +86,8 @@ class Staging {
   Status compare_nodes() const;
   // Once all nodes have an address, or after kPeersTimeout.
   void send_peers();
+  // To all nodes.
+  void send_line(std::string_view line);
 
   Child child_;
   Fd orders_;  // closing it reports the end of the ranks
@@ -100,7 +102,8 @@ class Staging {
   std::map<int, std::vector<std::string>> peers_;  // addresses of nodes
   std::optional<Deadline> peers_deadline_;
   bool has_sent_peers_ = false;
-  Status problem_;  // of the first node that could not stage out
+  std::string list_line_;  // of the first node, for all
+  Status problem_;         // of the first node that could not stage out
 };
 
 /// How long before its time limit a run is ended to leave time for staging out.

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "rank/environment.h"
+#include "stage/copy.h"
 
 namespace stoker::launch {
 
@@ -40,6 +41,17 @@ Status check_paths(const job::Job& job) {
 
 bool has_requirements_file(const job::Environment& environment) {
   return environment.venv && path_exists(*environment.venv) && !folder_exists(*environment.venv);
+}
+
+std::string staged_venv(const job::Job& job) {
+  if (!job.environment.venv || has_requirements_file(job.environment)) return "";
+  for (const std::string& source : job.stage.copy) {
+    const Path copied = stage::without_slash(source);
+    const Path below = stage::without_slash(*job.environment.venv).lexically_relative(copied);
+    if (!below.empty() && *below.begin() != "..")
+      return stage::without_slash(copied.filename() / below).string();
+  }
+  return "";
 }
 
 std::vector<std::string> wrap_in_node_venv(const job::Environment& environment, const Path& stoker,

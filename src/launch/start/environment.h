@@ -16,6 +16,9 @@ namespace stoker::launch {
 /// Invalid or NotFound when a folder of the job is missing: working directory, virtual environment, datasets.
 Status check_paths(const job::Job& job);
 
+/// Path of the virtual environment in the staged folder if `stage.copy` copies it; else empty.
+std::string staged_venv(const job::Job& job);
+
 /// Whether `venv` is a requirements file. Every node then creates a virtual environment from it.
 bool has_requirements_file(const job::Environment& environment);
 

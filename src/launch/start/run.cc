@@ -18,6 +18,7 @@
 #include "checkpoint/foreign/latest.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/read/catalog.h"
+#include "launch/start/back_checkpoint.h"
 #include "launch/start/changes.h"
 #include "launch/start/claim_attempt.h"
 #include "launch/start/container.h"
@@ -243,6 +244,8 @@ Result<RunResult> run_staged(const Request& request, const Prepared& prepared, r
   for (const StagedNode& node : (*staging)->nodes()) write_staged(events, node, false);
   observer.on_staged((*staging)->nodes());
   set_variable(group.environment, rank::kStageVariable, (*staging)->folders());
+  if (const std::string venv = staged_venv(request.job); !venv.empty())
+    set_variable(group.environment, rank::kStagedVenvVariable, venv);
   group.excluded_pids.push_back((*staging)->pid());
   (*staging)->watch_rest([&](const StagedNode& node) { write_staged(events, node, false); });
   STOKER_ASSIGN_OR_RETURN(ending, run_ranks(group));
@@ -280,9 +283,8 @@ Status check_local_gpus(Prepared& prepared) {
   return {};
 }
 
-}  // namespace
-
-Result<ResumePoint> find_resume_point(const Request& request, const record::RunFolder& folder) {
+// In the checkpoint folder of the run.
+Result<ResumePoint> find_saved_point(const Request& request, const record::RunFolder& folder) {
   const Path checkpoints = checkpoint::directory_of_run(request.job.checkpoint.directory,
                                                         std::filesystem::absolute(folder.folder()));
   if (!path_exists(checkpoints)) return ResumePoint();
@@ -295,6 +297,15 @@ Result<ResumePoint> find_resume_point(const Request& request, const record::RunF
   STOKER_ASSIGN_OR_RETURN(steps, checkpoint::step_folders(checkpoints));
   if (steps.empty()) return ResumePoint{{}, std::move(latest.skipped)};
   return checkpoint::no_valid_step(checkpoints, latest.skipped);
+}
+
+}  // namespace
+
+Result<ResumePoint> find_resume_point(const Request& request, const record::RunFolder& folder) {
+  STOKER_ASSIGN_OR_RETURN(saved, find_saved_point(request, folder));
+  if (!saved.step.empty()) return saved;
+  if (auto found = find_back_checkpoint(request.job, folder)) saved.step = std::move(*found);
+  return saved;
 }
 
 Result<Prepared> prepare(const Request& request) {
@@ -402,6 +413,11 @@ Result<RunResult> run(const Request& asked, const Prepared& prepared, Observer& 
   }
   if (trackers) result.tracker_notes = trackers->finish();
   describe_checkpoint(checkpoints, &result);
+  if (const auto back = result.can_resume ? std::nullopt : find_back_checkpoint(request.job, folder)) {
+    result.checkpoint =
+        format("last checkpoint: {} (stage.back), complete", printable(back->filename().string()));
+    result.can_resume = true;
+  }
   if (result.ending.is_folder_lost) result.can_resume = false;
   result.has_command = request.job.command.has_value();
   return result;

@@ -130,6 +130,8 @@ Program program_of(const RankConfig& config, const std::vector<std::string>& com
   if (!staged.empty()) {
     set_variable(program.environment, "STOKER_STAGE_DIR", staged);
     set_staged_data(program.environment, staged);
+    if (const std::string venv = variable(base, kStagedVenvVariable); !venv.empty())
+      use_staged_venv(program.environment, program.argv, Path(staged) / venv);
   }
   // Which of the visible ones are its own.
   if (config.gpus_per_rank > 0)

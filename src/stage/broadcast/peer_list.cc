@@ -10,6 +10,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kPeerMark = "stoker-peer";
 constexpr std::string_view kPeersMark = "stoker-peers";
+constexpr std::string_view kListHeadMark = "stoker-list";
 constexpr std::int64_t kMostNodes = 100'000;
 
 bool has_mark(const Json& object, std::string_view mark) {
@@ -59,6 +60,22 @@ std::optional<PeerList> parse_peer_list(std::string_view line) {
   PeerList peers{.addresses = {}, .secret = secret->get<std::string>()};
   for (const Json& node : *nodes) peers.addresses.push_back(addresses_of(node));
   return peers;
+}
+
+std::string to_line(const ListHead& head) {
+  return json_text(Json{{"format", kListHeadMark}, {"bytes", head.bytes}, {"hash", head.hash}}) + "\n";
+}
+
+std::optional<ListHead> parse_list_head(std::string_view line) {
+  const Json object = parse_json<Json>(line);
+  if (!has_mark(object, kListHeadMark)) return std::nullopt;
+  const auto bytes = object.find("bytes");
+  const auto hash = object.find("hash");
+  if (bytes == object.end() || !bytes->is_number_integer() || hash == object.end() || !hash->is_string())
+    return std::nullopt;
+  const auto size = bytes->get<std::int64_t>();
+  if (size < 0 || static_cast<std::uint64_t>(size) > kLargestList) return std::nullopt;
+  return ListHead{static_cast<std::uint64_t>(size), hash->get<std::string>()};
 }
 
 }  // namespace stoker::stage

@@ -1,7 +1,8 @@
 // How the nodes of a job find each other for a broadcast: each sends its addresses to the run that started
-// it, and gets all of them. One line of JSON each. Values.
+// it, and gets all of them; the first one also sends what it lists. One line of JSON each. Values.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,5 +29,18 @@ struct PeerList {
 std::string to_line(const PeerList& peers);
 /// Nothing for any other line.
 std::optional<PeerList> parse_peer_list(std::string_view line);
+
+/// Bytes of a list of staged files at most.
+constexpr std::uint64_t kLargestList = std::uint64_t{1} << 32;
+
+/// From the first node by way of the run to all: which list of staged files they exchange.
+struct ListHead {
+  std::uint64_t bytes = 0;  ///< of the list; 0: each node stages alone
+  std::string hash;         ///< its SHA-256 in hexadecimal digits
+};
+/// With a newline.
+std::string to_line(const ListHead& head);
+/// Nothing for any other line.
+std::optional<ListHead> parse_list_head(std::string_view line);
 
 }  // namespace stoker::stage

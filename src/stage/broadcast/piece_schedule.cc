@@ -168,9 +168,11 @@ void PieceSchedule::reading_ended(std::uint32_t piece, bool is_ok, double now) {
   }
 }
 
-std::optional<std::uint32_t> PieceSchedule::first_without_holder() const {
+std::optional<std::uint32_t> PieceSchedule::first_without_holder(
+    const std::set<std::uint32_t>& except) const {
   std::uint32_t piece = open_.first_from(first_);
-  while (piece != PieceSet::kNone && holders_[piece] > 0) piece = open_.first_from(piece + 1);
+  while (piece != PieceSet::kNone && (holders_[piece] > 0 || except.contains(piece)))
+    piece = open_.first_from(piece + 1);
   return piece == PieceSet::kNone ? std::nullopt : std::optional(piece);
 }
 

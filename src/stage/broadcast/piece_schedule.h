@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "stage/broadcast/piece_set.h"
@@ -20,6 +21,7 @@ struct SwarmLimits {
   std::uint32_t readings = 4;                ///< at the source at once
   std::uint32_t backlog = 8;                 ///< pieces that others wait for; with more, a node reads none
   double late_request_s = 2;                 ///< at least; then a request is repeated at a different node
+  double late_reading_s = 5;                 ///< at least; then a different node reads the piece, too
   double missed_s = 5;                       ///< at least; then a piece that no node has is read again
   double alone_s = 20;                       ///< without any progress; then a node reads on its own
   double join_s = 10;                        ///< then readings begin, although some nodes have not joined
@@ -65,8 +67,8 @@ class PieceSchedule {
   bool granted(std::uint32_t piece);
   /// What was asked for and not granted is not granted any more.
   void forget_asks() { asked_ = reading_; }
-  /// The first piece that can be read and that no neighbour has.
-  std::optional<std::uint32_t> first_without_holder() const;
+  /// The first piece that can be read and that no neighbour has, and that is not one of `except`.
+  std::optional<std::uint32_t> first_without_holder(const std::set<std::uint32_t>& except = {}) const;
   /// A granted reading ended.
   void reading_ended(std::uint32_t piece, bool is_ok, double now);
 

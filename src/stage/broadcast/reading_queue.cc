@@ -4,14 +4,10 @@
 #include <utility>
 
 namespace stoker::stage {
-namespace {
+namespace {}  // namespace
 
-constexpr double kLateReading_s = 5;
-
-}  // namespace
-
-ReadingQueue::ReadingQueue(std::uint32_t nodes, std::uint32_t pieces)
-    : pieces_(pieces), nodes_(nodes), waiting_(nodes), unread_(pieces) {
+ReadingQueue::ReadingQueue(std::uint32_t nodes, std::uint32_t pieces, double late_s)
+    : pieces_(pieces), late_s_(late_s), nodes_(nodes), waiting_(nodes), unread_(pieces) {
   for (std::uint32_t piece = 0; piece < pieces; ++piece) unread_.insert(piece);
 }
 
@@ -80,7 +76,7 @@ std::vector<ReadingGrant> ReadingQueue::next(double now) {
   first_unread_ = std::min(unread_.first_from(first_unread_), pieces_);
   // Late ones are searched for now and then.
   if (first_unread_ == pieces_ && now < next_late_search_) return grants;
-  next_late_search_ = now + usual_.late_after(kLateReading_s) / 8;
+  next_late_search_ = now + usual_.late_after(late_s_) / 8;
   std::deque<std::uint32_t> kept;
   while (!turn_.empty()) {
     const std::uint32_t node = turn_.front();
@@ -109,7 +105,7 @@ std::optional<std::uint32_t> ReadingQueue::first_for(const Node& node) const {
 }
 
 std::optional<std::uint32_t> ReadingQueue::late_for(std::uint32_t node, double now) {
-  const double limit = usual_.late_after(kLateReading_s);
+  const double limit = usual_.late_after(late_s_);
   for (Reading& reading : readings_) {
     if (reading.is_repeated || reading.node == node || now - reading.begin < limit) continue;
     if (nodes_[node].refused && nodes_[node].refused->contains(reading.piece)) continue;

@@ -22,7 +22,8 @@ struct ReadingGrant {
 
 class ReadingQueue {
  public:
-  ReadingQueue(std::uint32_t nodes, std::uint32_t pieces);
+  /// `late_s`: of a reading, at least; then a different node reads the piece, too.
+  ReadingQueue(std::uint32_t nodes, std::uint32_t pieces, double late_s = 5);
 
   /// The pieces that the node has are known: readings begin when this holds for all nodes that have not gone,
   /// or at start().
@@ -70,6 +71,7 @@ class ReadingQueue {
   bool is_being_read(std::uint32_t piece) const;
 
   const std::uint32_t pieces_;
+  const double late_s_;
   std::vector<Node> nodes_;
   std::uint32_t waiting_ = 0;  // nodes that have not joined
   bool is_started_ = false;

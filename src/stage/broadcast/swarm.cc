@@ -49,7 +49,7 @@ class Swarm::Impl {
         up_(plan_.rate.value),
         down_(plan_.rate.value),
         schedule_(plan_.node, swarm_neighbours(plan_.node, nodes_), pieces_, plan_.limits),
-        queue_(nodes_, pieces_) {
+        queue_(nodes_, pieces_, plan_.limits.late_reading_s) {
     for (const std::uint32_t node : swarm_neighbours(plan_.node, nodes_))
       connectors_.emplace_back(
           [this, node](const StopToken& stop) { keep_connected(node, SwarmRole::pieces, stop); });
@@ -246,9 +246,10 @@ class Swarm::Impl {
       push_to_queue({.kind = SwarmKind::ask});
   }
 
+  // What failed is missed after a while.
   void grant_to_self() STOKER_REQUIRES_LOCK(mutex_) {
     for (;;) {
-      const auto piece = schedule_.first_without_holder();
+      const auto piece = schedule_.first_without_holder(failed_here_);
       if (!piece || !schedule_.asks_to_read(0)) return;
       if (schedule_.granted(*piece)) granted_.push_back(*piece);
       granted_ready_.notify_all();

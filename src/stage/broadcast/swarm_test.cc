@@ -67,7 +67,10 @@ class MemoryStore final : public PieceStore {
     const MutexLock lock(mutex_);
     received.push_back(piece);
   }
-  void unreachable(std::uint32_t piece) override { lost.push_back(piece); }
+  void unreachable(std::uint32_t piece) override {
+    lost.push_back(piece);
+    is_lost = true;
+  }
   Status read(std::uint32_t piece, std::uint64_t offset, std::span<std::byte> out) override {
     const MutexLock lock(mutex_);
     const auto found = kept_.find(piece);
@@ -98,6 +101,7 @@ class MemoryStore final : public PieceStore {
   Duration fetch_time = Duration::zero();
   std::vector<std::uint32_t> received;
   std::vector<std::uint32_t> lost;
+  std::atomic<bool> is_lost = false;
 
  private:
   Source& source_;
@@ -119,7 +123,8 @@ class SwarmTest : public ::testing::Test {
   };
 
   // Nothing is read twice because the machine is slow.
-  static constexpr SwarmLimits kPatient{.late_request_s = 90, .missed_s = 90, .alone_s = 90, .join_s = 90};
+  static constexpr SwarmLimits kPatient{
+      .late_request_s = 90, .late_reading_s = 90, .missed_s = 90, .alone_s = 90, .join_s = 90};
 
   void make(std::uint32_t nodes, std::uint32_t pieces) {
     pieces_ = divide_shards(std::vector<std::uint64_t>(pieces, kPieceBytes), {4u << 20}, 65'536);
@@ -294,6 +299,17 @@ TEST_F(SwarmTest, what_no_node_can_read_is_given_up) {
     std::this_thread::sleep_for(50ms);
   EXPECT_FALSE(nodes_[0]->store->lost.empty());
   EXPECT_FALSE(nodes_[1]->store->lost.empty());
+}
+
+TEST_F(SwarmTest, a_node_that_reaches_neither_others_nor_the_source_gives_up) {
+  limits_ = {.missed_s = 0.2, .alone_s = 0.3};
+  make(2, 20);
+  nodes_[1]->store->cannot_fetch = true;
+  addresses_ = {{}, {}};
+  start(1).wants({0, 20});
+  nodes_[1]->swarm->joined();
+  while (!nodes_[1]->store->is_lost) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(source_.total(), 0);
 }
 
 TEST_F(SwarmTest, a_node_that_waits_for_its_rate_can_be_stopped) {
