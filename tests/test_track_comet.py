@@ -181,6 +181,26 @@ def test_a_folder_that_was_removed_is_written_again(stoker, made):
     assert archive.values("loss") == [(step, step / 8) for step in range(20)]
 
 
+def test_what_a_killed_process_was_writing_is_not_in_the_archive(stoker, made):
+    stop = stoker.start("track", "push", "last", "--to", "comet=my-project", "--follow")
+    stop.communicate()
+    folder = made.path / "track"
+    (done,) = (folder / "comet").iterdir()
+    state = json.loads((folder / "comet.json").read_text())
+    # As a kill between the archive and the state leaves it.
+    opened = done.with_suffix("")
+    with zipfile.ZipFile(done) as archive:
+        archive.extractall(opened)
+    (opened / "messages.json").write_bytes((opened / "messages.json").read_bytes()[: int(state["values"]["bytes"])])
+    (opened / "image-000000009.png.k2x9.tmp").write_bytes(b"half")
+    state["values"]["is_open"] = "yes"
+    (folder / "comet.json").write_text(json.dumps(state))
+    before = done.read_bytes()
+    push(stoker, code=0)
+    assert done.read_bytes() == before
+    assert list((folder / "comet").iterdir()) == [done]
+
+
 @pytest.mark.needs("mount")
 def test_a_full_disk_loses_nothing(stoker, tmpfs):
     run = run_folders.RunFolder.create(stoker.folder / "runs", "toy")

@@ -45,6 +45,15 @@ Status to_be_retried(const Status& status) {
   return status.ok() || status.code() == Code::no_space ? status : unavailable("{}", status.message());
 }
 
+// Of processes that were killed while they wrote a file.
+void remove_pending_files(const Path& folder) {
+  const auto names = list_directory(folder);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (name.ends_with(".tmp")) (void)remove_file(folder / name);
+  }
+}
+
 class CometTracker final : public Tracker {
  public:
   CometTracker(Path folder, std::string project) : folder_(std::move(folder)), project_(std::move(project)) {}
@@ -127,6 +136,7 @@ Status CometTracker::end(const TrackedRun& run, TrackState& state) {
 Status CometTracker::close(TrackState& state) {
   const std::uint64_t number = number_in(state, kArchive);
   const Path place = archive(number);
+  remove_pending_files(place);
   const std::string experiment = comet_experiment_json(*run_, project_, number);
   Status status = write_file(place / "experiment.json", experiment);
   if (status.ok()) status = zip_folder(place, place.string() + ".zip");
