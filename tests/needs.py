@@ -98,7 +98,7 @@ def zarr_2_python() -> Path:
 
 
 def trackers_python() -> Path:
-    """A Python with TensorBoard, MLflow, W&B and pandas, if it exists."""
+    """A Python with TensorBoard, MLflow, W&B, Comet and pandas, if it exists."""
     beside = Path(__file__).resolve().parents[1] / ".venv/trackers/bin/python"
     return Path(os.environ.get("STOKER_TRACKERS_PYTHON", beside))
 
@@ -153,7 +153,7 @@ NEEDS = {
     "hydra": Need("hydra-core (script/bootstrap --for peers)", lambda: _has_module("hydra")),
     "zarr2": Need("zarr-python 2 (script/bootstrap --for peers)", lambda: zarr_2_python().exists()),
     "trackers": Need(
-        "TensorBoard, MLflow, W&B and pandas (script/bootstrap --for peers)", lambda: trackers_python().exists()
+        "TensorBoard, MLflow, W&B, Comet and pandas (script/bootstrap --for peers)", lambda: trackers_python().exists()
     ),
     "postgres": Need("PostgreSQL's server (Debian: postgresql)", lambda: postgres_programs() is not None),
     "psycopg": Need("psycopg (script/bootstrap --for peers)", lambda: _has_module("psycopg")),

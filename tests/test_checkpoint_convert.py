@@ -179,3 +179,34 @@ def test_latest_recognizes_files_of_torch_and_h5py(stoker, tmp_path):
     found = stoker("checkpoint", "latest", ".", code=0)
     assert found.out == "./nocrc.pt\n"
     assert found.err == "skipped legacy.pt: is a plain pickle, which cannot be checked for completeness\n"
+
+
+def test_files_of_torch_and_safetensors_are_compared_with_their_batch_norms(stoker):
+    import sys
+
+    import torch
+    from safetensors.torch import save_file
+
+    environment = {
+        "PYTHONPATH": str(MODULE),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    means = {}
+    for name, shift in (("a", 0.0), ("b", 4.0)):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.BatchNorm1d(5))
+        model(torch.randn(64, 3) + shift)
+        torch.save({"model": model.state_dict(), "epoch": 3}, stoker.folder / f"{name}.pt")
+        save_file(model.state_dict(), stoker.folder / f"{name}.safetensors")
+        means[name] = model[1].running_mean.mean().item()
+    for kind in ("pt", "safetensors"):
+        diff = stoker("checkpoint", "diff", f"a.{kind}", f"b.{kind}", "--json", code=1, env=environment)
+        found = json.loads(diff.out)
+        assert (found["first"]["label"], found["second"]["label"]) == (f"a.{kind}", f"b.{kind}")
+        (layer,) = found["batch_norms"]
+        assert (layer["first"]["mean"], layer["second"]["mean"]) == pytest.approx((means["a"], means["b"]), rel=1e-5), (
+            kind
+        )
+    same = stoker("checkpoint", "diff", "a.pt", "a.pt", code=0, env=environment)
+    assert same.out.endswith(" are identical\n")
+    (stoker.folder / "no.pt").write_text("no checkpoint")
+    assert "no.pt" in stoker("checkpoint", "diff", "no.pt", "a.pt", code=2, env=environment).err

@@ -439,3 +439,52 @@ def test_a_full_disk_of_a_tracker_loses_no_image(stoker, made, tmpfs):
     for step, file in enumerate(files):
         path = folder / f"images/rank1/large/step-{step:09}-attempt2.png"
         assert path.read_bytes() == file
+
+
+def test_the_report_of_an_array_shows_the_media_of_its_tasks_side_by_side(stoker, tmp_path):
+    run = run_folders.RunFolder.create(tmp_path / "runs", "sweep")
+    run.started(1, BEGIN)
+    run.ended(1, BEGIN + 40, "done", 0)
+    rows = [{"values": {"lr": f"0.{task}"}, "set": [f"params.lr=0.{task}"]} for task in (1, 2, 3)]
+    array = {
+        "format": "stoker-array",
+        "version": 1,
+        "job_file": "sweep.yaml",
+        "folder": "/p",
+        "current_directory": "/p",
+    }
+    array |= {"environment": [], "set": [], "bundle": 1, "chosen": [1, 2, 3], "tasks": rows, "text": "name: sweep\n"}
+    (run.attempt(1) / "array.json").write_text(json.dumps(array))
+    # Tasks 1 and 2 have their files in the array's attempt, task 3 has a run.
+    for task in (1, 2):
+        images = "".join(image_line(step, file=png(grey=10 * task + step)) for step in (0, 7))
+        (run.attempt(1) / f"media-{task:04}.jsonl").write_text(images + histogram_line(5, [task, 0, 2]))
+    own = run_folders.RunFolder.create(run.path / "tasks")
+    own.started(1, BEGIN)
+    own.ended(1, BEGIN + 40, "done", 0)
+    (own.attempt(1) / "media-0000.jsonl").write_text(image_line(9, file=png(grey=99)) + image_line(1, "<script>"))
+    for task in (1, 2, 3):
+        lines = [{"kind": "task_started", "attempt": 1, "host": "n1", "run": own.path.name if task == 3 else ""}]
+        lines += [{"kind": "task_ended", "attempt": 1, "outcome": "done", "exit_code": 0, "reason": ""}]
+        records = "".join(json.dumps({"time": BEGIN + i} | line) + "\n" for i, line in enumerate(lines))
+        (run.path / f"tasks/{task:05}.jsonl").write_text(records)
+    stoker("report", run.path, "--out", "page.html", code=0)
+    page = (tmp_path / "page.html").read_text()
+    for task, step, grey in ((1, 7, 17), (2, 7, 27), (3, 9, 99)):
+        data = base64.b64encode(png(grey=grey)).decode()
+        assert f'alt="samples, task {task}, step {step}"' in page
+        assert data in page
+    assert base64.b64encode(png(grey=10)).decode() not in page, "only the last image of a task is shown"
+    assert "the last one of 3 of 3 tasks" in page
+    assert 'aria-label="task 2, histogram of fc/weight"' in page
+    assert "<script>, task" not in page
+    text = stoker("report", run.path, "--format", "text", code=0).out
+    assert re.search(r"^ *task +image +recorded +first step +last step$", text, re.M)
+    assert re.search(r"^ *2 +fc/weight +1 +5 +4 ", text, re.M)
+    (facts,) = json.loads(stoker("report", run.path, "--format", "json", code=0).out)["runs"]
+    assert [[each["name"] for each in task["images"]] for task in facts["tasks"]] == [
+        ["samples"],
+        ["samples"],
+        ["<script>", "samples"],
+    ]
+    assert facts["tasks"][1]["histograms"][0]["last"]["counts"] == [2, 0, 2]

@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import REPOSITORY
 from run_folders import BEGIN, RunFolder
 
 TRACE = """
@@ -121,7 +124,11 @@ def test_files_that_end_early_are_used_and_others_refused(stoker, tmp_path):
     assert "cut.json.gz" in profiled(stoker, "cut.json.gz")["notes"][0]
     for name, text, message in (
         ("words.json", "{words}", "words.json: byte 1: no Chrome trace: a key is missing"),
-        ("empty.json", "", "empty.json: is no trace (JSON), no records of steps (CSV) and no log of NCCL"),
+        (
+            "empty.json",
+            "",
+            "empty.json: is no trace (JSON), no records of steps (CSV), no log of NCCL and no flight recorder",
+        ),
         ("else.json", '{"a": 1}', "else.json: no Chrome trace: it has no traceEvents"),
         ("nothing.json", '{"traceEvents": []}', "nothing.json: no recorded step"),
         ("table.csv", "a,b\n1,2\n", "table.csv: no recorded step"),
@@ -135,7 +142,8 @@ def test_files_that_end_early_are_used_and_others_refused(stoker, tmp_path):
     assert (found["ranks"][0]["rank"], found["seconds"]["data"], found["source"]) == (3, 0.25, "program")
     assert "do not add up" in stoker("profile", "cut.json", "steps", code=2).err
     (tmp_path / "bare").mkdir()
-    assert "bare: no trace, no records of steps and no NCCL log in this folder" in stoker("profile", "bare", code=1).err
+    bare = "bare: no trace, no records of steps, no NCCL log and no flight recorder in this folder"
+    assert bare in stoker("profile", "bare", code=1).err
 
 
 def test_logs_of_nccl_give_collectives_by_group_and_size(stoker, trained, tmp_path):
@@ -165,6 +173,69 @@ def test_logs_of_nccl_give_collectives_by_group_and_size(stoker, trained, tmp_pa
     assert (row["operation"], row["algorithm_bytes_per_s"], row["bus_bytes_per_s"]) == ("reduce-scatter", 5e8, 3.75e8)
     (tmp_path / "plain.log").write_text("epoch 1\n")
     assert "no log of NCCL" in stoker("profile", "plain.log", code=2).err
+
+
+def flight_file(rank: int, collectives: list[tuple[bytes, int, float]]) -> bytes:
+    """A trainer's flight recorder by docs/formats/flight.md, with operation, bytes and seconds of each collective."""
+    head = struct.pack("<8sIIqqII", b"STKFLGHT", 1, rank, 77, 0, 1024, 88)
+    records = b""
+    for number, (operation, size, seconds) in enumerate(collectives, 1):
+        times = (10**9, 10**9 + round(seconds * 1e9))
+        records += struct.pack(
+            "<QqqQ16s16s4IiI", number, *times, size, operation, b"float32", size // 4, 0, 0, 0, -1, 1
+        )
+    return (head.ljust(4096, b"\0") + records).ljust(4096 + 1024 * 88, b"\0")
+
+
+def test_flight_recorders_give_collectives_with_durations(stoker, trained, tmp_path):
+    attempt = trained.path / "attempts/1"
+    for rank in (0, 1):
+        (attempt / f"flight-{rank:04}.bin").write_bytes(
+            flight_file(rank, [(b"all-reduce", 4000, 0.5), (b"all-reduce", 4000, 0.25 + 0.25 * rank)])
+        )
+    for words in (["last"], [attempt / "flight-0000.bin", attempt / "flight-0001.bin"]):
+        (row,) = profiled(stoker, *words)["collectives"]
+        assert (row["operation"], row["element"], row["group"], row["ranks"]) == (
+            "all-reduce",
+            "float32",
+            "all ranks",
+            2,
+        )
+        assert (row["bytes"], row["count"], row["timed"], row["mean_s"]) == (4000, 4, 4, 0.4375)
+        assert (row["algorithm_bytes_per_s"], row["bus_bytes_per_s"]) == (16000, 16000)
+    (tmp_path / "dumps").mkdir()
+    for rank in range(4):
+        shutil.copy(REPOSITORY / f"tests/golden/torch-flight/nccl-{rank}.bin", tmp_path / f"dumps/torch-flight-{rank}")
+    dumps = profiled(stoker, *sorted((tmp_path / "dumps").iterdir()))
+    assert dumps["source"] == "none"
+    assert profiled(stoker, "dumps")["collectives"] == dumps["collectives"] != []
+    rows = {(row["operation"], row["group"]): row for row in dumps["collectives"]}
+    assert set(rows) == {("all-reduce", "all ranks"), ("broadcast", "all ranks"), ("all-reduce", "tensor")}
+    broadcast = rows["broadcast", "all ranks"]
+    assert (broadcast["ranks"], broadcast["bytes"], broadcast["mean_s"]) == (4, 2 * 6016, 1.5e-3)
+    # gloo times nothing.
+    gloo = profiled(stoker, *(REPOSITORY / f"tests/golden/torch-flight/gloo-{rank}.bin" for rank in (0, 1)))
+    counts = {(row["operation"], row["bytes"]): (row["count"], row["timed"]) for row in gloo["collectives"]}
+    assert counts["all-reduce", 100] == counts["broadcast", 96] == (2, 0)
+    assert gloo["notes"] == ["torch's flight recorder has durations only with TORCH_NCCL_ENABLE_TIMING=1"]
+    cut = tmp_path / "flight-0000.bin"
+    cut.write_bytes((attempt / "flight-0000.bin").read_bytes()[:5000])
+    assert "flight-0000.bin: no collective that ended: " in stoker("profile", cut, code=1).err
+
+
+def test_traces_that_a_script_writes_to_its_attempt_are_used(stoker, tmp_path):
+    run = RunFolder.create(tmp_path / "runs")
+    run.started(1, BEGIN)
+    step = {"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 1, "dur": 100}
+    events = [step | {"name": f"ProfilerStep#{number}", "ts": 100 * number} for number in range(3)]
+    for rank in (0, 1):
+        (run.attempt(1) / f"node1_{rank}.17.pt.trace.json").write_text(json.dumps({"traceEvents": events}))
+    # Neither a trace of a step nor one at all.
+    (run.attempt(1) / "traceback.json").write_text("none")
+    run.ended(1, BEGIN + 9, "done", 0)
+    found = profiled(stoker, "last")
+    assert (found["source"], len(found["ranks"]), found["step_s"]) == ("trace", 2, pytest.approx(1e-4))
+    assert_adds_up(found)
 
 
 @pytest.mark.soak

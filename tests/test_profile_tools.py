@@ -138,6 +138,17 @@ def test_torch_traces_the_chosen_steps_of_stoker_profile(stoker, tmp_path):
     assert json.loads(stoker("profile", "--json", code=0).out)["source"] == "trace"
 
 
+def test_check_finds_a_missing_tool_and_judges_the_command_behind_it(stoker, script, tmp_path):
+    job = "name: p\nrun: PROGRAM fine.py\nprofile: {tool: nsys}\n"
+    (tmp_path / "job.yaml").write_text(job.replace("PROGRAM", sys.executable))
+    found = stoker("check", "job.yaml", env=path_with("/nowhere"), code=1).out
+    assert "profile.tool: 'nsys' was not found in PATH" in found
+    (tmp_path / "job.yaml").write_text(job.replace("PROGRAM", "no-such-program").replace("nsys", "torch"))
+    assert "run: 'no-such-program' was not found in PATH" in stoker("check", "job.yaml", code=1).out
+    (tmp_path / "job.yaml").write_text(job.replace("PROGRAM fine.py", "python3 absent.py").replace("nsys", "torch"))
+    assert "absent.py: no such file in " in stoker("check", "job.yaml", code=1).out
+
+
 def test_the_job_file_names_the_tool(stoker, script, tmp_path):
     job = f"name: p\nrun: {sys.executable} fine.py\nresources: {{ranks_per_node: 2}}\nprofile: {{tool: TOOL, ranks: [1]}}\n"
     environment = path_with(Path(sys.executable).parent, "/usr/bin", "/bin")

@@ -1,5 +1,5 @@
-"""What `stoker track push` sends, as other programs read it: TensorBoard, pandas, `wandb sync` with a fake server,
-and a real MLflow server on SQLite and on PostgreSQL. Packages: setup/requirements-trackers.txt."""
+"""What `stoker track push` sends, as other programs read it: TensorBoard, pandas, `wandb sync` and `comet upload` with fake
+servers, and a real MLflow server on SQLite and on PostgreSQL. Packages: setup/requirements-trackers.txt."""
 
 import base64
 import hashlib
@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ import ports
 import postgres_server
 import pytest
 import run_folders
+from fake_comet import FakeComet
 from fake_mlflow import FakeMlflow
 from fake_wandb import FakeWandb
 from running import Job, wait_until
@@ -210,6 +212,41 @@ def test_wandb_syncs_the_offline_run(stoker, made):
         assert len(server.rows("wandb-events.jsonl")) == 4
 
 
+COMET_UPLOAD = "import sys; from comet_ml.scripts.comet import main; sys.argv[0] = 'comet'; main()"
+
+
+def test_comet_uploads_the_archives_of_two_attempts_as_one_experiment(stoker, with_media):
+    stoker("track", "push", "last", "--to", "comet=my-project", code=0)
+    with_media.started(2, BEGIN + 2 * STEPS)
+    (with_media.attempt(2) / "points-0000.csv").write_text(f"{BEGIN + 2 * STEPS},{STEPS},7,later\n")
+    with_media.ended(2, BEGIN + 3 * STEPS, "failed", 1, reason="rank 0 was killed")
+    stoker("track", "push", "last", "--to", "comet=my-project", code=0)
+    first, second = sorted((with_media.path / "track/comet").iterdir())
+    with FakeComet() as server:
+        trackers_python(COMET_UPLOAD, "upload", first, second, **server.environment())
+        assert list(server.experiments.values()) == ["my-project"]
+        assert set(server.tags) == {"toy"}
+        metrics = {}
+        for each in server.metrics:
+            metrics.setdefault(each["metricName"], []).append((each["step"], each["metricValue"], each["timestamp"]))
+        trained = sorted(time for step, _, time in metrics["loss"])
+        assert len(trained) == len(set(trained)) == STEPS + 50
+        points = [(step, 1 / (step + 1), int(BEGIN + step) * 1000) for step in range(STEPS)]
+        assert set(points) <= set(metrics["loss"])
+        assert metrics["later"] == [(STEPS, 7, int(BEGIN + 2 * STEPS) * 1000)]
+        assert [value for _, value, _ in metrics['rank1/"a, %']] == ["NaN", 0.5]
+        assert server.params == {"lr": 0.1, "model": "small"}
+        assert (server.others["Name"], server.others["stoker.state"]) == (with_media.path.name, "failed")
+        assert server.errors == ["rank 0 was killed"]
+        assert server.ends == [int(BEGIN + STEPS) * 1000, int(BEGIN + 3 * STEPS) * 1000]
+        pictures = [(query["figName"], query["step"], data) for kind, query, data in server.files if "figName" in query]
+        assert sorted(pictures) == [("pictures", str(step), PICTURE + bytes([step])) for step in range(4)]
+        weights = [json.loads(data) for _, query, data in server.files if query.get("fileName") == "fc/weight"]
+        assert [sum(count for _, count in each["index_values"]) for each in weights] == 9 * [4]
+        with pytest.raises(AssertionError, match="already"):
+            trackers_python(COMET_UPLOAD, "upload", first, **server.environment())
+
+
 @contextmanager
 def mlflow_server(folder: Path, store: str) -> Iterator[str]:
     folder.mkdir()
@@ -367,8 +404,14 @@ def test_ten_million_points_arrive_in_files(stoker, tmp_path):
             file.writelines(f"{BEGIN + i},{i},{i / 8},loss\n" for i in range(1_000_000))
     run.ended(1, BEGIN + 1_000_000, "done", 0)
     begin = time.monotonic()
-    stoker("track", "push", "last", "--to", "csv", "--to", "tensorboard", "--to", "wandb", code=0, timeout=1500)
-    print(f"10^7 points to three files: {time.monotonic() - begin:.0f} s")
+    trackers = [word for name in ("csv", "tensorboard", "wandb", "comet") for word in ("--to", name)]
+    stoker("track", "push", "last", *trackers, code=0, timeout=1500)
+    print(f"10^7 points to four trackers: {time.monotonic() - begin:.0f} s")
+    found = 0
+    for file in (run.path / "track/comet").iterdir():
+        with zipfile.ZipFile(file) as archive, archive.open("messages.json") as messages:
+            found += sum(b'"metric_msg"' in line for line in messages)
+    assert found == 10_000_000
     with (run.path / "track/points.csv").open() as file:
         assert sum(1 for _ in file) == 10_000_001
 

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def job(folder: Path, record: str, ranks: int = 1) -> Job:
 
 def test_all_trackers_of_the_job_file_get_the_run(stoker, tmp_path):
     with FakeMlflow() as server:
-        made = job(tmp_path, f"mlflow: '{server.url}', tensorboard: true, wandb: mine, csv: true", ranks=2)
+        made = job(tmp_path, f"mlflow: '{server.url}', tensorboard: true, wandb: mine, comet: mine, csv: true", ranks=2)
         done = stoker("run", "job.yaml", code=0, env=WITH_MODULE)
         assert "not delivered" not in done.err
         steps = list(range(1, 21))
@@ -49,6 +50,9 @@ def test_all_trackers_of_the_job_file_get_the_run(stoker, tmp_path):
         (offline,) = (folder / "wandb").glob("*/*.wandb")
         assert [row["step"] for row in tracker_files.wandb_rows(offline) if "loss" in row] == steps
         assert (folder / "points.csv").exists()
+        (archive,) = (folder / "comet").iterdir()
+        with zipfile.ZipFile(archive) as archive:
+            assert json.loads(archive.read("experiment.json"))["project_name"] == "mine"
         assert not list(folder.glob("*.lock"))
         log = made.run_folder() / "attempts/1/track.log"
         assert log.read_text() == "mlflow: job.yaml is not sent: it contains variables or secrets\n"

@@ -68,7 +68,7 @@ class MetricLog {
   explicit MetricLog(const MetricLogOptions& options);
   MetricLog(MetricLog&& other) noexcept;
   MetricLog& operator=(MetricLog&& other) noexcept;
-  /// Writes the remaining values.
+  /// Writes the remaining values, and syncs them.
   ~MetricLog();
 
   /// Whether the values are recorded: false outside a run.
@@ -105,6 +105,8 @@ class MetricLog {
 
   /// Blocks until all values are written. Returns the error of the last write, or Timeout.
   Status flush(Deadline deadline = Deadline::after(std::chrono::seconds(5)));
+  /// flush(), and fsync(2): the values then survive a power failure. For checkpoints.
+  Status sync(Deadline deadline = Deadline::after(std::chrono::seconds(5)));
 
  private:
   class Writer;

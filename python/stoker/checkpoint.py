@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stoker import _core, checkpoint_arguments, checkpoint_tree
+from stoker import _core, checkpoint_arguments, checkpoint_tree, metrics
 from stoker import checkpoint_tensors as tensors_of
 from stoker.checkpoint_latest import Latest, latest
 from stoker.checkpoint_load import Loaded, load
@@ -351,7 +351,9 @@ def save(
         writer=writer,
         timeout=timeout,
     )
-    return future.wait()
+    written = future.wait()
+    metrics.sync()
+    return written
 
 
 def reserve(

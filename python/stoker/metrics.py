@@ -175,6 +175,12 @@ def _open() -> None:
         )
 
 
+def sync() -> None:
+    """Waits until the values so far would survive a power failure. Problems are reported by the thread that writes."""
+    if _is_open:
+        _core.flush_metrics()
+
+
 def _flush() -> None:
     if problem := _core.flush_metrics():
         print(f"stoker.log: {problem}; the last metrics are lost", file=sys.stderr)

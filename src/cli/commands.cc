@@ -122,7 +122,7 @@ std::span<const CommandEntry> commands() {
       {"fetch", "Copy a run from a remote machine", fetch},
       {"report", "Write a report: result, curves, time split", report},
       {"profile", "Show where the time of a step goes", profile_command},
-      {"track push", "Send a run to MLflow, TensorBoard, W&B or a table", track_push},
+      {"track push", "Send a run to MLflow, TensorBoard, W&B, Comet or a table", track_push},
       {"sweep", "Run the trials of a sweep file as jobs or here", sweep},
       {"sweep run", "Run a command as trials of a sweep", sweep_run},
       {"sweep ask", "Start a trial of a sweep and print its parameters", sweep_ask},

@@ -34,6 +34,7 @@ void add_tasks(const record::RunFolder& run, const record::Attempt& last, report
     facts.notes.emplace_back(array.status().message());
     return;
   }
+  report::MediaRoom room = report::kRoomForTasks;
   const std::set<std::uint32_t> chosen(array->chosen.begin(), array->chosen.end());
   for (std::uint32_t number = 1; number <= array->tasks.size(); ++number) {
     const launch::TaskRecord record = launch::read_task(run, number, last.number(), chosen.contains(number));
@@ -53,14 +54,14 @@ void add_tasks(const record::RunFolder& run, const record::Attempt& last, report
     if (!record.run.empty()) {
       const auto own = record::RunFolder::open(launch::tasks_folder(run) / record.run);
       if (own.ok()) {
-        task.run = report::collect_task_run(*own);
+        task.run = report::collect_task_run(*own, room);
       } else {
         facts.notes.push_back(format("task {}: {}", number, own.status().message()));
       }
     }
     facts.tasks.push_back(std::move(task));
   }
-  report::add_task_metrics(run, facts);
+  report::add_task_metrics(run, facts, room);
 }
 
 bool has_failed(launch::Life life) {

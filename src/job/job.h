@@ -213,6 +213,7 @@ struct RecordOptions {
   std::optional<std::string> mlflow_register_path;  ///< what is registered; empty: the newest checkpoint
   bool tensorboard = false;                         ///< an event file
   std::optional<std::string> wandb;                 ///< project of an offline run; empty: none
+  std::optional<std::string> comet;                 ///< project of Comet's offline archives; empty: none
   bool csv = false;                                 ///< a table
 
   friend bool operator==(const RecordOptions&, const RecordOptions&) = default;

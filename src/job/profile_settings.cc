@@ -29,13 +29,6 @@ std::string ranks_text(const std::vector<double>& ranks) {
   return text;
 }
 
-// The command of an earlier attempt has the tool of that attempt.
-std::vector<std::string> without_tool(const std::vector<std::string>& words) {
-  const bool has_tool = words.size() > 3 && words[1] == "profile" && words[2] == "--tool";
-  const auto end = std::ranges::find(words, "--");
-  return has_tool && end != words.end() ? std::vector(end + 1, words.end()) : words;
-}
-
 void read_tool(const SettingReader& reader, std::string_view key, std::string_view, Job& job) {
   const auto* tool = reader.effective().find<std::string>(key);
   if (tool == nullptr || !job.command) return;
@@ -50,7 +43,8 @@ void read_tool(const SettingReader& reader, std::string_view key, std::string_vi
     words.push_back(*steps);
   }
   words.emplace_back("--");
-  const std::vector<std::string> command = without_tool(job.command->arguments);
+  // The command of an earlier attempt has the tool of that attempt.
+  const std::vector<std::string> command = split_profile_tool(job.command->arguments).command;
   words.insert(words.end(), command.begin(), command.end());
   job.command = RunCommand{.arguments = std::move(words), .is_shell = false};
 }
@@ -111,6 +105,13 @@ void check_steps(const EffectiveConfig& effective, const std::string& tool, Erro
 }  // namespace
 
 std::span<const JobSetting> profile_settings() { return kProfile; }
+
+ToolAndCommand split_profile_tool(const std::vector<std::string>& words) {
+  const bool has_tool = words.size() > 3 && words[1] == "profile" && words[2] == "--tool";
+  const auto end = std::ranges::find(words, "--");
+  if (!has_tool || end == words.end()) return {.tool = "", .command = words};
+  return {.tool = words[3], .command = std::vector(end + 1, words.end())};
+}
 
 void check_profile(const EffectiveConfig& effective, const Job& job, ErrorList& errors) {
   const auto* tool = effective.find<std::string>("profile.tool");

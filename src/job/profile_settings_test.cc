@@ -1,3 +1,5 @@
+#include "job/profile_settings.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +27,15 @@ TEST(ProfileSettings, the_tool_becomes_part_of_the_command) {
                                                   "--steps", "10..20", "--", "python", "train.py"));
   EXPECT_THAT(good("name: p\nrun: {shell: 'a | b'}\nprofile: {tool: torch}\n").command->arguments,
               ElementsAre("stoker", "profile", "--tool", "torch", "--", "/bin/sh", "-c", "a | b"));
+}
+
+TEST(ProfileSettings, tool_and_command_are_found_in_the_words) {
+  const auto both =
+      split_profile_tool({"/bin/stoker", "profile", "--tool", "perf", "--ranks", "0", "--", "a", "--", "b"});
+  EXPECT_EQ(both.tool, "perf");
+  EXPECT_THAT(both.command, ElementsAre("a", "--", "b"));
+  EXPECT_EQ(split_profile_tool({"stoker", "profile", "--", "a"}).tool, "");
+  EXPECT_THAT(split_profile_tool({"python", "train.py"}).command, ElementsAre("python", "train.py"));
 }
 
 TEST(ProfileSettings, the_effective_job_has_the_command_and_can_be_profiled_again) {

@@ -408,6 +408,10 @@ constexpr std::array kRecord = {
         {.key = "record.wandb",
          .unset = "none",
          .help = "Project of Weights & Biases: write the run as an offline run for `wandb sync`."}),
+    record<&RecordOptions::comet>(
+        {.key = "record.comet",
+         .unset = "none",
+         .help = "Project of Comet: write the run as offline archives for `comet upload`."}),
     record<&RecordOptions::csv>({.key = "record.csv",
                                  .fallback = "false",
                                  .help = "Write the points of the run to one table, `track/points.csv`."}),

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "dataset/manifest.h"
+#include "job/profile_settings.h"
 #include "pack/dvc/dvc.h"
 #include "pack/verify.h"
 #include "preflight/chunks.h"
@@ -269,7 +270,9 @@ class Checker {
     }
     // An image has its own programs.
     if (!job_.command || job_.command->is_shell || job_.environment.container) return;
-    const std::vector<std::string>& words = job_.command->arguments;
+    const auto [tool, words] = job::split_profile_tool(job_.command->arguments);
+    if (words.empty()) return;
+    check_profile_tool(tool);
     const std::optional<Path> program = find_program(words.front());
     // python and the commands of the requirements exist only on the nodes.
     const bool is_created = creates_venv(job_.environment) && words.front().find('/') == std::string::npos;
@@ -288,6 +291,16 @@ class Checker {
           "no-script", Level::job, "run",
           message("{}: no such file in {}", printable(script), printable(job_.working_directory.string())));
     }
+  }
+
+  // Modules and environments of Python may have it on the nodes.
+  void check_profile_tool(const std::string& tool) {
+    const job::Environment& environment = job_.environment;
+    const bool is_known = environment.modules.empty() && !environment.conda && !environment.venv;
+    if (tool.empty() || tool == "torch" || !is_known || find_program(tool)) return;
+    const bool is_for_queue = host_.has_queue && !host_.allocation;
+    notes_.found("no-tool", is_for_queue ? Level::advice : Level::job, "profile.tool",
+                 message("'{}' was not found in PATH", printable(tool)));
   }
 
   Message program_error(const std::string& name) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "job/profile_settings.h"
 #include "stoker/text.h"
 
 namespace stoker::preflight {
@@ -208,8 +209,9 @@ bool creates_venv(const job::Environment& environment) {
 std::vector<Finding> check_python_dependencies(const job::Job& job, const Environment& environment,
                                                Deadline deadline) {
   // An image has its own Python.
+  const bool has_command = job.command && !job.environment.container;
   const std::vector<std::string> words =
-      job.command && !job.environment.container ? plain_command(*job.command) : std::vector<std::string>();
+      has_command ? job::split_profile_tool(plain_command(*job.command)).command : std::vector<std::string>();
   const std::string script = python_script(words);
   const bool is_made = creates_venv(job.environment);
   const bool has_wheelhouse = is_made && job.environment.wheelhouse;

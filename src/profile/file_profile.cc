@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "profile/advice.h"
+#include "profile/flight_collectives.h"
 #include "profile/nccl/nccl_log.h"
 #include "profile/nccl/nccl_notes.h"
 #include "profile/trace/trace_profile.h"
@@ -17,12 +18,14 @@ constexpr std::size_t kMostFiles = 4096;
 struct ProfileInputs {
   std::vector<Path> traces;
   std::map<int, Path> records;
+  FlightFiles flights;
+  FlightFiles torch_flights;
   NcclLines nccl;
   CollectiveTable collectives;
 };
 
-// The number at the end of the name, before ".csv".
-int rank_of_record(const Path& file, std::size_t place) {
+// The number at the end of the name, before ".csv" or ".bin".
+int rank_of_file(const Path& file, std::size_t place) {
   const std::string stem = file.stem().string();
   const std::size_t end = stem.find_last_not_of("0123456789") + 1;  // npos + 1 is 0
   std::int64_t rank = 0;
@@ -37,12 +40,19 @@ bool sort_in(const Path& file, ProfileInputs& inputs) {
     inputs.traces.push_back(file);
     return true;
   }
+  if (const FlightKind kind = flight_kind(file); kind != FlightKind::none) {
+    FlightFiles& flights = kind == FlightKind::trainer ? inputs.flights : inputs.torch_flights;
+    int rank = rank_of_file(file, flights.size());
+    while (flights.contains(rank)) ++rank;
+    flights.emplace(rank, file);
+    return true;
+  }
   if (file.extension() != ".csv") {
     const NcclLines found = read_nccl_log(file, inputs.collectives);
     inputs.nccl += found;
     return found.lines > 0;
   }
-  return inputs.records.emplace(rank_of_record(file, inputs.records.size()), file).second;
+  return inputs.records.emplace(rank_of_file(file, inputs.records.size()), file).second;
 }
 
 Status sort_in_folder(const Path& folder, ProfileInputs& inputs) {
@@ -52,12 +62,13 @@ Status sort_in_folder(const Path& folder, ProfileInputs& inputs) {
     std::error_code error;
     const Path file = folder / name;
     const bool is_candidate = name.ends_with(".json") || name.ends_with(".json.gz") ||
-                              name.ends_with(".csv") || name.ends_with(".log") || name.starts_with("nccl");
+                              name.ends_with(".csv") || name.ends_with(".log") || name.starts_with("nccl") ||
+                              name.starts_with("flight-") || name.starts_with("torch-flight-");
     if (!is_candidate || !std::filesystem::is_regular_file(file, error)) continue;
     if (sort_in(file, inputs) && ++count == kMostFiles) break;
   }
   if (count == 0)
-    return not_found("{}: no trace, no records of steps and no NCCL log in this folder",
+    return not_found("{}: no trace, no records of steps, no NCCL log and no flight recorder in this folder",
                      printable(folder.string()));
   return {};
 }
@@ -70,7 +81,9 @@ Result<ProfileInputs> sort_paths(std::span<const std::string> paths) {
     } else if (!path_exists(path)) {
       return not_found("{}: does not exist", printable(path));
     } else if (!sort_in(path, inputs)) {
-      return invalid("{}: is no trace (JSON), no records of steps (CSV) and no log of NCCL", printable(path));
+      return invalid(
+          "{}: is no trace (JSON), no records of steps (CSV), no log of NCCL and no flight recorder",
+          printable(path));
     }
   }
   return inputs;
@@ -90,8 +103,15 @@ Result<Profile> profile_files(std::span<const std::string> paths, const StepSele
     STOKER_RETURN_IF_ERROR(read_records(inputs.records, TimeSource::program, selection, profile));
   if (!inputs.traces.empty())
     STOKER_RETURN_IF_ERROR(read_traces(inputs.traces, selection, inputs.collectives, profile));
+  add_flight_files(inputs.flights, FlightKind::trainer, inputs.collectives, profile);
+  add_flight_files(inputs.torch_flights, FlightKind::torch, inputs.collectives, profile);
   note_nccl_lines(inputs.nccl, profile);
   profile.collectives = inputs.collectives.rows();
+  const bool has_flights = !inputs.flights.empty() || !inputs.torch_flights.empty();
+  if (has_flights && profile.ranks.empty() && profile.collectives.empty()) {
+    return not_found("{}: no collective that ended{}", printable(profile.subject),
+                     profile.notes.empty() ? "" : ": " + std::string(profile.notes.front().english()));
+  }
   advise({}, profile);
   return profile;
 }

@@ -15,6 +15,8 @@
 namespace stoker::profile {
 namespace {
 
+constexpr std::size_t kMostNamedFiles = 8;
+
 // Fills the hosts of the ranks; returns their number.
 int read_hosts(const record::Attempt& attempt, Profile& profile) {
   const auto log = record::read_attempt_events(attempt.folder());
@@ -33,12 +35,28 @@ int read_hosts(const record::Attempt& attempt, Profile& profile) {
   return std::max(1, static_cast<int>(names.size()));
 }
 
-// Of `stoker profile --tool torch`.
+// Of `stoker profile --tool torch`; else the traces that the program wrote to the attempt's folder.
 std::vector<Path> torch_traces(const record::Attempt& attempt) {
   std::vector<Path> traces;
   for (const auto& [rank, file] : files_by_rank(attempt.folder(), "torch-", ".json.gz"))
     traces.push_back(file);
+  const auto names = list_directory(attempt.folder());
+  if (!traces.empty() || !names.ok()) return traces;
+  for (const std::string& name : *names) {
+    const bool is_own = name.starts_with("trace-") && name.ends_with(".json");  // of the trainer
+    const bool is_trace =
+        name.find("trace") < name.size() && (name.ends_with(".json") || name.ends_with(".json.gz"));
+    if (is_trace && !is_own && looks_like_trace(attempt.folder() / name))
+      traces.push_back(attempt.folder() / name);
+  }
   return traces;
+}
+
+std::string names_of(const std::vector<Path>& files) {
+  std::string names;
+  for (const Path& file : files) names += (names.empty() ? "" : " ") + shell_quote(file.string());
+  return files.size() <= kMostNamedFiles ? names
+                                         : shell_quote(files.front().parent_path().string()) + "/*.json*";
 }
 
 // The logs of the ranks, and the files of NCCL_DEBUG_FILE in the attempt's folder.
@@ -84,8 +102,7 @@ Result<Profile> profile_attempt(const record::RunFolder& run, const record::Atte
   if (files.empty() && !traces.empty()) {
     STOKER_RETURN_IF_ERROR(read_traces(traces, selection, collectives, profile));
   } else if (!traces.empty()) {
-    profile.notes.push_back(
-        message("traces of these steps: stoker profile {}", shell_quote(traces.front().string())));
+    profile.notes.push_back(message("traces of these steps: stoker profile {}", names_of(traces)));
   }
   add_flight_collectives(attempt, collectives, profile);
   note_nccl_lines(read_nccl_logs(attempt, collectives), profile);

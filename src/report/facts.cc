@@ -315,7 +315,8 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
   const bool is_array = !attempts->empty() && path_exists(attempts->back().folder() / kArrayFile);
   if (!is_array) {
     read_metric_curves(sources, facts);
-    read_media(sources, facts);
+    MediaRoom room;
+    read_media(sources, facts, room);
   }
   read_samples(sources, facts);
   read_traces(sources, facts);
@@ -323,7 +324,7 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
   return facts;
 }
 
-RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points) {
+RunFacts collect_task_run(const record::RunFolder& run, MediaRoom& room, std::size_t most_points) {
   RunFacts facts = describe(run);
   facts.state = record::derive_state(run);
   facts.state_word = to_text(facts.state.state);
@@ -336,12 +337,14 @@ RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points)
   const std::vector<AttemptSource> sources = open_attempts(*attempts, facts);
   read_learning(sources, facts);
   read_metric_curves(sources, facts);
+  read_media(sources, facts, room);
   thin(facts.learning.steps, most_points);
   for (MetricCurve& curve : facts.metrics) thin(curve.points, most_points);
   return facts;
 }
 
-void add_task_metrics(const record::RunFolder& run, RunFacts& array, std::size_t most_points) {
+void add_task_metrics(const record::RunFolder& run, RunFacts& array, MediaRoom& room,
+                      std::size_t most_points) {
   const auto attempts = run.attempts();
   if (!attempts) return;  // the facts of the array have the reason
   std::vector<AttemptSource> sources;
@@ -349,6 +352,7 @@ void add_task_metrics(const record::RunFolder& run, RunFacts& array, std::size_t
   for (std::size_t i = 0; i < std::min(attempts->size(), array.attempts.size()); ++i)
     sources.push_back({(*attempts)[i], &array.attempts[i], 0});
   read_task_curves(sources, array.tasks);
+  read_task_media(sources, array.tasks, room);
   for (TaskFacts& task : array.tasks) {
     for (MetricCurve& curve : task.run.metrics) thin(curve.points, most_points);
   }

@@ -146,7 +146,8 @@ struct DistributionPoint {
 struct HistogramSeries {
   std::string name;
   int rank = 0;
-  std::vector<DistributionPoint> points;  ///< by step
+  std::size_t recorded = 0;
+  std::vector<DistributionPoint> points;  ///< by step; of an array's task only the last one
   record::ValueHistogram last;
 };
 
@@ -386,6 +387,17 @@ struct TaskFacts {
   double seconds() const { return ended > started && started > 0 ? ended - started : 0; }
 };
 
+/// What a page has room for. The images that it shows are subtracted.
+struct MediaRoom {
+  std::size_t names = 24;  ///< with images
+  std::size_t images_of_name = 4;
+  std::uint64_t image_bytes = 8u << 20;
+  bool is_last_only = false;  ///< of images and histograms only the last one of a name
+};
+/// For all tasks of an array.
+inline constexpr MediaRoom kRoomForTasks{
+    .names = 96, .images_of_name = 1, .image_bytes = 8u << 20, .is_last_only = true};
+
 /// Reads the run's folder. Damaged and missing parts are skipped and listed in `notes`; there are no errors.
 /// Without `judged`, the state is the recorded one.
 RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessOptions& options = {},
@@ -393,10 +405,12 @@ RunFacts collect_run_facts(const record::RunFolder& run, const record::LivenessO
 
 /// The settings and results of the run of an array's task: without capsule, samples, traces and logs, and
 /// with at most `most_points` points per curve, the last one included.
-RunFacts collect_task_run(const record::RunFolder& run, std::size_t most_points = 500);
+/// Its images and histograms take from `room`, which all tasks share.
+RunFacts collect_task_run(const record::RunFolder& run, MediaRoom& room, std::size_t most_points = 500);
 
-/// Adds the metrics of the tasks without a separate run to `array.tasks`; `array` has the facts of
-/// `run`.
-void add_task_metrics(const record::RunFolder& run, RunFacts& array, std::size_t most_points = 500);
+/// Adds metrics, images and histograms of the tasks without a separate run to `array.tasks`; `array` has the
+/// facts of `run`.
+void add_task_metrics(const record::RunFolder& run, RunFacts& array, MediaRoom& room,
+                      std::size_t most_points = 500);
 
 }  // namespace stoker::report

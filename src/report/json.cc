@@ -151,7 +151,7 @@ Json histogram_json(const HistogramSeries& series) {
   const auto& points = series.points;
   const std::size_t stride = std::max<std::size_t>(1, (points.size() + kCurvePoints - 1) / kCurvePoints);
   Json object = {
-      {"name", series.name}, {"rank", series.rank}, {"recorded", points.size()}, {"stride", stride}};
+      {"name", series.name}, {"rank", series.rank}, {"recorded", series.recorded}, {"stride", stride}};
   for (const char* name :
        {"step", "attempt", "count", "not_finite", "lowest", "quarter", "median", "three_quarters", "highest"})
     object[name] = Json::array();
@@ -421,7 +421,9 @@ Json tasks_json(const RunFacts& facts) {
                     {"started", unix_time(task.started)},
                     {"ended", unix_time(task.ended)},
                     {"run", task.run.id.empty() ? Json(nullptr) : Json(task.run.folder.string())},
-                    {"results", results}});
+                    {"results", results},
+                    {"images", images_json(task.run)},
+                    {"histograms", histograms_json(task.run)}});
   }
   return list;
 }

@@ -12,10 +12,8 @@ namespace {
 
 constexpr std::size_t kMostSeries = 4096;
 constexpr std::size_t kMostRecords = 1'000'000;
-// On a page.
-constexpr std::size_t kImagesOfName = 4;
-constexpr std::size_t kNamesWithImages = 24;
-constexpr std::uint64_t kImageBytes = 8u << 20;
+
+using MediaFiles = std::vector<record::MediaFile>;
 
 struct ImagePlace {
   LoggedImageFacts image;  ///< without its bytes
@@ -51,16 +49,16 @@ DistributionPoint distribution_of(const record::MediaRecord& record, int attempt
 
 class MediaJoiner {
  public:
-  explicit MediaJoiner(RunFacts& facts) : facts_(facts) {}
+  MediaJoiner(RunFacts& facts, MediaRoom& room) : facts_(facts), room_(room) {}
 
-  void add_attempt(const AttemptSource& source) {
+  void add_attempt(const AttemptSource& source, const MediaFiles& files) {
     if (source.facts->resume_step) {
       drop_after(*source.facts->resume_step, images_);
       drop_after(*source.facts->resume_step, histograms_);
     }
     AllSeries<ImagePlace> images;
     AllSeries<HistogramPlace> histograms;
-    for (const record::MediaFile& file : record::list_media_files(source.attempt)) {
+    for (const record::MediaFile& file : files) {
       const std::size_t damaged = record::visit_media(file.path, [&](record::MediaRecord&& record) {
         if (const record::LoggedImage* image = record.image()) {
           const LoggedImageFacts what{record.step,  source.attempt.number(), image->type,
@@ -82,13 +80,16 @@ class MediaJoiner {
     join(histograms, histograms_);
   }
 
-  void finish(const std::vector<AttemptSource>& attempts) {
+  /// `files`: by attempt.
+  void finish(const std::vector<AttemptSource>& attempts, const std::vector<MediaFiles>& files) {
     if (is_truncated_)
       facts_.notes.emplace_back("media-*.jsonl: too many images and histograms; the rest is skipped");
     for (auto& [name, series] : histograms_) {
       if (series.by_step.empty()) continue;
-      HistogramSeries all{name, series.rank, {}, series.by_step.rbegin()->second.histogram};
+      HistogramSeries all{
+          name, series.rank, series.by_step.size(), {}, series.by_step.rbegin()->second.histogram};
       for (const auto& [step, place] : series.by_step) all.points.push_back(place.point);
+      if (room_.is_last_only) all.points = {all.points.back()};
       facts_.histograms.push_back(std::move(all));
     }
     for (const auto& [name, series] : images_) {
@@ -102,7 +103,7 @@ class MediaJoiner {
       for (const std::int64_t step : chosen_steps(series)) all.shown.push_back(series.by_step.at(step).image);
       facts_.images.push_back(std::move(all));
     }
-    for (const AttemptSource& source : attempts) read_bytes(source);
+    for (std::size_t i = 0; i < attempts.size(); ++i) read_bytes(attempts[i], files[i]);
   }
 
  private:
@@ -147,22 +148,23 @@ class MediaJoiner {
   // The first and the last one, and others evenly between them, as far as the page has room.
   std::vector<std::int64_t> chosen_steps(const SeriesByStep<ImagePlace>& series) {
     std::vector<std::int64_t> chosen;
-    if (names_shown_ == kNamesWithImages) return chosen;
+    if (room_.names == 0) return chosen;
     std::vector<std::int64_t> steps;
     for (const auto& [step, place] : series.by_step) steps.push_back(step);
-    const std::size_t wanted = std::min(kImagesOfName, steps.size());
+    const std::size_t wanted = std::min(room_.images_of_name, steps.size());
     for (std::size_t i = 0; i < wanted; ++i) {
-      const std::int64_t step = steps[wanted == 1 ? 0 : i * (steps.size() - 1) / (wanted - 1)];
+      const std::size_t last = steps.size() - 1;
+      const std::int64_t step = steps[wanted == 1 ? last : i * last / (wanted - 1)];
       const std::uint64_t bytes = series.by_step.at(step).bytes;
-      if (bytes_shown_ + bytes > kImageBytes) continue;
-      bytes_shown_ += bytes;
+      if (bytes > room_.image_bytes) continue;
+      room_.image_bytes -= bytes;
       chosen.push_back(step);
     }
-    names_shown_ += chosen.empty() ? 0 : 1;
+    room_.names -= chosen.empty() ? 0 : 1;
     return chosen;
   }
 
-  void read_bytes(const AttemptSource& source) {
+  void read_bytes(const AttemptSource& source, const MediaFiles& files) {
     std::map<std::pair<std::string, std::int64_t>, std::pair<int, std::string*>> wanted;
     for (ImageSeries& series : facts_.images) {
       for (LoggedImageFacts& image : series.shown) {
@@ -171,7 +173,7 @@ class MediaJoiner {
       }
     }
     if (wanted.empty()) return;
-    for (const record::MediaFile& file : record::list_media_files(source.attempt)) {
+    for (const record::MediaFile& file : files) {
       (void)record::visit_media(file.path, [&](record::MediaRecord&& record) {
         const auto found = wanted.find({record.name, record.step});
         if (found == wanted.end() || found->second.first != file.rank || record.image() == nullptr) return;
@@ -185,16 +187,38 @@ class MediaJoiner {
   AllSeries<HistogramPlace> histograms_;
   std::size_t records_ = 0;
   bool is_truncated_ = false;
-  std::uint64_t bytes_shown_ = 0;
-  std::size_t names_shown_ = 0;
+  MediaRoom& room_;
 };
+
+void join_media(const std::vector<AttemptSource>& attempts, const std::vector<MediaFiles>& files,
+                RunFacts& facts, MediaRoom& room) {
+  MediaJoiner joiner(facts, room);
+  for (std::size_t i = 0; i < attempts.size(); ++i) joiner.add_attempt(attempts[i], files[i]);
+  joiner.finish(attempts, files);
+}
 
 }  // namespace
 
-void read_media(const std::vector<AttemptSource>& attempts, RunFacts& facts) {
-  MediaJoiner joiner(facts);
-  for (const AttemptSource& source : attempts) joiner.add_attempt(source);
-  joiner.finish(attempts);
+void read_media(const std::vector<AttemptSource>& attempts, RunFacts& facts, MediaRoom& room) {
+  std::vector<MediaFiles> files;
+  for (const AttemptSource& source : attempts) files.push_back(record::list_media_files(source.attempt));
+  join_media(attempts, files, facts, room);
+}
+
+void read_task_media(const std::vector<AttemptSource>& attempts, std::vector<TaskFacts>& tasks,
+                     MediaRoom& room) {
+  std::map<std::uint32_t, std::vector<MediaFiles>> by_task;
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    for (record::MediaFile& file : record::list_media_files(attempts[i].attempt)) {
+      auto& files = by_task[static_cast<std::uint32_t>(file.rank)];
+      files.resize(attempts.size());
+      files[i].push_back(std::move(file));
+    }
+  }
+  for (TaskFacts& task : tasks) {
+    const auto found = by_task.find(task.number);
+    if (found != by_task.end()) join_media(attempts, found->second, task.run, room);
+  }
 }
 
 }  // namespace stoker::report

@@ -14,6 +14,8 @@ namespace stoker::report {
 
 namespace {
 
+constexpr std::size_t kMostMediaRows = 500;  // of all tasks of an array
+
 std::string utc(double unix_s) {
   if (!std::isfinite(unix_s) || unix_s <= 0 || unix_s > 9e9) return "-";
   return utc_text(WallTime(std::chrono::duration_cast<Duration>(Seconds(unix_s))));
@@ -128,6 +130,31 @@ double covered_s(std::vector<TracedSpan> spans) {
     until = std::max(until, span.end_s);
   }
   return sum;
+}
+
+// Of the run, or of each task of an array: then with the task in place of the rank.
+template <typename AddRows>
+void add_media_rows(const RunFacts& facts, Table& table, const AddRows& add_rows) {
+  if (facts.tasks.empty()) return add_rows(facts, table.rows);
+  table.columns.pop_back();
+  table.columns.insert(table.columns.begin(), {"task", true});
+  std::size_t left_out = 0;
+  for (const TaskFacts& task : facts.tasks) {
+    std::vector<std::vector<std::string>> rows;
+    add_rows(task.run, rows);
+    for (std::vector<std::string>& row : rows) {
+      if (table.rows.size() == kMostMediaRows) {
+        ++left_out;
+        continue;
+      }
+      row.pop_back();
+      row.insert(row.begin(), std::to_string(task.number));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  if (left_out > 0)
+    table.source +=
+        format("; {} of {}: the rest with --format json", kMostMediaRows, kMostMediaRows + left_out);
 }
 
 }  // namespace
@@ -297,11 +324,12 @@ Table images_table(const RunFacts& facts) {
               "attempts/*/media-*.jsonl, lowest rank",
               {{"image"}, {"recorded", true}, {"first step", true}, {"last step", true}, {"rank", true}},
               {}};
-  for (const ImageSeries& each : facts.images) {
-    table.rows.push_back({printable(each.name), std::to_string(each.recorded),
-                          std::to_string(each.first_step), std::to_string(each.last_step),
-                          std::to_string(each.rank)});
-  }
+  add_media_rows(facts, table, [](const RunFacts& run, std::vector<std::vector<std::string>>& rows) {
+    for (const ImageSeries& each : run.images) {
+      rows.push_back({printable(each.name), std::to_string(each.recorded), std::to_string(each.first_step),
+                      std::to_string(each.last_step), std::to_string(each.rank)});
+    }
+  });
   return table;
 }
 
@@ -318,12 +346,14 @@ Table histograms_table(const RunFacts& facts) {
                {"highest", true},
                {"rank", true}},
               {}};
-  for (const HistogramSeries& each : facts.histograms) {
-    const DistributionPoint& last = each.points.back();
-    table.rows.push_back({printable(each.name), std::to_string(each.points.size()), std::to_string(last.step),
-                          grouped(last.count), grouped(last.not_finite), metric_text(last.lowest),
-                          metric_text(last.median), metric_text(last.highest), std::to_string(each.rank)});
-  }
+  add_media_rows(facts, table, [](const RunFacts& run, std::vector<std::vector<std::string>>& rows) {
+    for (const HistogramSeries& each : run.histograms) {
+      const DistributionPoint& last = each.points.back();
+      rows.push_back({printable(each.name), std::to_string(each.recorded), std::to_string(last.step),
+                      grouped(last.count), grouped(last.not_finite), metric_text(last.lowest),
+                      metric_text(last.median), metric_text(last.highest), std::to_string(each.rank)});
+    }
+  });
   return table;
 }
 

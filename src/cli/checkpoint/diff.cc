@@ -1,8 +1,10 @@
 // `stoker checkpoint diff FIRST SECOND`: docs/commands/checkpoint-diff.md
 #include <array>
 
+#include "base/file.h"
 #include "checkpoint/diff/diff_text.h"
 #include "cli/checkpoint/directory.h"
+#include "cli/checkpoint/foreign.h"
 #include "cli/commands.h"
 
 namespace stoker::cli {
@@ -19,19 +21,34 @@ Result<DiffLabels> choose_labels(const std::string& asked, const checkpoint::Ste
   return DiffLabels{printable(trim(names[0])), printable(trim(names[1]))};
 }
 
+// The step, converted to `pending` if it is of a different tool.
+Result<Path> step_of(const std::string& named, const std::string& runs, const Path& pending, Output& out) {
+  if (!path_exists(named) || !(is_pickled(named) || is_foreign(named)))
+    return find_step({.run = named, .runs = runs});
+  STOKER_ASSIGN_OR_RETURN(converted, import_foreign(named, pending, out));
+  return converted.tensors > 0 ? Result<Path>(pending)
+                               : invalid("checkpoint diff: {}: no tensors", printable(named));
+}
+
 Result<checkpoint::StepDiff> compare(const std::array<std::string, 2>& named, const std::string& runs,
                                      const checkpoint::StepDiffOptions& options, Output& out) {
-  STOKER_ASSIGN_OR_RETURN(first, find_step({.run = named[0], .runs = runs}));
-  STOKER_ASSIGN_OR_RETURN(second, find_step({.run = named[1], .runs = runs}));
   install_stop_signals();
+  const TempDirectory converted;
+  const std::array<Path, 2> pending = {converted / "first/step-0", converted / "second/step-0"};
+  STOKER_ASSIGN_OR_RETURN(first, step_of(named[0], runs, pending[0], out));
+  STOKER_ASSIGN_OR_RETURN(second, step_of(named[1], runs, pending[1], out));
   const auto progress = out.progress("comparing");
-  return checkpoint::diff_steps(first, second, options, *progress);
+  STOKER_ASSIGN_OR_RETURN(diff, checkpoint::diff_steps(first, second, options, *progress));
+  if (first == pending[0]) diff.first.run = named[0];
+  if (second == pending[1]) diff.second.run = named[1];
+  return diff;
 }
 
 }  // namespace
 
 int checkpoint_diff(std::span<const std::string> words, Output& out) {
-  constexpr const char* kStep = "Step folder, or run or checkpoint directory (its newest intact step)";
+  constexpr const char* kStep =
+      "Step folder; run or checkpoint directory (its newest intact step); .safetensors or .pt file";
   std::array<std::string, 2> named;
   std::string runs = "runs";
   std::string label_text;

@@ -215,9 +215,9 @@ int track_push(std::span<const std::string> words, Output& out) {
   TrackArguments o;
   Arguments arguments("track push", "Send the points of a run to trackers, each point once.");
   add_run_choice(arguments, &o.choice);
-  arguments.option(
-      "--to", &o.to, "TRACKER",
-      "Tracker: mlflow[=ADDRESS], tensorboard, wandb[=PROJECT] or csv (default: as in the job file)");
+  arguments.option("--to", &o.to, "TRACKER",
+                   "Tracker: mlflow[=ADDRESS], tensorboard, wandb[=PROJECT], comet[=PROJECT] or csv "
+                   "(default: as in the job file)");
   arguments.choices(track::kTrackerNames);
   arguments.option("--folder", &o.folder, "DIR",
                    "Folder for files and positions (default: track in the run folder)");

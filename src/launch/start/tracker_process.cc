@@ -22,7 +22,7 @@ constexpr Duration kTrackerTimeout = 15s;
 constexpr Duration kStartTimeout = 5s;
 
 bool has_trackers(const job::RecordOptions& record) {
-  return record.mlflow || record.tensorboard || record.wandb || record.csv;
+  return record.mlflow || record.tensorboard || record.wandb || record.comet || record.csv;
 }
 
 // Whether a signal waits until the process reads it (signalfd), which begins shortly after its start.

@@ -144,7 +144,7 @@ std::string collectives_table(const Profile& profile, const Translator& words) {
                          words.localize("SHORTEST"), words.localize("ALGBW"), words.localize("BUSBW")},
                         rows);
   if (profile.collectives.size() > rows.size())
-    text += words.localize("{} more kinds: --json\n", profile.collectives.size() - rows.size());
+    text += words.localize("further kinds: {} (--json)\n", profile.collectives.size() - rows.size());
   return text;
 }
 
@@ -160,7 +160,8 @@ std::string gains_text(const Profile& profile, const Translator& words) {
   std::string text;
   for (const Gain& gain : profile.gains)
     text +=
-        (text.empty() ? "" : "; ") + format("{}: {:.2f} x", condition_text(gain.part, words), gain.factor);
+        (text.empty() ? "" : "; ") + std::string(words.localize("{}: {} x", condition_text(gain.part, words),
+                                                                format("{:.2f}", gain.factor)));
   return text;
 }
 
@@ -199,7 +200,7 @@ std::string to_plain_text(const Profile& profile, const Translator& words) {
     add_row(out, words.localize("note"), words.render(profile.notes[i]));
   if (profile.notes.size() > kMostNotes)
     add_row(out, words.localize("note"),
-            words.localize("{} more notes: --json", profile.notes.size() - kMostNotes));
+            words.localize("further notes: {} (--json)", profile.notes.size() - kMostNotes));
   return out;
 }
 

@@ -23,7 +23,8 @@
 //      write(2).
 //   3. A short or failed write (disk full) keeps the rest, which is retried each second: no line is written
 //      twice, and none is cut.
-//   4. After fork(2) the child abandons the parent's buffer and thread. It opens a separate file on its first
+//   4. sync() has the thread call fsync(2) behind what it has written: at checkpoints, and at the end.
+//   5. After fork(2) the child abandons the parent's buffer and thread. It opens a separate file on its first
 //      value and writes each call at once, since such children usually end without exit handlers.
 
 namespace stoker::record {
@@ -118,6 +119,9 @@ class MetricLog::Writer {
   ~Writer() {
     if (const Status status = flush(Deadline::after(2s)); !status.ok())
       options_.report(format("{}; the last {} are lost", status.message(), kind_.noun));
+    // A slow disk delays the end of the program no longer.
+    if (const Status status = sync(Deadline::after(2s)); !status.ok() && status.code() != Code::timeout)
+      options_.report(format("{}", status.message()));
     thread_.request_stop();
     {
       MutexLock lock(mu_);
@@ -142,6 +146,7 @@ class MetricLog::Writer {
   /// Records a line.
   void add_line(std::string_view line);
   Status flush(Deadline deadline);
+  Status sync(Deadline deadline);
 
  private:
   /// Of the values that were appended.
@@ -150,6 +155,10 @@ class MetricLog::Writer {
   void append(std::span<const MetricValue> values, std::optional<std::int64_t> step)
       STOKER_REQUIRES_LOCK(mu_);
   void run(StopToken stop);
+  bool needs_sync() {
+    MutexLock lock(mu_);
+    return wants_sync_;
+  }
   /// Writes `writing_`. Returns false while the disk refuses it.
   bool write_some();
   Status open_file();
@@ -176,7 +185,9 @@ class MetricLog::Writer {
   bool is_hurried_ STOKER_GUARDED_BY(mu_) = false;
   bool is_writing_ STOKER_GUARDED_BY(mu_) = false;
   bool has_thread_ STOKER_GUARDED_BY(mu_) = false;
+  bool wants_sync_ STOKER_GUARDED_BY(mu_) = false;
   Status problem_ STOKER_GUARDED_BY(mu_);
+  Status sync_problem_ STOKER_GUARDED_BY(mu_);
 
   // Of the thread that writes.
   File file_;
@@ -273,7 +284,13 @@ void MetricLog::Writer::run(StopToken stop) {
     }
     idle_turns = writing_.empty() ? idle_turns + 1 : 0;
     const bool is_written = write_some();
+    const bool is_synced = is_written && needs_sync();
+    const Status synced = is_synced && file_.fd() >= 0 ? file_.sync() : Status();
     MutexLock lock(mu_);
+    if (is_synced) {
+      wants_sync_ = false;
+      sync_problem_ = synced;
+    }
     is_writing_ = !writing_.empty();
     written_.notify_all();
     if (is_stopping) return;
@@ -376,6 +393,22 @@ Status MetricLog::Writer::flush(Deadline deadline) {
   return problem_;
 }
 
+Status MetricLog::Writer::sync(Deadline deadline) {
+  STOKER_RETURN_IF_ERROR(flush(deadline));
+  MutexLock lock(mu_);
+  if (is_forked_ || !has_thread_) return {};
+  wants_sync_ = true;
+  while (wants_sync_) {
+    if (!problem_.ok()) return problem_;
+    if (deadline.passed()) return timeout("{} of rank {}: not synced yet", kind_.noun, options_.rank);
+    is_hurried_ = true;
+    is_asleep_ = false;
+    wake_.notify_all();
+    written_.wait(mu_, deadline);
+  }
+  return sync_problem_;
+}
+
 MetricLog MetricLog::open() {
   MetricLogOptions options;
   options.attempt = environment_value("STOKER_ATTEMPT_DIR").value_or("");
@@ -465,6 +498,11 @@ Status MetricLog::log_image(std::string_view name, const PixelImage& image,
   STOKER_RETURN_IF_ERROR(check_pixels(image).with_context(format("image '{}'", printable(name))));
   STOKER_ASSIGN_OR_RETURN(file, image::encode_png(image.width, image.height, image.channels, image.pixels));
   return log_image(name, file, step);
+}
+
+Status MetricLog::sync(Deadline deadline) {
+  STOKER_RETURN_IF_ERROR(points().sync(deadline));
+  return media().sync(deadline);
 }
 
 Status MetricLog::flush(Deadline deadline) {

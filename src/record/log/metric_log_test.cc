@@ -1,3 +1,4 @@
+#include <atomic>
 #include <csignal>
 #include <map>
 #include <sys/resource.h>
@@ -14,6 +15,13 @@
 #include "record/media/media.h"
 #include "record/points/points.h"
 #include "stoker/metrics.h"
+
+// Counts the calls of the libraries, too: the program's own function comes first.
+static std::atomic<int> synced_files = 0;
+extern "C" int fsync(int fd) {
+  ++synced_files;
+  return ::fdatasync(fd);
+}
 
 namespace stoker::record {
 namespace {
@@ -126,6 +134,24 @@ TEST_F(MetricLogTest, the_destructor_writes_the_rest) {
     for (int step = 1; step <= 1000; ++step) (void)log.log({{"loss", 1.0 * step}}, step);
   }
   EXPECT_THAT(points(), SizeIs(1000));
+}
+
+TEST_F(MetricLogTest, a_checkpoint_and_the_end_sync_the_file) {
+  const int before = synced_files;
+  {
+    MetricLog log(options());
+    ASSERT_TRUE(log.sync().ok()) << "nothing to sync";
+    EXPECT_EQ(synced_files, before);
+    ASSERT_TRUE(log.log({{"loss", 1}}, 1).ok());
+    ASSERT_TRUE(log.sync().ok());
+    EXPECT_EQ(synced_files, before + 1);
+    EXPECT_THAT(points(), SizeIs(1));
+    ASSERT_TRUE(log.log({{"loss", 2}}, 2).ok());
+    ASSERT_TRUE(log.flush().ok());
+    EXPECT_EQ(synced_files, before + 1);
+  }
+  EXPECT_EQ(synced_files, before + 2);
+  EXPECT_THAT(points(), SizeIs(2));
 }
 
 TEST_F(MetricLogTest, values_reach_the_kernel_without_a_flush) {

@@ -72,6 +72,7 @@ struct FlightEntry {
   double begun_unix_s = 0;
   double seconds = 0;      ///< 0 while it is in progress
   std::string place = {};  ///< "train.py:88", where the program started it; only torch records it
+  double measured_s = 0;   ///< on the GPU; only torch records it, with TORCH_NCCL_ENABLE_TIMING=1
 
   bool has_ended() const {
     return outcome == CollectiveOutcome::done || outcome == CollectiveOutcome::failed;

@@ -21,17 +21,23 @@ constexpr ByteCount kMaxBytes = 64_MiB;
 constexpr std::string_view kDefaultGroup = "default_pg";
 constexpr std::size_t kLongestText = 200;
 
-// torch's names of element types, and ours.
-constexpr std::array<std::array<std::string_view, 2>, 10> kElements = {{{"Float", "float32"},
-                                                                        {"Double", "float64"},
-                                                                        {"Half", "float16"},
-                                                                        {"BFloat16", "bfloat16"},
-                                                                        {"Long", "int64"},
-                                                                        {"Int", "int32"},
-                                                                        {"Short", "int16"},
-                                                                        {"Char", "int8"},
-                                                                        {"Byte", "uint8"},
-                                                                        {"Bool", "bool"}}};
+struct TorchElement {
+  std::string_view torch;
+  std::string_view ours;
+  std::uint64_t bytes;
+};
+constexpr std::array<TorchElement, 12> kElements = {{{"Float", "float32", 4},
+                                                     {"Double", "float64", 8},
+                                                     {"Half", "float16", 2},
+                                                     {"BFloat16", "bfloat16", 2},
+                                                     {"Long", "int64", 8},
+                                                     {"Int", "int32", 4},
+                                                     {"Short", "int16", 2},
+                                                     {"Char", "int8", 1},
+                                                     {"Byte", "uint8", 1},
+                                                     {"Bool", "bool", 1},
+                                                     {"Float8_e4m3fn", "float8e4m3", 1},
+                                                     {"Float8_e5m2", "float8e5m2", 1}}};
 
 // Operations whose ranks may pass tensors of different sizes.
 constexpr std::array<std::string_view, 3> kUneven = {"all-to-all", "gather", "scatter"};
@@ -74,8 +80,8 @@ std::string element_of(const Pickle& pickle, Index entry) {
   const auto first = first_of(pickle, entry, "input_dtypes");
   const auto* name = first ? std::get_if<std::string_view>(&pickle.at(*first)) : nullptr;
   if (name == nullptr) return "";
-  for (const auto& [torch, ours] : kElements) {
-    if (torch == *name) return std::string(ours);
+  for (const TorchElement& each : kElements) {
+    if (each.torch == *name) return std::string(each.ours);
   }
   return printable(name->substr(0, kLongestText));
 }
@@ -90,6 +96,44 @@ std::array<std::uint32_t, 4> shape_of(const Pickle& pickle, Index entry) {
         size == nullptr ? 0 : static_cast<std::uint32_t>(std::clamp<std::int64_t>(*size, 0, UINT32_MAX));
   }
   return shape;
+}
+
+std::uint64_t bytes_of_element(std::string_view torch) {
+  const auto found =
+      std::find_if(kElements.begin(), kElements.end(), [&](const auto& each) { return each.torch == torch; });
+  return found == kElements.end() ? 0 : found->bytes;
+}
+
+// Of all tensors in a list such as `input_sizes`; 0 if one is unknown or impossible.
+std::uint64_t bytes_of(const Pickle& pickle, Index entry, std::string_view sizes_key,
+                       std::string_view types_key) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+  const auto* tensors = pickle.find_as<Pickle::List>(entry, sizes_key);
+  const auto* types = pickle.find_as<Pickle::List>(entry, types_key);
+  if (tensors == nullptr || types == nullptr || tensors->items.size() != types->items.size()) return 0;
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < tensors->items.size(); ++i) {
+    const auto* sizes = std::get_if<Pickle::List>(&pickle.at(tensors->items[i]));
+    const auto* type = std::get_if<std::string_view>(&pickle.at(types->items[i]));
+    std::uint64_t bytes = type == nullptr ? 0 : bytes_of_element(*type);
+    for (std::size_t d = 0; sizes != nullptr && d < sizes->items.size(); ++d) {
+      const auto* size = std::get_if<std::int64_t>(&pickle.at(sizes->items[d]));
+      if (size == nullptr || *size < 0 || static_cast<std::uint64_t>(*size) > kMostBytes) return 0;
+      bytes *= static_cast<std::uint64_t>(*size);
+      if (bytes > kMostBytes) return 0;
+    }
+    if (sizes == nullptr || bytes == 0) return 0;
+    sum = std::min(kMostBytes, sum + bytes);
+  }
+  return sum;
+}
+
+// Milliseconds of the GPU; 0 without them.
+double measured_ms(const Pickle& pickle, Index entry) {
+  const auto* fraction = pickle.find_as<double>(entry, "duration_ms");
+  const double ms =
+      fraction != nullptr ? *fraction : static_cast<double>(number_of(pickle, entry, "duration_ms"));
+  return ms > 0 && ms < 1e12 ? ms : 0;
 }
 
 // "train.py:88" of the innermost frame outside of libraries.
@@ -115,6 +159,10 @@ FlightEntry entry_of(const Pickle& pickle, Index index, std::uint64_t number) {
     collective.element = element_of(pickle, index);
     collective.shape = shape_of(pickle, index);
   }
+  // The output of a reduce-scatter is the part of this rank.
+  const bool is_scattered = collective.operation == "reduce-scatter";
+  collective.bytes = is_scattered ? bytes_of(pickle, index, "output_sizes", "output_dtypes")
+                                  : bytes_of(pickle, index, "input_sizes", "input_dtypes");
   // gloo's collectives stay "scheduled", but are retired.
   const bool is_done = text_of(pickle, index, "state") == "completed" || is_true(pickle, index, "retired");
   entry.outcome = is_done ? CollectiveOutcome::done : CollectiveOutcome::under_way;
@@ -122,6 +170,7 @@ FlightEntry entry_of(const Pickle& pickle, Index index, std::uint64_t number) {
   const auto ended = static_cast<double>(number_of(pickle, index, "time_discovered_completed_ns"));
   entry.begun_unix_s = 1e-9 * begun;
   if (is_done && ended > begun) entry.seconds = 1e-9 * (ended - begun);
+  if (is_done) entry.measured_s = 1e-3 * measured_ms(pickle, index);
   entry.place = place_of(pickle, index);
   return entry;
 }

@@ -43,6 +43,8 @@ TEST(TorchFlight, reads_what_torch_recorded_over_gloo) {
   EXPECT_EQ(entries[0].describe(), "all-reduce 1 of float32 [25]");
   EXPECT_EQ(entries[1].describe(), "broadcast 2 of int64 [3, 4]");
   EXPECT_EQ(entries[1].outcome, CollectiveOutcome::done);
+  EXPECT_EQ(entries[1].collective.bytes, 96U);
+  EXPECT_EQ(entries[1].measured_s, 0);
   EXPECT_THAT(entries[2].place, testing::StartsWith("make_dumps.py:"));
   EXPECT_GT(entries[2].begun_unix_s, 1.7e9);
 }
@@ -61,6 +63,15 @@ TEST(TorchFlight, names_the_rank_that_calls_another_operation) {
       ElementsAre(
           "rank 1 is in broadcast 2 of bfloat16 [1024, 8] (at train.py:91), others in all-reduce 2 of "
           "bfloat16 [1024, 8]"));
+}
+
+TEST(TorchFlight, has_sizes_and_the_durations_of_the_gpu) {
+  const TorchFlight flight = dumps("nccl-", {0})[0];
+  const std::vector<FlightEntry>& entries = flight.groups[0].flight.entries;
+  EXPECT_EQ(entries[0].collective.bytes, 2 * 6016U);
+  EXPECT_EQ(entries[1].collective.bytes, 2 * 1024 * 8U);
+  EXPECT_DOUBLE_EQ(entries[1].measured_s, 0.0015);
+  EXPECT_EQ(entries[2].measured_s, 0) << "it has not ended";
 }
 
 // Two groups have the same name, and different ranks.

@@ -1,7 +1,10 @@
 #include "report/html/media_section.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/encode.h"
 #include "base/language/counted.h"
@@ -20,8 +23,9 @@ constexpr double kDistributionHeight = 110;
 constexpr double kCountsHeight = 60;
 constexpr std::uint32_t kSmallImage = 96;  // pixels: magnified, without blurring
 
-std::string picture(const ImageSeries& series, const LoggedImageFacts& image) {
-  const std::string step = format("step {}", image.step);
+// `task`: "task 3, " of an array.
+std::string picture(const ImageSeries& series, const LoggedImageFacts& image, const std::string& task) {
+  const std::string step = format("{}step {}", task, image.step);
   const bool is_small = std::max(image.width, image.height) <= kSmallImage;
   return format(
       "<div><img{} alt=\"{}\" width=\"{}\" height=\"{}\" src=\"data:image/{};base64,{}\"><p "
@@ -33,7 +37,7 @@ std::string picture(const ImageSeries& series, const LoggedImageFacts& image) {
 std::string pictures(const ImageSeries& series) {
   std::string shown;
   for (const LoggedImageFacts& image : series.shown) {
-    if (!image.bytes.empty()) shown += picture(series, image);
+    if (!image.bytes.empty()) shown += picture(series, image, "");
   }
   if (shown.empty()) return "";
   return format("<figure><figcaption><b>{}</b>{}</figcaption><div class=\"pictures\">{}</div></figure>\n",
@@ -71,7 +75,7 @@ std::string distribution_chart(const HistogramSeries& series) {
 }
 
 /// The last histogram, with its range below.
-std::string counts_chart(const HistogramSeries& series) {
+std::string counts_chart(const HistogramSeries& series, const std::string& task) {
   const std::vector<std::uint64_t>& counts = series.last.counts;
   const std::uint64_t most = counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
   if (most == 0) return "";
@@ -91,9 +95,66 @@ std::string counts_chart(const HistogramSeries& series) {
       "<figure><figcaption><b>{}</b>{}</figcaption><svg class=\"counts\" role=\"img\" aria-label=\"{}\" "
       "width=\"100%\" height=\"{}\">{}</svg><p class=\"range\"><span>{}</span><span>{}</span></p></figure>\n",
       escape_html(printable(series.name)),
-      escape_html(format("step {}, {}", last.step, counted(last.count, "value"))),
-      escape_html("histogram of " + printable(series.name)), kCountsHeight, bars,
+      escape_html(format("{}step {}, {}", task, last.step, counted(last.count, "value"))),
+      escape_html(format("{}histogram of {}", task, printable(series.name))), kCountsHeight, bars,
       significant(series.last.lowest), significant(series.last.highest));
+}
+
+std::string charts_of_run(const RunFacts& facts) {
+  std::string charts;
+  for (std::size_t i = 0; i < std::min(facts.histograms.size(), kHistogramCharts); ++i)
+    charts += distribution_chart(facts.histograms[i]) + counts_chart(facts.histograms[i], "");
+  return charts;
+}
+
+std::string task_label(const TaskFacts& task) { return format("task {}, ", task.number); }
+
+/// The last image of each task, the same name side by side.
+std::string pictures_of_tasks(const RunFacts& array) {
+  struct Shown {
+    std::string pictures;
+    std::size_t count = 0;
+    std::size_t recorded = 0;
+  };
+  std::map<std::string, Shown> by_name;
+  for (const TaskFacts& task : array.tasks) {
+    for (const ImageSeries& series : task.run.images) {
+      Shown& shown = by_name[series.name];
+      ++shown.recorded;
+      for (const LoggedImageFacts& image : series.shown) {
+        if (image.bytes.empty()) continue;
+        shown.pictures += picture(series, image, task_label(task));
+        ++shown.count;
+      }
+    }
+  }
+  std::string figures;
+  for (const auto& [name, shown] : by_name) {
+    if (shown.count == 0) continue;
+    figures +=
+        format("<figure><figcaption><b>{}</b>{}</figcaption><div class=\"pictures\">{}</div></figure>\n",
+               escape_html(printable(name)),
+               escape_html(format("the last one of {} of {}", shown.count, counted(shown.recorded, "task"))),
+               shown.pictures);
+  }
+  return figures;
+}
+
+/// The last histogram of each task, the same name side by side.
+std::string charts_of_tasks(const RunFacts& array) {
+  std::map<std::string, std::vector<std::pair<const TaskFacts*, const HistogramSeries*>>> by_name;
+  for (const TaskFacts& task : array.tasks) {
+    for (const HistogramSeries& series : task.run.histograms)
+      by_name[series.name].emplace_back(&task, &series);
+  }
+  std::string charts;
+  std::size_t count = 0;
+  for (const auto& [name, tasks] : by_name) {
+    for (const auto& [task, series] : tasks) {
+      if (++count <= kHistogramCharts) charts += counts_chart(*series, task_label(*task));
+    }
+  }
+  return charts;
 }
 
 }  // namespace
@@ -101,9 +162,8 @@ std::string counts_chart(const HistogramSeries& series) {
 std::string media_section(const RunFacts& facts) {
   std::string body;
   for (const ImageSeries& series : facts.images) body += pictures(series);
-  std::string charts;
-  for (std::size_t i = 0; i < std::min(facts.histograms.size(), kHistogramCharts); ++i)
-    charts += distribution_chart(facts.histograms[i]) + counts_chart(facts.histograms[i]);
+  body += pictures_of_tasks(facts);
+  const std::string charts = charts_of_run(facts) + charts_of_tasks(facts);
   if (!charts.empty()) body += "<div class=\"charts small\">" + charts + "</div>";
   const std::string images = table_html(images_table(facts));
   const std::string histograms = table_html(histograms_table(facts));

@@ -42,7 +42,7 @@ void CsvFormat::rows(const PointBatch& batch, FileEnd, std::string* out) {
   }
 }
 
-std::vector<SideFile> CsvFormat::side_files(const PointBatch& batch) {
+std::vector<SideFile> CsvFormat::side_files(const PointBatch& batch, FileEnd) {
   std::vector<SideFile> files;
   for (const TrackedMedia& media : batch.media) {
     if (const record::LoggedImage* image = media.record.image())

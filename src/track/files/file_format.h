@@ -33,7 +33,7 @@ class FileFormat {
   virtual void head(const TrackedRun& run, std::string* out) = 0;
   virtual void rows(const PointBatch& batch, FileEnd before, std::string* out) = 0;
   /// Images of the batch that the rows name.
-  virtual std::vector<SideFile> side_files(const PointBatch&) { return {}; }
+  virtual std::vector<SideFile> side_files(const PointBatch&, FileEnd) { return {}; }
   /// The end of a run. A resumed run removes it, and continues after the rows.
   virtual void tail(const TrackedRun& run, FileEnd before, std::string* out) = 0;
 };

@@ -52,7 +52,7 @@ Status FileTracker::begin(const TrackedRun& run, TrackState& state) {
 }
 
 Status FileTracker::deliver(const PointBatch& batch, bool, TrackState& state) {
-  for (const SideFile& file : format_->side_files(batch)) {
+  for (const SideFile& file : format_->side_files(batch, written_)) {
     const Path path = place_ / file.path;
     STOKER_RETURN_IF_ERROR(retried(make_directories(path.parent_path())));
     STOKER_RETURN_IF_ERROR(retried(write_file(path, file.bytes)));
@@ -67,6 +67,7 @@ Status FileTracker::deliver(const PointBatch& batch, bool, TrackState& state) {
 }
 
 Status FileTracker::end(const TrackedRun& run, TrackState&) {
+  if (!run.has_ended()) return {};
   std::string tail;
   format_->tail(run, written_, &tail);
   return append(tail);

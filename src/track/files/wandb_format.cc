@@ -283,7 +283,7 @@ void WandbFormat::rows(const PointBatch& batch, FileEnd before, std::string* out
   if (!summary.empty()) writer.put(kSummary, summary);
 }
 
-std::vector<SideFile> WandbFormat::side_files(const PointBatch& batch) {
+std::vector<SideFile> WandbFormat::side_files(const PointBatch& batch, FileEnd) {
   std::vector<SideFile> files;
   for (const TrackedMedia& media : batch.media) {
     if (const record::LoggedImage* image = media.record.image())

@@ -16,7 +16,7 @@ class WandbFormat final : public FileFormat {
   Path path(const TrackedRun& run) const override;
   void head(const TrackedRun& run, std::string* out) override;
   void rows(const PointBatch& batch, FileEnd before, std::string* out) override;
-  std::vector<SideFile> side_files(const PointBatch& batch) override;
+  std::vector<SideFile> side_files(const PointBatch& batch, FileEnd before) override;
   void tail(const TrackedRun& run, FileEnd before, std::string* out) override;
 
  private:

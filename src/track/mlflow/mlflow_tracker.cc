@@ -330,6 +330,7 @@ Status MlflowTracker::send_artifacts(const TrackedRun& run, const TrackState& st
 }
 
 Status MlflowTracker::end(const TrackedRun& run, TrackState& state) {
+  if (!run.has_ended()) return {};
   STOKER_RETURN_IF_ERROR(send_inputs(run, state));
   STOKER_RETURN_IF_ERROR(send_artifacts(run, state));
   STOKER_RETURN_IF_ERROR(send_model(run, state));

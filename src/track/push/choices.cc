@@ -4,6 +4,7 @@
 
 #include "job/job.h"
 #include "stoker/text.h"
+#include "track/comet/comet_tracker.h"
 #include "track/files/csv_format.h"
 #include "track/files/event_format.h"
 #include "track/files/file_tracker.h"
@@ -86,6 +87,7 @@ std::vector<TrackerChoice> choices_of_job(const record::RunFolder& run) {
   if (record.mlflow) choices.push_back({"mlflow", ""});
   if (record.tensorboard) choices.push_back({"tensorboard", ""});
   if (record.wandb) choices.push_back({"wandb", ""});
+  if (record.comet) choices.push_back({"comet", ""});
   if (record.csv) choices.push_back({"csv", ""});
   return choices;
 }
@@ -94,6 +96,10 @@ Result<std::unique_ptr<Tracker>> make_tracker(const TrackerChoice& choice, const
                                               const Path& folder, const NoteSink& note) {
   const std::optional<job::Job> job = job_of(run);
   if (choice.name == "mlflow") return make_mlflow(choice, run, job, note);
+  if (choice.name == "comet") {
+    return make_comet_tracker(
+        folder, first_of({choice.value, job ? job->record.comet.value_or("") : "", run.description().name}));
+  }
   std::unique_ptr<FileFormat> file_format;
   if (choice.name == "csv") file_format = std::make_unique<CsvFormat>();
   if (choice.name == "tensorboard") file_format = std::make_unique<EventFormat>();

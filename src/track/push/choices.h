@@ -13,9 +13,9 @@
 
 namespace stoker::track {
 
-inline constexpr std::string_view kTrackerNames[] = {"mlflow", "tensorboard", "wandb", "csv"};
+inline constexpr std::string_view kTrackerNames[] = {"mlflow", "tensorboard", "wandb", "comet", "csv"};
 
-/// A tracker: its name, and for mlflow the address of the server, for wandb the project.
+/// A tracker: its name, and for mlflow the address of the server, for wandb and comet the project.
 struct TrackerChoice {
   std::string name;
   std::string value;

@@ -70,9 +70,10 @@ Status Pusher::push(Tracker& tracker) {
     STOKER_RETURN_IF_ERROR(lease_->refresh());
   }
   const TrackedRun run = describe();
-  if (!run.has_ended()) return {};
   STOKER_RETURN_IF_ERROR(keep_trying([&](bool) { return tracker.end(run, state_); }));
-  return save();
+  STOKER_RETURN_IF_ERROR(save());
+  tracker.clean_up(state_);
+  return {};
 }
 
 // The process beside an earlier attempt may still send its last points.

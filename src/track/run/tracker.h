@@ -1,5 +1,5 @@
-// A receiver of a run's points: MLflow, or files for TensorBoard, W&B and CSV. Implementations belong to one
-// thread.
+// A receiver of a run's points: MLflow, or files for TensorBoard, W&B, Comet and CSV. Implementations belong
+// to one thread.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,10 @@ class Tracker {
   /// Returns once the points are stored. `is_repeated`: a killed process may have delivered parts of the
   /// batch.
   virtual Status deliver(const PointBatch& batch, bool is_repeated, TrackState& state) = 0;
-  /// All points are delivered, and the run has ended.
+  /// All points are delivered. The run may continue, even if it has ended: another attempt may follow.
   virtual Status end(const TrackedRun& run, TrackState& state) = 0;
+  /// The state after end() is stored: what it replaces can be removed.
+  virtual void clean_up(const TrackState&) {}
 
   /// Points of a batch.
   virtual std::size_t batch_limit() const = 0;
