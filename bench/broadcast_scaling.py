@@ -12,7 +12,7 @@ from measure import BIN, REPOSITORY, Interval, check_limit
 
 def main() -> None:
     subprocess.run([REPOSITORY / "script/build", "broadcast_scaling_bench"], check=True, stdout=subprocess.DEVNULL)
-    command = [BIN / "broadcast_scaling_bench", "--benchmark_format=json"]
+    command = [BIN / "broadcast_scaling_bench", "--benchmark_filter=200_tb", "--benchmark_format=json"]
     rows = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["benchmarks"]
     for row in rows:
         _, nodes, source, *_ = row["name"].split("/")

@@ -1,9 +1,10 @@
-"""Staging a dataset on four nodes of a lab: seconds until all have it, and bytes read from the shared filesystem, beside `srun cp`, an
+"""Staging a dataset on two to four nodes of a lab: seconds until all have it, and bytes read from the shared filesystem, beside `srun cp`, an
 `sbcast` loop and `srun rsync`. The rates are fixed, so that this machine's cores do not decide: the source is a FUSE mount of 150 MB/s
 without a page cache, the link of a node carries 300 MB/s in each direction, its disk is a tmpfs. The links of the peers have no limit.
-The bound: the source must be read once. The ranks start with the first shards; their delay is compared with the time of staging.
+The bound: the source must be read once. The ranks start with the first shards; their delay is compared with the time of staging,
+and the time of staging 2 GB with the simulation of docs/commands/stage.md.
 
-    bench/broadcast_on_4_nodes.py [--gigabytes 2] [--rounds 3] [--only WAY]"""
+    bench/broadcast_on_nodes.py [--nodes 4] [--gigabytes 2] [--rounds 3] [--only WAY]"""
 
 import argparse
 import json
@@ -15,16 +16,16 @@ import time
 from pathlib import Path
 
 from cache_vs_rsync import make_dataset
-from measure import REPOSITORY, Interval, check_limit, median_interval
+from measure import BIN, REPOSITORY, Interval, check_limit, median_interval
 
 sys.path.insert(0, str(REPOSITORY / "tests"))
 from labs import Lab, start_lab, stop_lab
 
 SOURCE, LINK = 150_000_000, 300_000_000
-NODES = ("n1", "n2", "n3", "n4")
 LIMIT = 1.3  # of the bound
 MAX_READ = 1.02  # of the dataset's bytes
 MAX_FIRST = 0.1  # of the time of staging
+MAX_OFF = 0.15  # of the simulation
 # The ranks end when all shards are on their node.
 UNTIL_COMPLETE = "while find $STOKER_DATA_TRAIN -lname '/*' | grep -q .; do sleep 0.1; done"
 
@@ -51,52 +52,68 @@ class Source:
         self.process.wait()
 
 
-def on_all_nodes(lab: Lab, script: str) -> float:
+def on_all_nodes(lab: Lab, nodes: int, script: str) -> float:
     began = time.perf_counter()
-    lab.run("srun", "--quiet", "-N4", "--ntasks-per-node=1", "bash", "-c", script, timeout=580)
+    lab.run("srun", "--quiet", f"-N{nodes}", "--ntasks-per-node=1", "bash", "-c", script, timeout=580)
     return time.perf_counter() - began
 
 
-def broadcast(lab: Lab, source: Path, disks: str, starts: list[float]) -> float:
-    """Seconds of staging on the slowest node. Appends to `starts` after which part of them the last rank has started."""
-    data = f"data: {{train: {{source: {source}, place: local, start: first-shards}}}}"
-    stage = f"stage: {{directory: {disks}, node_rate: {LINK}B}}"
-    (lab.shared / "job.yaml").write_text(
-        f'run: {{shell: "{UNTIL_COMPLETE}"}}\nresources: {{nodes: 4}}\n{data}\n{stage}\n'
-    )
+def start_of_ranks(events: list[dict]) -> float:
+    (began,) = [one["time"] for one in events if one["kind"] == "attempt_started"]
+    return max(one["time"] for one in events if one["kind"] == "rank_started") - began
+
+
+def run_job(lab: Lab, nodes: int, more: str, command: str) -> list[dict]:
+    """The events of a job."""
+    (lab.shared / "job.yaml").write_text(f'run: {{shell: "{command}"}}\nresources: {{nodes: {nodes}}}\n{more}')
     lab.stoker("submit", "job.yaml", cwd=lab.shared)
     lab.stoker("wait", "last", cwd=lab.shared, timeout=580)
-    events = [
-        json.loads(line)
-        for file in (lab.shared / "runs").glob("*/attempts/1/events-*.jsonl")
-        for line in file.read_text().splitlines()
-    ]
-    staged = [one for one in events if one["kind"] == "staged" and one["bytes"] > 0]
-    assert len(staged) == 4
-    print("  ", [(round(one["seconds"], 1), one["received"]) for one in staged])
-    (began,) = [one["time"] for one in events if one["kind"] == "attempt_started"]
-    started = max(one["time"] for one in events if one["kind"] == "rank_started") - began
-    seconds = max(one["seconds"] for one in staged)
-    starts.append(started / seconds)
-    print(f"   the last rank started after {started:.1f} s")
+    files = (lab.shared / "runs").glob("*/attempts/1/events-*.jsonl")
+    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     subprocess.run(["rm", "-rf", lab.shared / "runs"], check=True)
+    return events
+
+
+def broadcast(lab: Lab, nodes: int, source: Path, disks: str, starts: list[float]) -> float:
+    """Seconds of staging on the slowest node. Appends to `starts` how much later the ranks start than without staging, as a part."""
+    data = f"data: {{train: {{source: {source}, place: local, start: first-shards}}}}"
+    stage = f"stage: {{directory: {disks}, node_rate: {LINK}B}}"
+    plain = start_of_ranks(run_job(lab, nodes, "", "true"))
+    events = run_job(lab, nodes, f"{data}\n{stage}\n", UNTIL_COMPLETE)
+    staged = [one for one in events if one["kind"] == "staged" and one["bytes"] > 0]
+    assert len(staged) == nodes
+    print("  ", [(round(one["seconds"], 1), one["received"]) for one in staged])
+    seconds = max(one["seconds"] for one in staged)
+    started = start_of_ranks(events)
+    starts.append((started - plain) / seconds)
+    print(f"   the last rank started after {started:.1f} s, without staging after {plain:.1f} s")
     return seconds
 
 
-def sbcast(lab: Lab, source: Path, disks: str) -> float:
+def simulated(nodes: int) -> float:
+    """Seconds for 2 GB."""
+    subprocess.run([REPOSITORY / "script/build", "broadcast_scaling_bench"], check=True, stdout=subprocess.DEVNULL)
+    command = [BIN / "broadcast_scaling_bench", f"--benchmark_filter=2_gb/{nodes}", "--benchmark_format=json"]
+    (row,) = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["benchmarks"]
+    return row["seconds"]
+
+
+def sbcast(lab: Lab, nodes: int, source: Path, disks: str) -> float:
     names = " ".join(sorted(path.name for path in source.iterdir()))
     loop = f"for f in {names}; do sbcast -f {source}/$f {disks}/$f || exit 1; done"
     began = time.perf_counter()
-    lab.run("salloc", "--quiet", "-N4", "bash", "-c", loop, timeout=580)
+    lab.run("salloc", "--quiet", f"-N{nodes}", "bash", "-c", loop, timeout=580)
     return time.perf_counter() - began
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--gigabytes", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", help="one way: stoker, 'srun cp', sbcast or 'srun rsync'")
     options = parser.parse_args()
+    nodes = options.nodes
     disks = f"/dev/shm/stoker-bench-{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix="lb-", dir="/tmp") as name:
         box = Path(name)
@@ -111,22 +128,22 @@ def main() -> None:
         reads: dict[str, list[float]] = {}
         starts: list[float] = []
         ways = {
-            "stoker": lambda: broadcast(lab, source.mount, disks, starts),
-            "srun cp": lambda: on_all_nodes(lab, f"cp -r {source.mount} {disks}/copy"),
-            "sbcast": lambda: sbcast(lab, mapped.mount, disks),
-            "srun rsync": lambda: on_all_nodes(lab, f"rsync -a {source.mount}/ {disks}/copy/"),
+            "stoker": lambda: broadcast(lab, nodes, source.mount, disks, starts),
+            "srun cp": lambda: on_all_nodes(lab, nodes, f"cp -r {source.mount} {disks}/copy"),
+            "sbcast": lambda: sbcast(lab, nodes, mapped.mount, disks),
+            "srun rsync": lambda: on_all_nodes(lab, nodes, f"rsync -a {source.mount}/ {disks}/copy/"),
         }
         ways = {name: way for name, way in ways.items() if options.only in (None, name)}
         try:
             for _ in range(options.rounds):
                 for way, measure in ways.items():
-                    on_all_nodes(lab, f"rm -rf {disks}; mkdir {disks}")
+                    on_all_nodes(lab, nodes, f"rm -rf {disks}; mkdir {disks}")
                     before = source.bytes_read() + mapped.bytes_read()
                     seconds.setdefault(way, []).append(measure())
                     read = source.bytes_read() + mapped.bytes_read() - before
                     reads.setdefault(way, []).append(read / size)
                     print(f"{way}: {seconds[way][-1]:.1f} s, {reads[way][-1]:.3f} x the dataset read", flush=True)
-            on_all_nodes(lab, f"rm -rf {disks}")
+            on_all_nodes(lab, nodes, f"rm -rf {disks}")
         finally:
             stop_lab(lab.name)
             source.close()
@@ -143,6 +160,11 @@ def main() -> None:
         MAX_READ,
     )
     good &= check_limit("start of the ranks, of the time of staging", median_interval(starts), MAX_FIRST)
+    if options.gigabytes == 2:
+        expected = simulated(nodes)
+        off = median_interval([abs(one / expected - 1) for one in seconds["stoker"]])
+        print(f"simulation: {expected:.1f} s")
+        good &= check_limit("difference to the simulation", off, MAX_OFF)
     sys.exit(0 if good else 1)
 
 
