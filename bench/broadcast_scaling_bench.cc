@@ -1,5 +1,5 @@
-// The time of a broadcast of 200 TB by the scheduling code of the nodes, in its simulation, and the bound; and of 2 GB on the few nodes
-// of a lab.
+// The time of a broadcast of 200 TB by the scheduling code of the nodes, in its simulation, and the bound;
+// and of 2 GB on the few nodes of a lab.
 #include <algorithm>
 
 #include <benchmark/benchmark.h>

@@ -81,6 +81,16 @@ def test_a_batch_script_is_a_trial(sweep):
     check_complete(sweep, 3)
 
 
+def test_each_seed_of_a_trial_is_a_job_of_a_batch_script(sweep):
+    sweep.write("trials: 2\nat_once: 4\nseeds: [1, 5]\narguments: ['{seed}', '{lr}']\n".replace("job.yaml", "job.sh"))
+    (sweep.folder / "job.sh").write_text('#!/bin/bash\n#SBATCH --time=5\necho "loss: $1"\n')
+    done = sweep.stoker("sweep", "lr.yaml", "--job", "job.sh")
+    assert done.out.startswith("lr: 2 complete trials\n")
+    for trial in sweep.trials():
+        assert trial["values"] == {"loss": 3}
+        assert trial["seeds"] == {"1": {"loss": 1}, "5": {"loss": 5}}
+
+
 def test_a_cancelled_trial_failed_and_a_requeued_one_continues(sweep):
     sweep.write("trials: 3\nat_once: 2\n", train="sleep 3; echo loss: $1\n")
     words = [BIN / "stoker", "sweep", "lr.yaml"]

@@ -111,6 +111,16 @@ def test_the_trial_of_a_killed_task_is_continued(sweep):
     interrupt(sweep, "scancel", "--signal=KILL", "--full")
 
 
+def test_a_task_runs_all_seeds_of_its_trial(sweep):
+    sweep.write("trials: 2\nat_once: 2\nseeds: [1, 5]\n", "")
+    assert submit(sweep)["tasks"] == 2
+    wait_for_queue(sweep)
+    for trial in trials(sweep):
+        assert trial["state"] == "complete"
+        assert set(trial["seeds"]) == {"1", "5"}
+    assert set(Counter((sweep.folder / "ends").read_text().split()).values()) == {2}
+
+
 def test_a_task_asks_for_another_trial_after_one_that_failed(sweep):
     sweep.write("trials: 3\nat_once: 3\n", "mkdir failed-once 2>/dev/null && exit 7\n")
     submit(sweep)
