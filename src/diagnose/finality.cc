@@ -69,7 +69,7 @@ std::optional<AfterError> after_error_of(std::string_view line) {
   if (reports_fallback(line) || reports_choice(line)) return AfterError::fallback;
   if (reports_error(line) || states_reason(line)) return std::nullopt;
   if (reports_success(line) || reports_amount(line)) return AfterError::success;
-  if (reports_result(line) || matches(line, kWork)) return AfterError::work;
+  if (reports_result(line) || matches(line, kWork) || is_good_trial(line)) return AfterError::work;
   return std::nullopt;
 }
 

@@ -107,7 +107,7 @@ bool is_progress_bar(std::string_view line) {
 
 bool reports_fallback(std::string_view line) {
   static const RE2 kFallback(
-      R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|\b(?:start|train|initiali[sz]|begin|build|comput)\w* (?:\w+ ){0,2}from scratch|)"
+      R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|\b(?:start|train|initiali[sz]|begin|(?:re-?)?build|(?:re-?)?comput|(?:re-?)?creat|(?:re-?)?generat)\w* (?:\w+ ){0,2}from scratch|)"
       R"((?:using|use|taking|trying|loading|restoring|switching to|continu\w+ with) (?:the |a |an |its |my )?(?:local|cached|previous|older|old|earlier|last good|next|other|another|second(?:ary)?|alternat\w+|defaults?|smaller|lower|reduced|fewer|built-?in|backup|fallback|slower|bundled|mirror|replacement|substitute|existing|cpu|system|pure|synthetic|dummy|serial|generated|empty|randomly)\b|)"
       R"(re-?(?:starting|running|submitting|computing|generating|building|creating|downloading|queue?ing) (?:with(?:out)? )?(?:the |a |all )?(?:remaining|rest|missing|failed|new|fresh|lost|broken|it|them)\b|)"
       R"((?:generating|building|creating|computing|downloading) (?:it|them|the missing)\b|)"
@@ -118,6 +118,17 @@ bool reports_fallback(std::string_view line) {
 bool reports_choice(std::string_view line) {
   static const RE2 kChoice(R"((?i)\b(?:selected|settled on|chose|picked|ended up with)\b.{0,30}\d)");
   return matches(line.substr(0, kLongestHead), kChoice);
+}
+
+bool is_of_trial(std::string_view line) {
+  static const RE2 kTrial(
+      R"((?i)^\W*(?:trial|run|config|candidate|probe|seed|fold|member|attempt)\b ?[#=]?\d+\b)");
+  return matches(line, kTrial);
+}
+
+bool is_good_trial(std::string_view line) {
+  static const RE2 kGood(R"((?i)\b(?:ok|done|finished|succeeded)\b)");
+  return is_of_trial(line) && matches(line, kGood);
 }
 
 bool reports_retry(std::string_view line) {
@@ -257,6 +268,10 @@ bool reports_amount(std::string_view line) {
   static const RE2 kDone(R"(^(?:All )?(?:[Dd]one|[Ff]inished)[.!:;,] +\w)");
   static const RE2 kDoubt(
       R"((?i)\b(?:not|fail\w*|abort\w*|errors?|so far|remaining|left$|to go|next|now|waiting|loading|starting)\b)");
+  // "41 files up to date, 3 uploaded, 0 failed".
+  static const RE2 kGood(
+      R"((?i)\b\d+ (?:\w+ ){0,2}(?:passed|copied|uploaded|downloaded|converted|ok|succeeded|processed|done|completed?|identical|up to date)\b)");
+  if (counts_no_failure(line) && matches(line, kGood)) return true;
   const std::string_view text = without_head(line.substr(0, kLongestEnd));
   if (matches(text, kDoubt)) return false;
   if (matches(text, kDone)) return true;
@@ -294,6 +309,7 @@ std::string_view without_head(std::string_view line) {
 bool reports_result(std::string_view line) {
   static const RE2 kResult(
       R"((?i)^(?:[^ ]+ )?(?:(?:saved|wrote|written|exported|uploaded|pushed|stored) (?:\w+ ){0,3}(?:to )?(?:model|weights|results?|metrics|predictions|report|submission|tokenizer|embeddings|features|dataset|outputs?|\S+\.[a-z]\w{0,11})\b|)"
+      R"((?:exported|imported|indexed|saved|wrote|written|stored) (?:all )?\d[\d.,]* (?:\w+ ){0,2}\w+|)"
       R"((?:\w+ ){0,3}(?:was |were |has been |have been )?(?:saved|written|exported|uploaded|stored|promoted|published|deployed|registered|released) (?:to|into|in|as|at)\b|)"
       R"(\d+ (?:\w+ ){1,3}(?:migrated|converted|processed|exported|written|saved|uploaded|downloaded|imported|indexed|copied|rendered|registered|archived|synced|transferred|created|generated|updated)\b|)"
       R"((?:\w+ ){0,3}(?:finished|completed?|done|ended)[;,.:] +(?:the )?(?:results?|outputs?|model|report|best|saved|written|wrote|see)\b|)"
@@ -307,7 +323,7 @@ bool reports_result(std::string_view line) {
       R"(^(?:\w+ )*(?:checkpoints?|ckpt|snapshots?|state|logs?|config\w*|settings|arguments|options|cache) (?:\w+ ){0,2}(?:saved|written|stored|exported)\b)");
   // The best of all trials is known at the end.
   static const RE2 kBestOfAll(
-      R"((?i)^(?:the )?best (?:trial|run|config\w*|candidate|solution|hyper\w*)\b[\w ]* saved\b)");
+      R"((?i)^(?:the )?best (?:trial|run|config\w*|candidate|solution|hyper\w*)\b.*\b(?:saved|written|stored)\b)");
   const std::string_view text = without_head(line.substr(0, kLongestEnd));
   static const RE2 kTest(R"((?i)^(?:final )?test\b.*\b(?:acc\w*|auc|f1|score|map|bleu|rmse|mae)\W{0,4}\d)");
   if (matches(text, kBestOfAll) || matches(line, kTest)) return true;

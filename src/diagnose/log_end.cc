@@ -22,7 +22,7 @@ constexpr std::size_t kLongestKind = 16;
 // Whether the line is about a service beside the program, such as a tracker of experiments.
 bool is_of_side_service(std::string_view line) {
   static const RE2 kService(
-      R"((?i)\b(?:track(?:er|ing)|telemetry|wandb|mlflow|comet|tensorboard|metrics server|webhook|slack|notif\w+|heartbeat|prometheus)\b)");
+      R"((?i)\b(?:track(?:er|ing)|telemetry|clean-?up|wandb|mlflow|comet|tensorboard|metrics server|webhook|slack|notif\w+|heartbeat|prometheus)\b)");
   return matches(line, kService);
 }
 
@@ -31,8 +31,8 @@ bool is_of_side_service(std::string_view line) {
 bool is_below_error(const Lines& lines, Lines::const_reverse_iterator end) {
   bool is_handled = false, is_in_traceback = false;
   for (auto each = end; each != lines.crend() && each - end <= kAboveFinish; ++each) {
-    if (!is_handled && reports_error(each->text) && !counts_no_failure(each->text) &&
-        !is_of_side_service(each->text))
+    if (!is_handled && reports_error(each->text) && !reports_fallback(each->text) &&
+        !counts_no_failure(each->text) && !is_of_side_service(each->text))
       return true;
     if (is_progress(each->text)) return false;
     const bool begins_traceback = each->text.starts_with("Traceback (most recent call last)");
@@ -43,11 +43,19 @@ bool is_below_error(const Lines& lines, Lines::const_reverse_iterator end) {
   return false;
 }
 
+bool ends_with_ok(std::string_view line) {
+  static const RE2 kOk(R"((?i)\b(?:ok|okay|passed|success|succeeded)[.!)]*$)");
+  return matches(line, kOk);
+}
+
 // Whether the program states its failure just above a line: "check failed" before "end of run".
 bool is_below_verdict(const Lines& lines, Lines::const_reverse_iterator end) {
   for (auto each = std::next(end); each != lines.crend() && each - end <= kVerdictAbove; ++each) {
     if (reports_retry(each->text) || reports_fallback(each->text) || reports_choice(each->text)) return false;
-    if (level_of(each->text) == LogLevel::none && states_failure_of_whole(each->text)) return true;
+    if (ends_with_ok(each->text)) return false;
+    if (level_of(each->text) == LogLevel::none && !is_of_side_service(each->text) &&
+        !is_of_trial(each->text) && states_failure_of_whole(each->text))
+      return true;
   }
   return false;
 }
@@ -93,7 +101,10 @@ void find_finish(const Lines& lines, LogEnd& end) {
                          (!end.is_emphatic && is_below_verdict(lines, each)));
       return;
     }
-    if (is_progress(each->text) || contradicts_success(each->text) || states_failure(each->text)) return;
+    const bool may_fail = level_of(each->text) == LogLevel::none && !is_of_side_service(each->text) &&
+                          may_state_failure(each->text);
+    if (is_progress(each->text) || contradicts_success(each->text) || may_fail || states_failure(each->text))
+      return;
   }
 }
 

@@ -19,11 +19,12 @@ constexpr std::size_t kLongestNeighbour = 160;
 void remove_negations(std::string& text) {
   static const RE2 kFailures(
       R"((?i)\b(?:0(?: of \d+)?|no|zero|without(?: any)?|never|not|none|nothing)(?: \w+){0,2} (?:failed|failures?|failing|errors?|mismatch\w*|exceed\w*|deviat\w*|abort\w*|reject\w*|differ\w*|violat\w*|missing|denied|exhausted|lost|invalid|corrupt\w*|expired|diverged|unstable)\b|)"
-      R"(\b(?:failures?|failed|failing|errors?|mismatch\w*|missing|invalid|abort\w*|reject\w*|lost|crashed|corrupt\w*|violations?|differ\w*|nans?)[ :=]+0\b|)"
+      R"(\b(?:failures?|failed|failing|errors?|mismatch\w*|missing|invalid|abort\w*|reject\w*|lost|crashed|corrupt\w*|violations?|differ\w*|nans?)(?: \w+){0,2}[ :=]+0\b|)"
+      R"(\bexceed\w* (?:the |all )?(?:\w+ )?(?:baselines?|targets?|expectations?|goals?|previous|best)\b|)"
       R"(\b\d+ (?:rejected|failed|invalid|lost) (?:steps?|proposals?|moves?|reads?|pixels?|cells?)\b|)"
       R"(\b(?:aborted|stopped|rejected) by (?:the )?(?:pruner|filter|scheduler|early[ -]stopping)\b|)"
       R"(\bSTOP:? (?:0|normal\w*|ok)\b|)"
-      R"(\b(?:will|would|may|might|if|when|whether|unless|until)\b.*)");
+      R"(\b(?:would|may|might|if|when|whether|unless|until)\b.*|\bwill (?:\w+ )?(?:abort|stop|fail|exit|terminate)\b.*)");
   RE2::GlobalReplace(&text, kFailures, "");
 }
 
@@ -39,7 +40,7 @@ bool can_be_verdict(std::string_view line) {
 
 bool counts_failures(std::string_view text) {
   static const RE2 kCount(
-      R"((?i)\b[1-9]\d* (?:\w+ ){0,2}(?:failed|failures?|failing|differ|differs|mismatch\w*|errors?|missing|invalid|corrupt\w*|violations?|rejected|lost|incomplete|unreadable)\b|)"
+      R"((?i)\b[1-9]\d* (?:\w+ ){0,3}(?:failed|failures?|failing|crashed|died|differ|differs|mismatch\w*|errors?|missing|invalid|corrupt\w*|violations?|rejected|lost|incomplete|unreadable)\b|)"
       R"(\b(?:failed|failures?|errors?|mismatch\w*|missing|rejected|lost)[:=] ?[1-9]|\b0 (?:of|out of) [1-9]\d* |\bonly \d+ (?:of|out of) \d+\b)");
   return matches(text, kCount);
 }
@@ -47,7 +48,7 @@ bool counts_failures(std::string_view text) {
 bool states_end(std::string_view text) {
   static const RE2 kEnd(
       R"((?i)\babort(?:ing|ed)?\b|[,;:-] (?:terminating|quitting|halting)\b|\bgiving up\b|\bgave up\b|\brefus(?:e|es|ed|ing)\b|\bbail(?:ing|ed)? out\b|)"
-      R"(\bnot (?:publishing|encoding|deploying|promoting|exporting|continuing|proceeding|writing|saving|uploading|submitting|launching|training|evaluating|merging|releasing|registering|accepting|committing|applying|sending|pushing|converting)\b|)"
+      R"(\b(?:will|is|was|are|were) not (?:be )?(?:registered|published|deployed|saved|written|promoted|released|accepted|uploaded|submitted)\b|\bnot (?:publishing|encoding|deploying|promoting|exporting|continuing|proceeding|writing|saving|uploading|submitting|launching|training|evaluating|merging|releasing|registering|accepting|committing|applying|sending|pushing|converting)\b|)"
       R"((?-i)(?:^|[\s\[:|])(?:(?:ERROR )?STOP|FAIL|FAILED|FAILURE|ABORT|REJECTED|DIVERGED|NOT OK|NOT PASSED)(?:$|[\s\]:|,.!(]))");
   return matches(text, kEnd);
 }
@@ -57,9 +58,9 @@ bool states_limit(std::string_view text) {
       R"((?i)\bexceed(?:s|ed|ing)?\b|\bdeviat(?:es|ed|ing)\b|\bmismatch(?:es|ed)?\b|\bviolat(?:es|ed)\b|)"
       R"(\b(?:larger|greater|smaller|higher|lower|less|worse|slower|longer|fewer|more) than (?:the )?(?:\w+ )?(?:allowed|permitted|tolerated|limit|tolerance|maximum|minimum|required)\b|)"
       R"(\b(?:does|do|did)(?: not|n't) (?:match|agree|converge|fit|satisfy|pass|reach|balance|reproduce|respond)\b|)"
-      R"(\bno convergence\b|\bfailed to converge\b|\bnot (?:yet )?(?:converged|usable|acceptable|accepted|met|satisfied|reached|allowed|permitted|valid|enough|consistent|conserved|reproducible|reproduced|balanced|passed|ok|within)\b|)"
+      R"(\bno convergence\b|\bfailed to converge\b|\bnot (?:yet )?(?:converged|supported|usable|acceptable|accepted|met|satisfied|reached|allowed|permitted|valid|enough|consistent|conserved|reproducible|reproduced|balanced|passed|ok|within)\b|)"
       R"(\b(?:diverged|unacceptable|unusable|inconsistent|incompatible|insufficient|unstable|infeasible|blew up|blown up)\b|)"
-      R"(\b(?:nan|inf) (?:detected|found|encountered)\b|\b(?:is|are) (?:nan|not finite|infinite)\b|\bregression detected\b|\bdropped below\b)");
+      R"(\b(?:nan|inf) (?:detected|found|encountered)\b|\b(?:is|are) (?:nan|not finite|infinite)\b|\bregression detected\b|\bdiffers? from\b|\bno (?:feasible|valid|usable|acceptable) \w+|\bdropped below\b)");
   return matches(text, kLimit);
 }
 
@@ -89,7 +90,7 @@ std::string without_negations(std::string_view line) {
 // Whether the words only announce the end, or count: the reason is above.
 bool lacks_reason(std::string_view line) {
   static const RE2 kBare(
-      R"((?i)^\W*(?:\w+[:,]? ){0,2}(?:abort(?:ing|ed)?|giving up|fail|failed|failure|stop(?:ped)?)\W*$)");
+      R"((?i)^\W*(?:\w+[:,]? ){0,2}(?:abort(?:ing|ed)?|giving up|gave up|refused|rejected|fail|failed|failure|stop(?:ped)?)\W*$)");
   const std::string text = without_negations(line);
   return matches(text, kBare) ||
          (counts_failures(text) && !states_end(text) && !states_limit(text) && !states_lack(text));
@@ -109,9 +110,12 @@ const NotableLine* reason_above(const std::deque<NotableLine>& lines, std::size_
 OwnVerdict with_neighbour(const std::deque<NotableLine>& lines, std::size_t at) {
   OwnVerdict verdict{lines[at], std::string(own_words(lines[at].text))};
   const NotableLine* other = nullptr;
-  if (lacks_reason(verdict.line.text))
+  if (lacks_reason(verdict.line.text)) {
     other = reason_above(lines, at);
-  else if (at > 0 && (states_failure(lines[at - 1].text) || may_state_failure(lines[at - 1].text)))
+    const bool is_near = at > 0 && can_be_verdict(lines[at - 1].text) && !is_progress(lines[at - 1].text) &&
+                         !reports_success(lines[at - 1].text) && !reports_amount(lines[at - 1].text);
+    if (other == nullptr && is_near) other = &lines[at - 1];
+  } else if (at > 0 && (states_failure(lines[at - 1].text) || may_state_failure(lines[at - 1].text)))
     other = &lines[at - 1];
   if (other == nullptr || other->text.size() > kLongestNeighbour) return verdict;
   const std::string above(trim(own_words(other->text)));
@@ -140,9 +144,11 @@ bool may_state_failure(std::string_view line) {
       R"((?i)\b(?:above|below|outside|beyond|over|under) (?:of )?(?:the )?(?:\w+ )?(?:limit|threshold|tolerance|minimum|maximum|bounds?|range|required|target|baseline|reference)\b|)"
       R"(\b(?:larger|greater|smaller|higher|lower|less|worse|slower|longer|fewer|more|older|newer) than\b|\d\S* (?:<|>|<=|>=|!=) -?[\d.]|)"
       R"(\b(?:0|no) (?:\w+ ){0,2}(?:left|remaining|found|matched|selected|to (?:save|train|write|export|plot|process|evaluate|use))\b|\bnothing to (?:train|write|export|plot|process|evaluate|save|use)\b|)"
-      R"(\b(?:stopped|failed|failure|incomplete|cannot|can't|could not|unable|missing|wrong|unexpected|bad|denied)\b)");
-  static const RE2 kStop(R"((?i)\b(?:stopped at|early))");
-  if (!can_be_verdict(line) || matches(line, kStop)) return false;
+      R"(\b(?:stopped|failed|failure|incomplete|singular|unknown|unrecognized|undefined|invalid|illegal|worse|cannot|can't|could not|unable|missing|wrong|unexpected|bad|denied)\b|)"
+      R"([,;:.-] (?:stopping|exiting|exit|stop)\b|\d\S* but \w+ (?:\w+ )?(?:has|have|is|are|was|got|found)\b)");
+  static const RE2 kStop(
+      R"((?i)\b(?:stopped at|stopped early|early stopping|converged|finished|done|complete\w*|no improvement)\b)");
+  if (!can_be_verdict(line) || matches(line, kStop) || reports_failed_end(line)) return false;
   return matches(without_negations(line), kAmbiguous);
 }
 

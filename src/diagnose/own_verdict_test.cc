@@ -19,7 +19,10 @@ TEST(OwnVerdict, a_verdict_after_results_is_the_likely_cause) {
           "regression suite: FAIL (3 of 40)", "checksum mismatch between a.bin and b.bin",
           "3 cases passed, 2 failed", "refusing to overwrite the baseline", "residual check: 3e-2 > 1e-6",
           "expected 12 tiles, found 11", "chains not converged, result unusable",
-          "permission denied by the licence server"}) {
+          "permission denied by the licence server",
+          "model is worse than the baseline, will not be registered",
+          "export to ONNX: opset 19 not supported by the runtime", "2 of 12 cases crashed, see cases/*.log",
+          "sha256 differs from the manifest, file discarded"}) {
       const Diagnosis own = explain_log(work + result + verdict + "\n");
       EXPECT_EQ(own.certainty, Certainty::likely) << result << verdict;
       EXPECT_EQ(own.rule, "own-error") << result << verdict;
@@ -38,10 +41,12 @@ TEST(OwnVerdict, an_end_below_a_verdict_is_no_success) {
 }
 
 TEST(OwnVerdict, counts_of_no_failure_are_none) {
-  for (const std::string good : {"fatal errors: 0", "0 failed, 12 passed", "no check failed",
-                                 "error rate 0.01 is below threshold 0.05", "error norm = 1.2e-09",
-                                 "drift does not exceed 1%", "will abort if the loss exceeds 10",
-                                 "trial 7 aborted by the pruner", "INFO 2 values exceed the axis"}) {
+  for (const std::string good :
+       {"fatal errors: 0", "0 failed, 12 passed", "no check failed",
+        "error rate 0.01 is below threshold 0.05", "error norm = 1.2e-09", "drift does not exceed 1%",
+        "will abort if the loss exceeds 10", "trial 7 aborted by the pruner", "aborted trajectories: 0",
+        "the model exceeds the baseline by 2 points", "12 files copied, 0 errors",
+        "Elapsed: 3 s, 1 rejected step", "INFO 2 values exceed the axis"}) {
     EXPECT_FALSE(states_failure(good)) << good;
     EXPECT_EQ(explain_log("step 1 loss 0.5\n" + good + "\nAll tasks done\n").certainty, Certainty::none)
         << good;
@@ -64,6 +69,19 @@ TEST(OwnVerdict, a_bare_count_is_completed_by_its_reason) {
   EXPECT_THAT(
       explain_log("requesting licence FLOW ... denied\nall seats already reached (8 of 8)\n").cause.english(),
       HasSubstr("denied; all seats already reached"));
+}
+
+TEST(OwnVerdict, words_without_a_reason_take_the_line_above) {
+  EXPECT_EQ(explain_log("assembling\nsingular matrix at row 312\nsolver gave up\n").cause,
+            "the program reports: singular matrix at row 312; solver gave up");
+  EXPECT_EQ(explain_log("accuracy 0.97\n312 test ids are also in train\nrefused\n").cause,
+            "the program reports: 312 test ids are also in train; refused");
+}
+
+TEST(OwnVerdict, a_doubtful_line_below_an_end_leaves_it_open) {
+  for (const std::string doubt :
+       {"the reference file is missing", "plots incomplete", "mesh is invalid, exiting"})
+    EXPECT_NE(explain_log("step 1\nTraining finished\n" + doubt + "\n").certainty, Certainty::none) << doubt;
 }
 
 TEST(OwnVerdict, what_was_not_found_above_completes_the_verdict) {

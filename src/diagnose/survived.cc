@@ -64,7 +64,8 @@ bool went_around(const LogScan& log, const Hit& hit, std::uint64_t until) {
                        return is_way && each.rank == hit.rank && each.line > hit.line &&
                               each.line - hit.line <= kWayAround && each.line < until;
                      }) ||
-         (is_printed_in_words(hit) && count_progress(log.result, hit.line, until) >= kSeveral);
+         (is_printed_in_words(hit) && count_progress(log.result, hit.line, until) >= kSeveral) ||
+         (hit.begin == hit.line && is_of_trial(hit.text) && until > hit.line + 1);
 }
 
 // Whether the program survived the hit of a log that ends with its success.

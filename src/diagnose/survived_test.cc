@@ -190,6 +190,13 @@ TEST(Survived, an_error_with_a_way_around_it_and_an_end_is_survived) {
   EXPECT_NE(explain_log(kMissing + "skipping plots\nwrote a.npz\n" + kMissing).certainty, Certainty::none);
 }
 
+TEST(Survived, trials_of_a_search_may_fail) {
+  const std::string trials = "trial 1: lr=0.1 failed: loss is nan\ntrial 2: lr=0.01 ok 0.91\n";
+  EXPECT_EQ(explain_log(trials + "best config: lr=0.01 (acc 0.91), written to best.yaml\n").certainty,
+            Certainty::none);
+  EXPECT_NE(explain_log(trials + "trial 3: lr=1 failed: loss is nan\n").certainty, Certainty::none);
+}
+
 TEST(Survived, a_tracker_that_fails_beside_the_program_does_not_change_its_end) {
   EXPECT_EQ(
       explain_log(steps(3) + "ERROR [tracker] upload of metrics timed out\nTraining finished.\n").certainty,

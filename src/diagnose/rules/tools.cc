@@ -20,7 +20,7 @@ constexpr FailureRule kToolRules[] = {
      "error[E0277]: cannot divide `f64` by `usize`", "source of rustc", kScriptContinues},
     {"awk-syntax", root, "awk: ", R"(^(?:\S+: )?[gmn]?awk: (?:cmd\. line:|line )?(\d+)?:?.*syntax error)",
      "awk cannot parse its program[[, line {1}]]: the line above it shows the place",
-     "check its quotes and brackets: each `{` needs a `}`; in a script keep it in single quotes", "",
+     "check that its quotes and braces are closed; in a script keep it in single quotes", "",
      "awk: cmd. line:1:           ^ syntax error", "source of gawk, awkgram.y", kScriptContinues},
     {"nvcc-error", root, "): error", R"(^(\S+\.(?:cu|cuh|h|hpp|cpp))\((\d+)\): error(?: #\d+\S*)?: (.*))",
      "nvcc rejects {1}, line {2}: {3}", "correct that line, or use the version of CUDA that the code is for",
