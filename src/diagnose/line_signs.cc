@@ -107,7 +107,7 @@ bool is_progress_bar(std::string_view line) {
 
 bool reports_fallback(std::string_view line) {
   static const RE2 kFallback(
-      R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|\b(?:start|train|initiali[sz]|begin|(?:re-?)?build|(?:re-?)?comput|(?:re-?)?creat|(?:re-?)?generat)\w* (?:\w+ ){0,2}from scratch|)"
+      R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|\b(?:start|train|initiali[sz]|begin|(?:re-?)?build|(?:re-?)?comput|(?:re-?)?creat|(?:re-?)?generating|(?:re-?)?generate)\w* (?:\w+ ){0,2}from scratch|)"
       R"((?:using|use|taking|trying|loading|restoring|switching to|continu\w+ with) (?:the |a |an |its |my )?(?:local|cached|previous|older|old|earlier|last good|next|other|another|second(?:ary)?|alternat\w+|defaults?|smaller|lower|reduced|fewer|built-?in|backup|fallback|slower|bundled|mirror|replacement|substitute|existing|cpu|system|pure|synthetic|dummy|serial|generated|empty|randomly)\b|)"
       R"(re-?(?:starting|running|submitting|computing|generating|building|creating|downloading|queue?ing) (?:with(?:out)? )?(?:the |a |all )?(?:remaining|rest|missing|failed|new|fresh|lost|broken|it|them)\b|)"
       R"((?:generating|building|creating|computing|downloading) (?:it|them|the missing)\b|)"

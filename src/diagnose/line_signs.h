@@ -55,7 +55,7 @@ bool reports_fallback(std::string_view line);
 /// Whether the line reports what was left after others failed: "selected batch size 32".
 bool reports_choice(std::string_view line);
 
-/// Whether the line is about one of many attempts, of which a search expects some to fail: "trial 3: lr=0.1".
+/// Whether the line is about one of many attempts; a search expects some to fail: "trial 3: lr=0.1".
 bool is_of_trial(std::string_view line);
 
 /// Whether such a line reports a good result.
