@@ -61,7 +61,7 @@ def test_an_unsupported_language_is_refused_with_the_choices(stoker, log: str):
 
 
 def test_an_unknown_log_is_reported_in_french(stoker, tmp_path: Path):
-    (tmp_path / "odd.log").write_text("the gizmo refused to turn\n")
+    (tmp_path / "odd.log").write_text("the gizmo turns\n")
     assert (
         "  cause      inconnue\u00a0; ces lignes en disent le plus\n"
         in stoker("explain", "odd.log", "--lang", "fr", code=1).out

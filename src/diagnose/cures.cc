@@ -227,6 +227,7 @@ Message rule_text(std::string_view text, const Hit& hit, const FailureFacts& fac
 
 Message cure_of(const Hit& hit, const FailureFacts& facts) {
   if (hit.rule->name == kModuleMissing) return module_cure(hit.groups[0], facts.started_as);
+  if (hit.rule->name == kOwnError) return rule_text(cure_of_verdict(hit.groups[0]), hit, facts);
   if (hit.rule->cure.empty()) return rule_text(cure_of_exception(hit.text), hit, facts);
   return rule_text(in_terms_of(facts.started_as, hit.rule->cure), hit, facts);
 }

@@ -12,6 +12,8 @@ namespace {
 
 // From an exception to the traceback of the one that was raised from it.
 constexpr std::uint64_t kNextInChain = 8;
+// The same from the line that reported the reason of the first one.
+constexpr std::uint64_t kNextTraceback = 80;
 // A message of this number of words states something, also without a name.
 constexpr std::ptrdiff_t kSomeWords = 5;
 
@@ -37,8 +39,27 @@ bool may_be_handled(std::string_view exception) {
   return matches(exception, kOfData);
 }
 
+// Whether the outer exception is an error in the code that handled the inner one: a None or an unknown name
+// in `except` or `finally`. After a failed look-up such code may have tried something else.
+bool breaks_in_handler(const Hit& inner, const Hit& outer) {
+  static const RE2 kBroken(
+      R"(^(?:AttributeError: '\w+' object has no attribute|AttributeError: 'NoneType'|TypeError: 'NoneType'|TypeError: .*(?:positional argument|unexpected keyword)|NameError\b|UnboundLocalError\b))");
+  static const RE2 kLookUp(
+      R"(^(?:\w+\.)*(?:Key|Index|Attribute|Import|ModuleNotFound|Lookup|Name|Type)Error\b|^StopIteration\b)");
+  return outer.is_in_handler && outer.rank == inner.rank && matches(outer.text, kBroken) &&
+         !matches(inner.text, kLookUp);
+}
+
+// Whether the outer exception is the timeout that cancelled the inner one.
+bool is_timeout_of(const Hit& inner, const Hit& outer) {
+  static const RE2 kCancelled(R"(^(?:\w+\.)*CancelledError\b)");
+  static const RE2 kTimeout(R"(^(?:\w+\.)*TimeoutError\b)");
+  return matches(inner.text, kCancelled) && matches(outer.text, kTimeout);
+}
+
 // Whether the outer exception of two states more of the reason.
 bool states_more(const Hit& inner, const Hit& outer) {
+  if (is_timeout_of(inner, outer)) return true;
   const bool is_inner_general = inner.rule->failure_class == FailureClass::general;
   if (is_inner_general && inner.frame.empty() && !outer.frame.empty() && is_program_error(outer.text))
     return true;
@@ -59,9 +80,19 @@ Suspect stated_in_chain(const Suspect& cause, const std::vector<Suspect>& end) {
                          each.hit->begin > until && each.hit->begin <= until + kNextInChain;
     if (!is_next) continue;
     until = each.hit->line;
+    if (breaks_in_handler(*stated.hit, *each.hit)) continue;
     if (states_more(*stated.hit, *each.hit)) stated = each;
   }
   return stated;
+}
+
+std::optional<Suspect> error_of_handler(const Suspect& cause, const std::vector<Suspect>& end) {
+  for (const Suspect& each : end) {
+    const bool is_next = each.log == cause.log && each.hit->begin > cause.hit->line &&
+                         each.hit->begin <= cause.hit->line + kNextTraceback;
+    if (is_next && breaks_in_handler(*cause.hit, *each.hit)) return each;
+  }
+  return std::nullopt;
 }
 
 }  // namespace stoker::diagnose

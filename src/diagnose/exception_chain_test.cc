@@ -45,6 +45,35 @@ TEST(ExceptionChain, an_error_of_the_system_is_the_cause) {
       "the disk is full");
 }
 
+TEST(ExceptionChain, an_error_in_a_handler_is_named_beside_the_first_one) {
+  for (const char* broken :
+       {"AttributeError: 'NoneType' object has no attribute 'close'", "NameError: name 'log' is not defined",
+        "UnboundLocalError: cannot access local variable 'f' where it is not associated with a value",
+        "AttributeError: 'OSError' object has no attribute 'response'"}) {
+    const Diagnosis first = explain_log(chain("OSError: [Errno 28] No space left on device", broken));
+    EXPECT_EQ(first.cause, "the disk is full") << broken;
+    ASSERT_EQ(first.notes.size(), 1u) << broken;
+    EXPECT_THAT(first.notes[0].english(), testing::HasSubstr(broken));
+    EXPECT_THAT(cause_of("ZeroDivisionError: division by zero", broken),
+                testing::HasSubstr("division by zero"))
+        << broken;
+  }
+  // After a look-up that failed, the handler tried something else.
+  EXPECT_THAT(cause_of("KeyError: 'model'", "AttributeError: 'NoneType' object has no attribute 'items'"),
+              testing::HasSubstr("None"));
+}
+
+TEST(ExceptionChain, a_timeout_outranks_the_cancellation_that_it_made) {
+  const std::string cancelled = kTraceback + "asyncio.exceptions.CancelledError\n";
+  for (const char* timeout : {"TimeoutError", "asyncio.exceptions.TimeoutError"}) {
+    EXPECT_EQ(
+        explain_log(cancelled + "\nThe above exception was the direct cause of the following exception:\n\n" +
+                    kTraceback + timeout + "\n")
+            .cause.english(),
+        format("the program raised {} (train.py:7)", timeout));
+  }
+}
+
 TEST(ExceptionChain, a_warning_above_does_not_change_the_end) {
   const std::string warning =
       "/v/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: Found no NVIDIA driver on your "

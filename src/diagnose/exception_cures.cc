@@ -44,6 +44,38 @@ constexpr ExceptionCure kExceptionCures[] = {
     {R"(StopIteration\b)", "the iterator is empty or used up: build it again for each pass"},
 };
 
+// For failures that a program states in its own words: patterns in any case, at any place.
+constexpr ExceptionCure kVerdictCures[] = {
+    {R"(\blicen[cs]e)",
+     "wait until one is free, or let Slurm count them (`#SBATCH --licenses=NAME:1`); run fewer jobs at once"},
+    {R"(\b40[13]\b|\b(?:access|permission) ?denied|forbidden|unauthori[sz]ed)",
+     "check the account, the token and its permissions for that path, then start it again"},
+    {R"(\b(?:GB|GiB|MB|MiB|TB|TiB) free|\bnot enough space|\bfree space)",
+     "delete what is not needed there, or use another disk"},
+    {R"(\bneeds? Python|\brequires? Python|\bPython \d.* or (?:later|newer))",
+     "use that version of Python: load its module, or make the environment with it"},
+    {R"(converge|residual|rhat|r-hat|stagnat)",
+     "more iterations or samples, a better start, a smaller step; check the model and its data"},
+    {R"(\b(?:nan|not finite|infinite|diverged|blew up|blown up|drift|unstable|conserved|balance)\b)",
+     "a smaller step or learning rate; check the inputs for NaN and wrong units"},
+    {R"(\brestart\b.*\b(?:grid|match)|\bgrid\b.*\bmatch)",
+     "use the restart file of that grid, or set the grid of that file"},
+    {R"(\bno \w+ (?:\w+ )?(?:for|since|within) |\bstalled|\bwatchdog)",
+     "find what it waited for: data, a file system or another process; `py-spy dump --pid PID` shows it"},
+    {R"(\b(?:0|no) (?:\w+ ){0,2}(?:rows|images|files|samples|records|matches|left|found)|\bnothing to )",
+     "print what was read and what the filter or the pattern keeps: its value or its folder may be wrong"},
+    {R"(\btime (?:limit|budget))", "give it more time, or accept a less exact result"},
+    {R"(\bcheckpoint\b|\blatest\b)",
+     "check the path and the tag of the checkpoint: the folder above its steps is usually meant, and it must "
+     "be complete"},
+    {R"(\bexpected \d|\b(?:missing|gap)\b)",
+     "produce the missing part again: its own log shows why it is missing"},
+    {R"(\b(?:reference|deviates?|differs?|identical|reproduc)\b)",
+     "compare versions, settings and data with the reference; renew it if the change is wanted"},
+    {R"(\b(?:accuracy|score|gate|quality|threshold|f1|bleu|auc|metric)\b)",
+     "check the data and the training that gave this value, or change the limit"},
+};
+
 }  // namespace
 
 std::span<const ExceptionCure> exception_cures() { return kExceptionCures; }
@@ -52,6 +84,16 @@ std::string_view cure_of_exception(std::string_view exception) {
   for (const ExceptionCure& each : kExceptionCures) {
     const RE2 pattern{std::string("^(?:\\w+\\.)*(?:") + std::string(each.pattern) + ")"};
     if (RE2::PartialMatch(re2::StringPiece(exception.data(), exception.size()), pattern)) return each.cure;
+  }
+  return "";
+}
+
+std::span<const ExceptionCure> verdict_cures() { return kVerdictCures; }
+
+std::string_view cure_of_verdict(std::string_view words) {
+  for (const ExceptionCure& each : kVerdictCures) {
+    const RE2 pattern{std::string("(?i)") + std::string(each.pattern)};
+    if (RE2::PartialMatch(re2::StringPiece(words.data(), words.size()), pattern)) return each.cure;
   }
   return "";
 }

@@ -19,4 +19,8 @@ std::span<const ExceptionCure> exception_cures();
 /// The cure for an exception, "KeyError: 'lr'"; "" without one.
 std::string_view cure_of_exception(std::string_view exception);
 
+/// The same for failures that a program states in its own words, "rhat above 1.05 for: sigma".
+std::span<const ExceptionCure> verdict_cures();
+std::string_view cure_of_verdict(std::string_view words);
+
 }  // namespace stoker::diagnose

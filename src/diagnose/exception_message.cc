@@ -48,6 +48,12 @@ constexpr std::string_view kTreesDiffer = " at key path";
 constexpr std::string_view kCardinality = "Data cardinality is ambiguous";
 // Hugging Face datasets: the columns of a file and of the dataset follow.
 constexpr std::string_view kNotCast = "Couldn't cast";
+// A list of items follows: "- hour".
+bool announces_list(std::string_view head) {
+  return head.ends_with("but found") || head.ends_with("but got") ||
+         head.starts_with("The feature names should match");
+}
+
 constexpr std::string_view kInUserCode = "in user code:";
 
 }  // namespace
@@ -58,7 +64,7 @@ bool ExceptionMessage::is_continued(std::string_view first_line) {
   const std::string_view head = trim(first_line.substr(colon + 1));
   return first_line.ends_with(':') || is_empty_head(head) || is_validation(head) ||
          first_line.starts_with("yaml.") || head.ends_with(kTreesDiffer) || head.starts_with(kCardinality) ||
-         head == kNotCast;
+         head == kNotCast || announces_list(head);
 }
 
 ExceptionMessage::ExceptionMessage(std::string_view first_line) {
@@ -75,6 +81,7 @@ ExceptionMessage::ExceptionMessage(std::string_view first_line) {
 
 bool ExceptionMessage::add(std::string_view line) {
   const std::string_view text = trim(line);
+  if (announces_list(head_)) return add_item(text);
   if (text.empty()) return true;
   if (!reason_.empty()) {
     if (has_position_) {
@@ -122,6 +129,16 @@ bool ExceptionMessage::add_columns(std::string_view text) {
   return true;
 }
 
+// Items below a line that announces them, and below their titles: "Feature names unseen at fit time:".
+bool ExceptionMessage::add_item(std::string_view text) {
+  const bool is_item = text.starts_with("- ");
+  const bool is_title = text.ends_with(':') || text.starts_with("Feature names");
+  if ((!is_item && !is_title) || reason_.size() > kLongestReason) return false;
+  const std::string_view gap = reason_.empty() ? "" : is_title ? "; " : reason_.ends_with(':') ? " " : ", ";
+  reason_ += format("{}{}", gap, is_item ? text.substr(2) : text);
+  return true;
+}
+
 // Lines about two trees that differ: the keys of each follow a line that announces them.
 bool ExceptionMessage::add_keys(std::string_view text) {
   const bool is_announced =
@@ -137,7 +154,7 @@ bool ExceptionMessage::add_keys(std::string_view text) {
 
 std::string ExceptionMessage::text() const {
   if (reason_.empty()) return head_.empty() ? type_ : format("{}: {}", type_, head_);
-  if (is_empty_head(head_) || (head_.size() > kLongestHead && !is_validation_))
+  if (is_empty_head(head_) || (head_.size() > kLongestHead && !is_validation_ && !announces_list(head_)))
     return format("{}: {}", type_, reason_);
   std::string_view head = head_;
   while (head.ends_with(':') || head.ends_with('.')) head.remove_suffix(1);

@@ -26,6 +26,7 @@ class ExceptionMessage {
  private:
   bool add_keys(std::string_view text);
   bool add_columns(std::string_view text);
+  bool add_item(std::string_view text);
 
   std::string type_;
   std::string head_;    // the message of the first line

@@ -72,5 +72,25 @@ TEST(ExceptionMessage, a_rule_matches_a_later_line) {
             "a TFRecord file is damaged: its record at byte 8125");
 }
 
+TEST(ExceptionMessage, items_below_a_line_that_announces_them_belong_to_it) {
+  ExceptionMessage names("ValueError: The feature names should match the ones passed during fit.");
+  for (const char* line : {"Feature names unseen at fit time:", "- minute", "- second",
+                           "Feature names seen at fit time, yet now missing:", "- hour"})
+    EXPECT_TRUE(names.add(line)) << line;
+  EXPECT_FALSE(names.add("done"));
+  EXPECT_EQ(names.text(),
+            "ValueError: The feature names should match the ones passed during fit: Feature names unseen "
+            "at fit time: minute, second; Feature names seen at fit time, yet now missing: hour");
+  const Diagnosis two = explain_log(
+      kTraceback +
+      "ValueError: --load_best_model_at_end requires the save and eval strategy to match, except when "
+      "--save_strategy=\"best\", but found\n- Evaluation strategy: IntervalStrategy.NO\n- Save strategy: "
+      "SaveStrategy.EPOCH\n");
+  EXPECT_EQ(
+      two.cause,
+      "`load_best_model_at_end` needs one strategy to evaluate and to save (train.py:7): they are NO and "
+      "EPOCH");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

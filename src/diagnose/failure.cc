@@ -137,6 +137,9 @@ void set_cause(const Choice& choice, const FailureFacts& facts, Diagnosis& diagn
     if (!diagnosis.rank && each.log == cause.log && each.rank() >= 0) diagnosis.rank = each.rank();
   }
   diagnosis.consequences = consequences_text(choice.consequences, facts);
+  if (choice.in_handler)
+    diagnosis.notes.push_back(message("the code that handled this error failed itself: {} ({})",
+                                      choice.in_handler->hit->text, where_of(*choice.in_handler)));
 }
 
 // Whether something failed although the program succeeded: an error that it handled is not a cause.

@@ -335,7 +335,7 @@ TEST(Explain, a_rank_killed_from_outside_shows_the_recorded_reason) {
 TEST(Explain, unknown_failures_show_the_three_most_notable_lines) {
   std::string text = "begin\nfoo failed with 1\n";
   for (int i = 0; i < 100; ++i) text += "progress\n";
-  text += "the gizmo refused to turn\nlast line\n";
+  text += "the gizmo is killed by a gadget\nlast line\n";
   const Diagnosis diagnosis = explain(text);
   EXPECT_EQ(diagnosis.certainty, Certainty::unknown);
   EXPECT_EQ(diagnosis.cause, "");
@@ -441,7 +441,12 @@ TEST(Checkpoints, whose_keys_differ_by_a_prefix_are_distinguished_from_other_mod
   EXPECT_EQ(explain_log(head + "\tMissing key(s) in state_dict: \"_orig_mod.fc1.weight\". \n").rule,
             "state-dict-prefix");
   EXPECT_EQ(explain_log(head + "\tMissing key(s) in state_dict: \"head.weight\". \n").cause,
-            "the checkpoint belongs to a different model than Net");
+            "the checkpoint belongs to a different model than Net: head.weight is missing");
+  EXPECT_EQ(explain_log(head + "\tMissing key(s) in state_dict: \"body.weight\". \n\tUnexpected key(s) in "
+                               "state_dict: \"encoder.weight\". \n")
+                .cause,
+            "the checkpoint belongs to a different model than Net: body.weight is missing, it has "
+            "encoder.weight");
 }
 
 }  // namespace

@@ -63,12 +63,13 @@ bool is_helper(const Hit& hit) {
 std::optional<AfterError> after_error_of(std::string_view line) {
   static const RE2 kWork(
       R"((?i)^(?:\S+ ){0,4}?(?:wrote|saved|stored|exported|uploaded|copied|processed|converted|downloaded|restored|recovered|resumed|resuming|reloaded|reconnected|passed)\b)");
-  if (reports_failed_end(line)) return AfterError::failed_end;
+  if (reports_failed_end(line) && !reports_fallback(line)) return AfterError::failed_end;
   if (is_of_failure(line) || line.size() > kLongestWords) return std::nullopt;
-  if (reports_retry(line) || reports_fallback(line)) return AfterError::way_around;
+  if (reports_retry(line)) return AfterError::way_around;
+  if (reports_fallback(line) || reports_choice(line)) return AfterError::fallback;
   if (reports_error(line) || states_reason(line)) return std::nullopt;
   if (reports_success(line) || reports_amount(line)) return AfterError::success;
-  if (reports_result(line) || matches(line, kWork)) return AfterError::work;
+  if (reports_result(line) || matches(line, kWork) || is_good_trial(line)) return AfterError::work;
   return std::nullopt;
 }
 
@@ -80,7 +81,8 @@ bool is_final(const Suspect& suspect) {
   const auto later = std::find_if(log.hits.begin(), log.hits.end(), [&](const Hit& each) {
     return each.rule == hit.rule && each.rank == hit.rank && each.line > hit.line;
   });
-  if (later != log.hits.end() && (hit.is_retried || has_sign(log, hit, {AfterError::way_around})))
+  if (later != log.hits.end() &&
+      (hit.is_retried || has_sign(log, hit, {AfterError::way_around, AfterError::fallback})))
     return is_final({suspect.log, &*later});
   // Words above a traceback may announce it, and not its end: "resuming from a.ckpt".
   const bool is_last_traceback = hit.begin != hit.line && &hit == &log.hits.back();
@@ -88,7 +90,8 @@ bool is_final(const Suspect& suspect) {
   // Lines of unknown processes show nothing about one of them.
   if (hit.rank < 0 && !is_of_one_process(*suspect.log)) return true;
   if (continued_after(*suspect.log, hit)) return false;
-  return !has_sign(log, hit, {AfterError::way_around, AfterError::work}) && !has_success(log, hit);
+  return !has_sign(log, hit, {AfterError::way_around, AfterError::fallback, AfterError::work}) &&
+         !has_success(log, hit);
 }
 
 bool is_disputed(const Suspect& suspect, const std::vector<Suspect>& hits) {
@@ -123,7 +126,8 @@ bool script_worked_after(const LogScan& log, const Hit& hit) {
     return true;
   return has_progress ||
          (is_helper(hit) &&
-          (end.is_explicit || has_sign(log.result, hit, {AfterError::work, AfterError::way_around})));
+          (end.is_explicit ||
+           has_sign(log.result, hit, {AfterError::work, AfterError::way_around, AfterError::fallback})));
 }
 
 }  // namespace stoker::diagnose

@@ -12,10 +12,12 @@ const std::string kBroken = kTraceback + "pickle.UnpicklingError: pickle data wa
 TEST(Finality, words_after_an_error_show_what_became_of_the_process) {
   for (const char* line :
        {"could not restore b.pkl - trying the previous one", "WARN: mirror unreachable, using local copy",
-        "using the numpy backend instead", "falling back to gloo", "retrying in 5 s"}) {
+        "using the numpy backend instead", "falling back to gloo", "selected batch size 32",
+        "training from scratch", "using defaults"}) {
     if (std::string_view(line).starts_with("WARN")) continue;
-    EXPECT_EQ(after_error_of(line), AfterError::way_around) << line;
+    EXPECT_EQ(after_error_of(line), AfterError::fallback) << line;
   }
+  EXPECT_EQ(after_error_of("retrying in 5 s"), AfterError::way_around);
   for (const char* line : {"restored step 100", "wrote table of 2 rows", "training resumed at epoch 3"})
     EXPECT_EQ(after_error_of(line), AfterError::work) << line;
   for (const char* line : {"Training finished OK", "finished 10/10 epochs", "All tests passed"})

@@ -31,11 +31,14 @@ std::string_view part_of_code(std::string_view code) {
   static const RE2 kTokens(R"(\b(?:wte|word_emb\w*|tok\w*_emb\w*|embed_tokens|shared)\()");
   static const RE2 kDevices(R"(devices?\b.*\breshape\(|\bMesh\(.*\breshape\()");
   static const RE2 kReader(R"(\bjson\.loads?\(|\b(?:yaml|toml|tomllib|pickle)\.(?:safe_)?load\()");
+  static const RE2 kBatch(
+      R"(\b\w+(?:, ?\w+)+ = (?:batch|data|sample|next\(\w+\))\s*(?:$|;|#)|\bfor (?:\w+, ?)?\(?\w+(?:, ?\w+)+\)? in (?:enumerate\()?(?:\w+\.)?\w*(?:loader|dl)\b)");
   const re2::StringPiece line(code.data(), code.size());
   if (RE2::PartialMatch(line, kPositions)) return "positions";
   if (RE2::PartialMatch(line, kTokens)) return "tokens";
   if (RE2::PartialMatch(line, kDevices)) return "devices";
   if (RE2::PartialMatch(line, kReader)) return "reader";
+  if (RE2::PartialMatch(line, kBatch)) return "batch";
   return {};
 }
 
@@ -85,6 +88,7 @@ std::string_view part_of_library(std::string_view text) {
   if (has("zarr/core/group.py") || has("h5py/_hl/group.py")) return "store";
   if (has("pandas/core/indexes/base.py") && has(" in get_loc")) return "table";
   if (has("lightning/") && has("core/saving.py") && has(" in _load_state")) return "lightning.load";
+  if (has("transformers/models/")) return "transformers.model";
   return part_of_code(text);
 }
 

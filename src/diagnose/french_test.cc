@@ -47,6 +47,7 @@ TEST(French, every_rule_over_logs_is_translated) {
 
 TEST(French, every_cure_of_an_exception_is_translated) {
   for (const ExceptionCure& each : exception_cures()) EXPECT_TRUE(is_translated(each.cure)) << each.cure;
+  for (const ExceptionCure& each : verdict_cures()) EXPECT_TRUE(is_translated(each.cure)) << each.cure;
 }
 
 TEST(French, every_reason_to_wait_is_translated) {

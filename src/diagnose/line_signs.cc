@@ -3,6 +3,7 @@
 #include <re2/re2.h>
 
 #include "diagnose/matches.h"
+#include "diagnose/own_verdict.h"
 #include "stoker/text.h"
 
 namespace stoker::diagnose {
@@ -63,7 +64,7 @@ bool is_progress(std::string_view line) {
 
 bool reports_nothing_found(std::string_view line) {
   static const RE2 kNothing(
-      R"((?i)\b(?:found|loaded|read|indexed|collected|got|matched|dataset:|data:|train:|val:|test:|with|has|using)\W{0,2} ?0 (?:\w+ )?(?:images?|samples?|files?|examples?|rows?|records?|documents?|sequences?|videos?|pairs?|shards?|matches|items?)\b|\b0 (?:images|samples|files|examples|rows|records|documents|sequences) (?:found|loaded|in|match\w*)\b|\bno files (?:found|match\w*)\b)");
+      R"((?i)\b(?:found|loaded|read|indexed|collected|got|matched|dataset:|data:|train:|val:|test:|with|has|using)\W{0,2} ?0 (?:\w+ )?(?:images?|samples?|files?|examples?|rows?|records?|documents?|sequences?|videos?|pairs?|shards?|matches|items?)\b|\b0 (?:images|samples|files|examples|rows|records|documents|sequences) (?:found|loaded|in|match\w*)\b|\bno files (?:found|match\w*)\b|\b[\w-]+\.\w{2,7}: 0 (?:rows|samples|records|examples|images|files|lines)\b)");
   static const RE2 kFine(
       R"((?i)\b0 (?:\w+ )?(?:corrupt|damaged|bad|broken|duplicate|missing|invalid|skipped|failed))");
   return matches(line, kNothing) && !matches(line, kFine);
@@ -106,12 +107,28 @@ bool is_progress_bar(std::string_view line) {
 
 bool reports_fallback(std::string_view line) {
   static const RE2 kFallback(
-      R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|starting from scratch|)"
-      R"((?:using|use|taking|trying|loading|restoring|switching to|continu\w+ with) (?:the |a |an |its |my )?(?:local|cached|previous|older|old|earlier|last good|next|other|another|second(?:ary)?|alternat\w+|default|built-?in|backup|fallback|slower|bundled|mirror|replacement|substitute|existing|cpu|system|pure|synthetic|dummy|serial|generated|empty|randomly)\b|)"
+      R"((?i)\b(?:fall(?:ing|s)? back (?:to|on)|\b(?:start|train|initiali[sz]|begin|(?:re-?)?build|(?:re-?)?comput|(?:re-?)?creat|(?:re-?)?generating|(?:re-?)?generate)\w* (?:\w+ ){0,2}from scratch|)"
+      R"((?:using|use|taking|trying|loading|restoring|switching to|continu\w+ with) (?:the |a |an |its |my )?(?:local|cached|previous|older|old|earlier|last good|next|other|another|second(?:ary)?|alternat\w+|defaults?|smaller|lower|reduced|fewer|built-?in|backup|fallback|slower|bundled|mirror|replacement|substitute|existing|cpu|system|pure|synthetic|dummy|serial|generated|empty|randomly)\b|)"
       R"(re-?(?:starting|running|submitting|computing|generating|building|creating|downloading|queue?ing) (?:with(?:out)? )?(?:the |a |all )?(?:remaining|rest|missing|failed|new|fresh|lost|broken|it|them)\b|)"
       R"((?:generating|building|creating|computing|downloading) (?:it|them|the missing)\b|)"
       R"((?:using|use|taking|with|loading|writing|reading) [^.;]{1,60}\binstead\b)\b)");
   return matches(line, kFallback);
+}
+
+bool reports_choice(std::string_view line) {
+  static const RE2 kChoice(R"((?i)\b(?:selected|settled on|chose|picked|ended up with)\b.{0,30}\d)");
+  return matches(line.substr(0, kLongestHead), kChoice);
+}
+
+bool is_of_trial(std::string_view line) {
+  static const RE2 kTrial(
+      R"((?i)^\W*(?:trial|run|config|candidate|probe|seed|fold|member|attempt)\b ?[#=]?\d+\b)");
+  return matches(line, kTrial);
+}
+
+bool is_good_trial(std::string_view line) {
+  static const RE2 kGood(R"((?i)\b(?:ok|done|finished|succeeded)\b)");
+  return is_of_trial(line) && matches(line, kGood);
 }
 
 bool reports_retry(std::string_view line) {
@@ -139,11 +156,12 @@ bool reports_own_error(std::string_view line) {
   static const RE2 kEmpty(
       R"((?i)^\W*(?:(?:error|critical|fatal|abort\w*):? ?)?(?:.*\b(?:see (?:above|the|log)|check the log|for details)\b.*|(?:the )?(?:job|run|script|program|step|task|workflow|pipeline|command|process|stage|training)?(?: \w+)? ?(?:failed|aborted|ended|exited)(?: with)?(?: an?)?(?: error| exit)?(?: code| status)?:? ?\d*|exit\w*(?: with)?(?: code| status)?:? ?\d*|abort\w*|giving up|terminat\w*|shutting down|\d* ?errors?(?: occurred)?|error \d+|.*\bexits with return code = \d+)[.! ]*$)");
   // Reports of launchers and of the shell have rules.
+  // So do some tools, and a line "error rate 0.01" states a measure.
   static const RE2 kOther(
-      R"(^(?:srun|slurmstepd|sbatch|salloc|make|ninja|gmake)\b|ORTE_ERROR_LOG|: line \d+: )");
+      R"(^(?:srun|slurmstepd|sbatch|salloc|make|ninja|gmake)\b|ORTE_ERROR_LOG|: line \d+: |^(?i:errors?|failure|abort\w*) (?:rate|norm|estimate|bound|bars?|tolerance|budget|correction|probability|l[12]|max|mean|rel\w*|abs\w*|level|count)\b|\berror: aborting due to \d|pip's dependency resolver)");
   const std::string_view head = line.substr(0, kLongestHead);
   if (!matches(head, kReport) || matches(head, kOther)) return false;
-  if (level_of(line) == LogLevel::info || is_warning(line)) return false;
+  if (level_of(line) == LogLevel::info || is_warning(line) || counts_no_failure(line)) return false;
   constexpr std::size_t kShortestWords = 10;
   const std::string_view words = own_words(line);
   return words.size() >= kShortestWords && !matches(words, kEmpty) && !reports_retry(line) &&
@@ -152,7 +170,7 @@ bool reports_own_error(std::string_view line) {
 
 std::string_view own_words(std::string_view line) {
   static const RE2 kLevel(
-      R"(^.{0,80}?\b(?:ERROR|CRITICAL|FATAL)\b[\]\s|:),"]*(?:[\w.]*:[\w.<>]+:\d+ - |root:)?)");
+      R"(^.{0,80}?\b(?:ERROR|CRITICAL|FATAL)\b[\]\s|:),"]*(?:- )?(?:[\w.]*:[\w.<>]+:\d+ - |root:)?)");
   static const RE2 kTime(
       R"(^(?:\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:?\d*\S* *)?(?:(?:\[[\w.-]+\] )?\[(?:E|error|critical|fatal) *\] )?(?:[EF]\d{4} \S+ +\d+ [\w./-]+:\d+\] )?(?:[Uu]sage: )?)");
   // "level=error msg=\"text\"", {"level": "error", "message": "text"}.
@@ -200,7 +218,7 @@ bool reports_success(std::string_view line) {
       R"(\b(?:finished|completed?|done|ended|end|summary|total|run|build)\b\W{1,4}0 (?:errors?|failures?|failed)\b|)"
       R"(`?Trainer\.fit`? stopped: `?max_(?:epochs|steps|time)|'train_runtime'|)"
       R"(\bfinal (?:eval|test|val|acc|loss|error|metric|score|checkpoint|model|weights|result|perplexity)\w*\b|)"
-      R"((?-i)^\W{0,4}(?:PASSED|SUCCESS)\b(?i)|)"
+      R"((?-i)^\W{0,4}(?:PASSED|SUCCESS)\b(?i)|(?-i)^\W{0,4}PASS\W{1,3}(?:\d+/\d+|all)\b(?i)|)"
       R"((?:^|[:|\]-] |[^.][.!;] |\d:\d\d(?: [A-Z]{2,5})?(?: \d{4})? )(?:all )?(?:done|finished|completed?)(?: in [\w .:]{1,40})?[.!]{0,3}$)");
   // "Training finished with errors", "will exit when training is done", "data of run 3 was not completed".
   static const RE2 kDoubt(
@@ -250,6 +268,10 @@ bool reports_amount(std::string_view line) {
   static const RE2 kDone(R"(^(?:All )?(?:[Dd]one|[Ff]inished)[.!:;,] +\w)");
   static const RE2 kDoubt(
       R"((?i)\b(?:not|fail\w*|abort\w*|errors?|so far|remaining|left$|to go|next|now|waiting|loading|starting)\b)");
+  // "41 files up to date, 3 uploaded, 0 failed".
+  static const RE2 kGood(
+      R"((?i)\b\d+ (?:\w+ ){0,2}(?:passed|copied|uploaded|downloaded|converted|ok|succeeded|processed|done|completed?|identical|up to date)\b)");
+  if (counts_no_failure(line) && matches(line, kGood)) return true;
   const std::string_view text = without_head(line.substr(0, kLongestEnd));
   if (matches(text, kDoubt)) return false;
   if (matches(text, kDone)) return true;
@@ -260,7 +282,7 @@ bool reports_amount(std::string_view line) {
 
 bool has_measure(std::string_view line) {
   static const RE2 kMeasure(
-      R"((?i)(?:\b|_)(?:acc(?:uracy)?|loss|auc|auroc|f1|score|ppl|perplexity|bleu|rouge\w*|mse|rmse|mae|m?iou|map|top-?[15]|wer|reward|return|psnr|fid)\b\W{0,4}\d)");
+      R"((?i)(?:\b|_)(?:acc(?:uracy)?|loss|auc|auroc|f1|score|ppl|perplexity|bleu|rouge\w*|mse|rmse|mae|m?iou|map|top-?[15]|wer|reward|return|psnr|fid|best)\b\W{0,4}\d)");
   return matches(line, kMeasure);
 }
 
@@ -287,7 +309,10 @@ std::string_view without_head(std::string_view line) {
 bool reports_result(std::string_view line) {
   static const RE2 kResult(
       R"((?i)^(?:[^ ]+ )?(?:(?:saved|wrote|written|exported|uploaded|pushed|stored) (?:\w+ ){0,3}(?:to )?(?:model|weights|results?|metrics|predictions|report|submission|tokenizer|embeddings|features|dataset|outputs?|\S+\.[a-z]\w{0,11})\b|)"
-      R"((?:\w+ ){1,3}(?:was |were |has been |have been )?(?:saved|written|exported|uploaded|stored) (?:to|into|in|as|at)\b|)"
+      R"((?:exported|imported|indexed|saved|wrote|written|stored) (?:all )?\d[\d.,]* (?:\w+ ){0,2}\w+|)"
+      R"((?:\w+ ){0,3}(?:was |were |has been |have been )?(?:saved|written|exported|uploaded|stored|promoted|published|deployed|registered|released) (?:to|into|in|as|at)\b|)"
+      R"(\d+ (?:\w+ ){1,3}(?:migrated|converted|processed|exported|written|saved|uploaded|downloaded|imported|indexed|copied|rendered|registered|archived|synced|transferred|created|generated|updated)\b|)"
+      R"((?:\w+ ){0,3}(?:finished|completed?|done|ended)[;,.:] +(?:the )?(?:results?|outputs?|model|report|best|saved|written|wrote|see)\b|)"
       R"((?:downloaded|fetched|received|transferred|converted|processed|indexed) (?:all )?\d[\d.,]* ?(?:[kmgt]i?b|bytes?|files?|documents?|records?|rows?|images?|samples?|shards?)\b|)"
       R"((?:total )?(?:training|elapsed|run|wall|total)[ _]?(?:time|took)\b.{0,20}\d|)"
       R"((?:the )?best (?:\w+ ){0,3}(?:model|checkpoint|epoch|score|accuracy|acc|loss|auc|f1|params|parameters|trial|value)\b.*\d))");
@@ -296,7 +321,12 @@ bool reports_result(std::string_view line) {
       R"((?i)\b(?:not|fail\w*|error|cannot|could|loading|resum\w*|will|epoch[ =:]*\d+ ?/)\b|)"
       R"(\b(?:saved|saving|wrote|written|uploaded)\b.*(?:\bbest\b|(?:epoch|step|iter|ckpt|checkpoint)[-_=: ]?\d)|)"
       R"(^(?:\w+ )*(?:checkpoints?|ckpt|snapshots?|state|logs?|config\w*|settings|arguments|options|cache) (?:\w+ ){0,2}(?:saved|written|stored|exported)\b)");
+  // The best of all trials is known at the end.
+  static const RE2 kBestOfAll(
+      R"((?i)^(?:the )?best (?:trial|run|config\w*|candidate|solution|hyper\w*)\b.*\b(?:saved|written|stored)\b)");
   const std::string_view text = without_head(line.substr(0, kLongestEnd));
+  static const RE2 kTest(R"((?i)^(?:final )?test\b.*\b(?:acc\w*|auc|f1|score|map|bleu|rmse|mae)\W{0,4}\d)");
+  if (matches(text, kBestOfAll) || matches(line, kTest)) return true;
   return matches(text, kResult) && !matches(text, kDoubt);
 }
 

@@ -52,6 +52,15 @@ bool is_progress_bar(std::string_view line);
 /// Whether the line reports that the program found a way around an error: "falling back to gloo".
 bool reports_fallback(std::string_view line);
 
+/// Whether the line reports what was left after others failed: "selected batch size 32".
+bool reports_choice(std::string_view line);
+
+/// Whether the line is about one of many attempts; a search expects some to fail: "trial 3: lr=0.1".
+bool is_of_trial(std::string_view line);
+
+/// Whether such a line reports a good result.
+bool is_good_trial(std::string_view line);
+
 /// Whether the line reports that the program continues without what failed: "retrying (1/3)", "skipping it".
 bool reports_retry(std::string_view line);
 

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <string_view>
 
+#include <re2/re2.h>
+
 #include "diagnose/frames.h"
 #include "diagnose/line_signs.h"
+#include "diagnose/matches.h"
+#include "diagnose/own_verdict.h"
 
 namespace stoker::diagnose {
 namespace {
@@ -12,19 +16,46 @@ namespace {
 using Lines = std::deque<NotableLine>;
 
 constexpr std::ptrdiff_t kAboveFinish = 10;
+constexpr std::ptrdiff_t kVerdictAbove = 3;
 constexpr std::size_t kLongestKind = 16;
+
+// Whether the line is about a service beside the program, such as a tracker of experiments.
+bool is_of_side_service(std::string_view line) {
+  static const RE2 kService(
+      R"((?i)\b(?:track(?:er|ing)|telemetry|clean-?up|wandb|mlflow|comet|tensorboard|metrics server|webhook|slack|notif\w+|heartbeat|prometheus)\b)");
+  return matches(line, kService);
+}
 
 // Whether an error is reported above a line: a script may print "Done" although its program has just failed.
 // An error is none if the next line, perhaps below its traceback, reports how the program continues.
 bool is_below_error(const Lines& lines, Lines::const_reverse_iterator end) {
   bool is_handled = false, is_in_traceback = false;
   for (auto each = end; each != lines.crend() && each - end <= kAboveFinish; ++each) {
-    if (!is_handled && reports_error(each->text)) return true;
+    if (!is_handled && reports_error(each->text) && !reports_fallback(each->text) &&
+        !counts_no_failure(each->text) && !is_of_side_service(each->text))
+      return true;
     if (is_progress(each->text)) return false;
     const bool begins_traceback = each->text.starts_with("Traceback (most recent call last)");
     is_in_traceback = !begins_traceback && (is_in_traceback || (is_handled && is_exception(each->text)));
     if (is_in_traceback || (is_handled && begins_traceback)) continue;
     is_handled = reports_retry(each->text) || reports_fallback(each->text);
+  }
+  return false;
+}
+
+bool ends_with_ok(std::string_view line) {
+  static const RE2 kOk(R"((?i)\b(?:ok|okay|passed|success|succeeded)[.!)]*$)");
+  return matches(line, kOk);
+}
+
+// Whether the program states its failure just above a line: "check failed" before "end of run".
+bool is_below_verdict(const Lines& lines, Lines::const_reverse_iterator end) {
+  for (auto each = std::next(end); each != lines.crend() && each - end <= kVerdictAbove; ++each) {
+    if (reports_retry(each->text) || reports_fallback(each->text) || reports_choice(each->text)) return false;
+    if (ends_with_ok(each->text)) return false;
+    if (level_of(each->text) == LogLevel::none && !is_of_side_service(each->text) &&
+        !is_of_trial(each->text) && states_failure_of_whole(each->text))
+      return true;
   }
   return false;
 }
@@ -65,17 +96,22 @@ void find_finish(const Lines& lines, LogEnd& end) {
                         std::any_of(lines.crbegin(), each,
                                     [](const NotableLine& later) { return has_measure(later.text); }) ||
                         (above != lines.crend() && reports_result(above->text));
-      end.is_doubtful =
-          !end.is_logged && !end.is_explicit && !has_measure(each->text) && is_below_error(lines, each);
+      end.is_doubtful = !end.is_logged && !end.is_explicit &&
+                        ((!has_measure(each->text) && is_below_error(lines, each)) ||
+                         (!end.is_emphatic && is_below_verdict(lines, each)));
       return;
     }
-    if (is_progress(each->text) || contradicts_success(each->text)) return;
+    const bool may_fail = level_of(each->text) == LogLevel::none && !is_of_side_service(each->text) &&
+                          may_state_failure(each->text);
+    if (is_progress(each->text) || contradicts_success(each->text) || may_fail || states_failure(each->text))
+      return;
   }
 }
 
 void find_last_result(const Lines& lines, LogEnd& end) {
   if (lines.empty() || is_below_error(lines, lines.crbegin())) return;
   const std::string& last = lines.back().text;
+  if (states_failure(last) || may_state_failure(last) || is_below_verdict(lines, lines.crbegin())) return;
   if (!reports_result(last) && !states_number(last) && !reports_end_of_part(last)) return;
   if (is_only_one_of_its_kind(lines, lines.back().text)) end.last_result = lines.back().line;
 }

@@ -190,6 +190,21 @@ TEST(Program, a_crash_in_a_worker_of_ray_has_its_line) {
             "the program crashed (env.py:8): Segmentation fault");
 }
 
+TEST(Program, two_threads_in_the_program_may_wait_for_each_other) {
+  const auto thread = [](const std::string& line) {
+    return "Thread 0x00007f2f (most recent call first):\n  File \"" + line +
+           "\n  File \"/v/lib/python3.11/threading.py\", line 982 in run\n\n";
+  };
+  const std::string read = thread("/users/ada/pipe.py\", line 7 in read");
+  const std::string write = thread("/users/ada/pipe.py\", line 9 in write");
+  const std::string join = thread("/v/lib/python3.11/threading.py\", line 1119 in join");
+  EXPECT_EQ(explain_log("Timeout (0:00:12)!\n" + read + write + join).cause,
+            "the program waited for 0:00:12 in the same place (pipe.py:7); two threads are at pipe.py:7 and "
+            "pipe.py:9: perhaps each holds a lock that the other needs");
+  EXPECT_EQ(explain_log("Timeout (0:00:12)!\n" + read + join).cause,
+            "the program waited for 0:00:12 in the same place (pipe.py:7)");
+}
+
 TEST(Program, a_process_that_waited_when_it_was_aborted_hung) {
   const std::string aborted = "Fatal Python error: Aborted\n\n";
   const std::string feeder =

@@ -13,6 +13,7 @@
 #include "diagnose/finality.h"
 #include "diagnose/frames.h"
 #include "diagnose/log_line.h"
+#include "diagnose/matches.h"
 #include "diagnose/script_sequence.h"
 #include "diagnose/survived.h"
 
@@ -324,7 +325,7 @@ Suspect with_dump(const Suspect& crash, const std::vector<Suspect>& end) {
 
 // The loss that was not a number long before an assertion about its result failed.
 std::optional<Suspect> nan_before(const Suspect& cause) {
-  if (cause.hit->rule->name != "assertion") return std::nullopt;
+  if (!cause.hit->rule->name.starts_with("assertion")) return std::nullopt;
   for (const Hit& hit : cause.log->result.hits) {
     if (hit.rule->name == kLossIsNan && hit.line < cause.hit->line) return Suspect{cause.log, &hit};
   }
@@ -453,21 +454,52 @@ Suspect last_uncaught(const Suspect& cause, const std::vector<Suspect>& end) {
   return cause;
 }
 
+// Whether the program reported how it continued after the error, and did not only repeat it.
+bool was_worked_around(const Suspect& cause) {
+  static const RE2 kAttempts(R"((?i)\b(?:attempts?|retr\w+|tries)\b)");
+  const auto& own = cause.log->result.own_error;
+  if (cause.log->is_record || !own || matches(own->text, kAttempts)) return false;
+  const std::vector<LineAfter>& after = cause.log->result.after;
+  return cause.hit->is_retried || cause.hit->is_fallback ||
+         std::any_of(after.begin(), after.end(), [&](const LineAfter& each) {
+           return each.kind == AfterError::fallback && each.rank == cause.hit->rank &&
+                  each.line > cause.hit->line;
+         });
+}
+
 // The line in which a program reports its failure itself, if its end alone is known.
 std::optional<Suspect> own_error(const std::vector<LogScan>& logs, std::optional<int> first_rank,
                                  const std::optional<Suspect>& cause) {
   static constexpr std::array<std::string_view, 6> kBareEnds = {
       "command-failed",          "mpi-abort",           "snakemake-rule-failed",
       "nextflow-process-failed", "parallel-job-failed", "make-failed"};
-  if (cause && (!is_among(cause->hit->rule->name, kBareEnds) || !cause->hit->groups[3].empty()))
-    return std::nullopt;
+  const bool is_bare = cause && is_among(cause->hit->rule->name, kBareEnds) && cause->hit->groups[3].empty();
+  if (cause && !is_bare && !was_worked_around(*cause)) return std::nullopt;
   std::optional<Suspect> own;
   for (const LogScan& each : logs) {
     if (each.is_record || !each.result.own_error || (cause && cause->log != &each)) continue;
     const Suspect suspect{&each, &*each.result.own_error};
+    if (cause && !is_bare && (!each.result.is_own_verdict || suspect.hit->line <= cause->hit->line)) continue;
     if (!own || (first_rank && suspect.rank() == *first_rank)) own = suspect;
   }
   return own;
+}
+
+// The timeout that ended the peer before its connections were refused, in place of the refusal.
+Suspect left_by_peer(const Suspect& cause, const std::vector<Suspect>& end) {
+  static constexpr std::array<std::string_view, 3> kRefused = {"gloo-full-mesh", "gloo-connect-failed",
+                                                               "master-not-reached"};
+  static constexpr std::array<std::string_view, 2> kTimeouts = {"store-key-missing", "clients-missing"};
+  if (!is_among(cause.hit->rule->name, kRefused) || cause.hit->text.find("efused") == std::string::npos)
+    return cause;
+  for (const Suspect& each : end) {
+    const bool is_timeout = is_among(each.hit->rule->name, kTimeouts);
+    if (is_timeout && each.log == cause.log && each.hit->line < cause.hit->begin) return each;
+    if (is_timeout && each.log != cause.log && each.hit->time && cause.hit->time &&
+        *each.hit->time < *cause.hit->time)
+      return each;
+  }
+  return cause;
 }
 
 std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::optional<int> first_rank) {
@@ -487,7 +519,7 @@ std::optional<Suspect> select_cause(const std::vector<Suspect>& end, std::option
   }
   if (cause) {
     const Suspect last = stated_in_chain(last_uncaught(*cause, end), end);
-    return proxy_of(result_of(more_specific(last, end), end), end);
+    return left_by_peer(proxy_of(result_of(more_specific(last, end), end), end), end);
   }
   if (auto hang = earliest(end, {FailureClass::hang}, first_rank)) return missing_peer(*hang, end);
   return outside;
@@ -519,7 +551,11 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
   choice.cause = select_cause(end, first_rank);
   choice.is_sure = choice.cause && is_stated(*choice.cause, end);
   if (!choice.cause) choice.cause = earliest(end, {FailureClass::ending}, first_rank);
-  if (const auto own = own_error(logs, first_rank, choice.cause)) {
+  const bool has_failed_step = std::any_of(
+      passed.begin(), passed.end(), [](const Suspect& each) { return each.hit->rule->script_continues; });
+  const auto own = own_error(logs, first_rank, choice.cause);
+  // A step of a script that failed explains the words at its end.
+  if (own && !(own->log->result.is_own_verdict && !choice.cause && has_failed_step)) {
     choice.cause = own;
     choice.is_sure = false;
   }
@@ -539,6 +575,7 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
     choice.is_sure = false;
   }
   add_related(end, choice);
+  if (choice.cause) choice.in_handler = error_of_handler(*choice.cause, end);
   return choice;
 }
 

@@ -32,6 +32,7 @@ struct Choice {
   bool is_sure = false;               ///< a line states the cause; otherwise it is the usual one
   std::vector<Suspect> consequences;  ///< consequences of the cause
   std::vector<Suspect> same_rule;     ///< hits of the same rule in other logs
+  std::optional<Suspect> in_handler;  ///< an error in the code that handled the cause
 };
 
 /// `first_rank`: the first rank to fail, if known from records.

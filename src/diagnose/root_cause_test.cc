@@ -233,5 +233,17 @@ TEST(RootCause, the_line_of_the_program_is_that_of_the_outer_exception) {
   EXPECT_EQ(explain_log(kTraceback + "FileNotFoundError: config\n").certainty, Certainty::likely);
 }
 
+TEST(RootCause, a_refused_connection_follows_from_the_timeout_that_ended_the_peer) {
+  const std::string left =
+      kTraceback +
+      "torch.distributed.DistStoreError: wait timeout after 9000ms, keys: /default_pg/0//cpu//0/1\n";
+  const std::string refused =
+      "[E1128 13:37:16.57 ProcessGroupGloo.cpp:67] Gloo connectFullMesh failed with [pair.cc:152] timed out "
+      "connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:29089\n";
+  EXPECT_EQ(explain_log(left + refused).rule, "store-key-missing");
+  EXPECT_EQ(explain_log(refused).rule, "gloo-full-mesh");
+  EXPECT_EQ(explain_log(refused + left).rule, "gloo-full-mesh");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

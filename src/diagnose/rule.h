@@ -70,6 +70,9 @@ inline constexpr std::string_view kDumpOnSignal = "dump-on-signal";
 /// A line with a loss that is not a number. Training continues without effect.
 inline constexpr std::string_view kLossIsNan = "loss-is-nan";
 
+/// A failure that the program reports in its own words.
+inline constexpr std::string_view kOwnError = "own-error";
+
 /// The tables of rules/.
 std::span<const FailureRule> record_rules();
 std::span<const FailureRule> slurm_rules();

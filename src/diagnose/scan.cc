@@ -8,6 +8,7 @@
 #include "diagnose/finality.h"
 #include "diagnose/frames.h"
 #include "diagnose/log_line.h"
+#include "diagnose/own_verdict.h"
 #include "diagnose/rule_match.h"
 #include "diagnose/scan_blocks.h"
 #include "stoker/text.h"
@@ -27,6 +28,7 @@ constexpr int kAfterHit = 60;
 constexpr int kAfterAttempt = 600;
 // Lines above an end in which its reason is looked for, and the part of a cause that shows it.
 constexpr std::size_t kAboveEnd = 6;
+constexpr std::size_t kAboveTraceback = 3;
 constexpr std::string_view kReasonAbove = "[[: {4}]]";
 // The part that shows the place in a program of Fortran, which its runtime prints above the error.
 constexpr std::string_view kPlaceAbove = "[[ ({4})]]";
@@ -57,7 +59,7 @@ constexpr std::array<std::string_view, 12> kNothing = {
 constexpr std::uint64_t kManyNan = 20, kAfterNan = 200;
 // Rules whose frames follow.
 constexpr std::string_view kDumpOfHang = "dump-of-hang";
-constexpr std::string_view kSanitizer = "sanitizer-report";
+constexpr std::string_view kSanitizer = "sanitizer-";
 // Rules of harmless lines that repeat the failure of a process.
 constexpr std::array<std::string_view, 7> kFailedEnds = {
     "torchrun-child-failed", "torchrun-failed", "spawn-wrapper", "spawn-exited",
@@ -208,8 +210,11 @@ void LogScanner::scan_segment(std::string_view raw) {
   if (table_lines_ > 0) follow_table(line.text);
   follow_attempts(line.text);
   mark_retried(line.text, line.rank);
-  if (line.text.starts_with("The above exception") || line.text.starts_with("During handling of"))
+  const bool is_raised_from = line.text.starts_with("The above exception");
+  if (is_raised_from || line.text.starts_with("During handling of")) {
     chained_line_ = line_;
+    is_raised_from_ = is_raised_from;
+  }
   if (follow_handled_report(line.text, line.rank)) return;
   if (follow_exception(line.text, line.rank) || follow_dump(line.text, line.rank)) return;
   if (complete_from_next(line.text, line.rank)) return;
@@ -223,17 +228,19 @@ void LogScanner::scan_segment(std::string_view raw) {
     // Otherwise the line above may belong to the error before it.
     const bool is_about_this = level_of(above) == LogLevel::warning || result_.hits.empty() ||
                                line_ - result_.hits.back().line > kAfterError;
+    const bool is_chained =
+        chained_line_ > 0 && line_ - chained_line_ <= (line.rank < 0 ? kAfterOwnChain : kAfterChain);
     if (tracebacks_.size() < kMaxTracebacks)
-      tracebacks_[line.rank] = {
-          .begin = line_,
-          .lines = 0,
-          .frame = "",
-          .is_logged = is_announced(above),
-          .is_chained =
-              chained_line_ > 0 && line_ - chained_line_ <= (line.rank < 0 ? kAfterOwnChain : kAfterChain),
-          .is_retried = is_about_this && announces_retry(above),
-          .is_of_thread = above.starts_with(kThread),
-          .indent = line.text.starts_with(' ') ? line.text.find_first_not_of(' ') : 0};
+      tracebacks_[line.rank] = {.begin = line_,
+                                .lines = 0,
+                                .frame = "",
+                                .is_logged = is_announced(above),
+                                .is_chained = is_chained,
+                                .is_in_handler = is_chained && !is_raised_from_,
+                                .is_retried = is_about_this && announces_retry(above),
+                                .is_of_thread = above.starts_with(kThread),
+                                .indent = line.text.starts_with(' ') ? line.text.find_first_not_of(' ') : 0,
+                                .above = reason_above()};
     return;
   }
   if (line.text.find(kTable) != std::string::npos) table_lines_ = kTableLines;
@@ -295,16 +302,37 @@ void LogScanner::take_reason_above(Hit& hit) const {
   if (hit.rule->cause.find(kReasonAbove) == std::string_view::npos &&
       hit.rule->cause.find(kPlaceAbove) == std::string_view::npos)
     return;
+  const bool takes_reason = hit.rule->cause.find(kReasonAbove) != std::string_view::npos;
   std::uint64_t number = line_;
   for (const std::string& text : lines_before(kAboveEnd)) {
     --number;
     if (is_of_launcher(text)) continue;
     if (text.starts_with(kFortranPlace)) hit.groups[3] = shown(text);
-    if (!states_reason(text) || hit.rule->cause.find(kReasonAbove) == std::string_view::npos) return;
+    if (!states_reason(text) || !takes_reason) return;
     hit.groups[3] = hit.text = shown(text);
     hit.line = hit.begin = number;
     return;
   }
+}
+
+// The line above a traceback that states a reason: the message of a tool that the program ran.
+NotableLine LogScanner::reason_above() const {
+  std::uint64_t number = line_;
+  for (const std::string& text : lines_before(kAboveTraceback)) {
+    --number;
+    if (is_of_launcher(text)) continue;
+    if (level_of(text) == LogLevel::none && states_reason(text)) return {number, shown(text), -1};
+  }
+  return {};
+}
+
+// Completes the failure of a tool by the message that it printed above the traceback.
+void LogScanner::take_message_of_tool(const NotableLine& above, Hit& hit) {
+  if (above.line == 0 || hit.rule->cause.find(kReasonAbove) == std::string_view::npos) return;
+  const std::string_view tool = hit.groups[0];
+  if (!above.text.starts_with(tool) && above.line + 1 != hit.begin) return;
+  hit.groups[3] = hit.text = above.text;
+  hit.line = above.line;
 }
 
 // A command that got the words of one name with blanks reports each of them on a line. The first hit then
@@ -335,7 +363,7 @@ void LogScanner::join_words(Hit& hit) {
 }
 
 // Completes the last hit by a line below it: the text of an exception of C++, the program of mpirun, the
-// message of a panic.
+// message of a panic, the place of an error of rustc, keys of a checkpoint.
 bool LogScanner::complete_from_next(std::string_view text, int rank) {
   if (result_.hits.empty() || result_.hits.back().rank != rank) return false;
   Hit& hit = result_.hits.back();
@@ -349,6 +377,26 @@ bool LogScanner::complete_from_next(std::string_view text, int rank) {
   if (rule == "rust-panic" && distance == 1 && hit.groups[0].empty() && !text.starts_with("note: ") &&
       !text.starts_with("stack backtrace")) {
     hit.groups[0] = shown(text);
+    return true;
+  }
+  if (rule == "rustc-error" && distance == 1) {
+    hit.groups[2] = shown(trim(text.substr(std::min(text.find("--> ") + 4, text.size()))));
+    return true;
+  }
+  static const RE2 kStandard(R"(only available (?:from|with|in|since) C\+\+(\d\d))");
+  static const RE2 kKeys(R"re(^\s*(Missing|Unexpected) key\(s\) in state_dict: "([^"]+)")re");
+  const re2::StringPiece subject(text.data(), text.size());
+  if (rule == "compile-error" && distance <= kBelowMpirun &&
+      RE2::PartialMatch(subject, kStandard, &hit.groups[3])) {
+    hit.groups[3] = format("-std=c++{}", hit.groups[3]);
+    return true;
+  }
+  std::string kind, key;
+  const bool is_of_keys =
+      rule == "state-dict-differs" && distance <= 2 && RE2::PartialMatch(subject, kKeys, &kind, &key);
+  const auto of_keys = is_of_keys ? find_rule(text, found_) : std::nullopt;
+  if (is_of_keys && (!of_keys || of_keys->rule == hit.rule)) {
+    hit.groups[kind == "Missing" ? 1 : 2] = shown(key);
     return true;
   }
   const bool is_of_cpp = rule == "cpp-exception" && text.starts_with(kWhat) && distance <= 2;
@@ -369,16 +417,35 @@ void LogScanner::take_own_error() {
     if (is_progress(each->text)) break;
   }
   const NotableLine* line = error != nullptr ? error : usage;
+  const auto verdict = own_verdict(last_);
+  std::string words = line != nullptr ? std::string(own_words(line->text)) : "";
+  // A verdict some lines below an error is the end of the program.
+  if (verdict && usage == nullptr && (line == nullptr || verdict->line.line > line->line + kAfterError)) {
+    line = error = &verdict->line;
+    result_.is_own_verdict = true;
+    words = verdict->words;
+  }
   if (line == nullptr) return;
-  const std::string text =
-      format("{} ({})", own_words(line->text), error != nullptr ? "in its own words" : "its usage");
-  const auto found = find_rule(text, found_);
+  if (error != nullptr) add_reason_above(*line, words);
   // A line that a rule knows is a hit, or harmless.
-  if (!found || !found->rule->words.starts_with("(")) return;
+  const auto known = find_rule(own_words(line->text), found_);
+  if (known && (known->rule->failure_class == FailureClass::noise || !result_.is_own_verdict)) return;
+  const auto found = find_rule(error != nullptr ? "(in its own words)" : "(its usage)", found_);
+  if (!found) return;
   Hit hit{
       .rule = found->rule, .line = line->line, .begin = line->line, .text = line->text, .rank = line->rank};
-  set_groups(*found, hit);
+  hit.groups[0] = shown(words);
   result_.own_error = std::move(hit);
+}
+
+// Adds the line that reported an empty set, or a file that could not be read, to the words that end the
+// program.
+void LogScanner::add_reason_above(const NotableLine& end, std::string& words) const {
+  for (const NotableLine& reason : {unread_, nothing_}) {
+    if (reason.line == 0 || reason.line >= end.line || end.line - reason.line > kMaxLast) continue;
+    words += format(" (line {}: {})", reason.line, own_words(reason.text));
+    return;
+  }
 }
 
 // Marks the last error, with its reasons, if the line reports that the program continued in spite of
@@ -450,6 +517,7 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
           .time = time_of(text),
           .is_logged = traceback && traceback->is_logged,
           .is_chained = traceback && traceback->is_chained,
+          .is_in_handler = traceback && traceback->is_in_handler,
           .level = traceback ? LogLevel::none : level_of(text),
           .is_fallback = reports_fallback(text),
           .is_retried = (traceback ? traceback->is_retried : reports_retry(text)) ||
@@ -460,10 +528,13 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
     hit.is_fallback = hit.is_fallback || reports_fallback(above);
   }
   set_groups(*match, hit);
-  if (!traceback) take_reason_above(hit);
+  if (traceback)
+    take_message_of_tool(traceback->above, hit);
+  else
+    take_reason_above(hit);
   if (hit.rule->name == kUsesFile) join_words(hit);
   const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash ||
-                       hit.rule->name == kDumpOnSignal || hit.rule->name == kSanitizer;
+                       hit.rule->name == kDumpOnSignal || hit.rule->name.starts_with(kSanitizer);
   if (is_dump && dumps_.size() < kMaxTracebacks)
     dumps_.insert_or_assign(rank, OpenDump{.hit = std::move(hit), .lines = 0, .below = {}});
   else

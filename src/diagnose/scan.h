@@ -30,8 +30,9 @@ struct Hit {
   std::string outer_frame;  ///< without one: that of the exception that was raised from this one
   int rank = -1;
   std::optional<double> time;
-  bool is_logged = false;   ///< its traceback was printed by a logging call, which handles the exception
-  bool is_chained = false;  ///< raised while the exception above it was handled
+  bool is_logged = false;      ///< its traceback was printed by a logging call, which handles the exception
+  bool is_chained = false;     ///< raised while the exception above it was handled
+  bool is_in_handler = false;  ///< so, and not raised from it
   LogLevel level = LogLevel::none;  ///< of its line; none below a traceback
   bool is_fallback = false;         ///< the line reports how the program continues
   bool is_retried = false;          ///< its line, or one beside it, reports that the program continued
@@ -47,7 +48,8 @@ struct ProgressLine {
 
 /// What a line soon after a hit shows about its process.
 enum class AfterError {
-  way_around,  ///< "trying the previous one", "using the local copy"
+  way_around,  ///< "retrying", "skipping it"
+  fallback,    ///< "trying the previous one", "using the local copy"
   work,        ///< "restored step 100", "wrote table.csv"
   success,     ///< "training finished"
   failed_end,  ///< "exit code 1"
@@ -75,6 +77,7 @@ struct ScanResult {
   std::uint64_t last_giving_up = 0;         ///< the last line with which torchrun gives up; 0: none
   LogEnd end;
   std::optional<Hit> own_error;  ///< one of the last lines, in which the program reports its failure itself
+  bool is_own_verdict = false;   ///< so, without a level, in the last lines
 };
 
 class LogScanner {
@@ -93,6 +96,7 @@ class LogScanner {
     std::string frame;
     bool is_logged = false;
     bool is_chained = false;
+    bool is_in_handler = false;
     bool is_retried = false;
     bool is_of_thread = false;
     std::size_t indent = 0;  // of its first line
@@ -101,6 +105,7 @@ class LogScanner {
     std::string imported;    // by the last line of code, in a library
     std::string hidden;      // a module that a file of the user hides from a library
     std::uint64_t line = 0;  // of the evidence; 0: the current line
+    NotableLine above;       // the nearest line above that states a reason
   };
   // An exception whose message continues.
   struct OpenException {
@@ -115,6 +120,8 @@ class LogScanner {
     std::string_view below;           // as in a traceback
     bool has_frames = false;          // of its current thread
     bool is_of_other_thread = false;  // the current lines
+    bool is_above_top = false;        // the next frame is where its thread stands
+    std::vector<std::string> tops;    // of threads, in the program; "" in a library
   };
   // A report of an exception that Python or its logging handled.
   struct HandledReport {
@@ -146,9 +153,12 @@ class LogScanner {
   void remember_after_error(std::string_view text, int rank);
   void remember_progress_before(std::uint64_t begin);
   void take_reason_above(Hit& hit) const;
+  NotableLine reason_above() const;
+  static void take_message_of_tool(const NotableLine& above, Hit& hit);
   void join_words(Hit& hit);
   bool complete_from_next(std::string_view text, int rank);
   void take_own_error();
+  void add_reason_above(const NotableLine& end, std::string& words) const;
   void mark_retried(std::string_view text, int rank);
   void drop_passing_nan();
   std::string_view previous_line() const;
@@ -179,6 +189,7 @@ class LogScanner {
   NotableLine nothing_;  // the last report of an empty set
   std::uint64_t retried_line_ = 0;  // the last line that announces an error that is retried; 0: none
   std::uint64_t chained_line_ = 0;  // the last sentence between two exceptions; 0: none
+  bool is_raised_from_ = false;     // that sentence: the second one was raised from the first
   std::deque<NotableLine> notable_;
   std::deque<NotableLine> last_;  // last lines of the blocks
   ScanResult result_;

@@ -2,6 +2,7 @@
 #include "diagnose/scan_blocks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <re2/re2.h>
 
@@ -18,10 +19,24 @@ constexpr std::uint64_t kLongestDump = 200;
 constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of up to four lines
 constexpr std::uint64_t kAfterUnread = 80;
 constexpr std::uint64_t kAfterNothing = 1000;
+constexpr std::string_view kDumpOfHangName = "dump-of-hang";
 constexpr std::string_view kNoneType = "NoneType";
 constexpr std::string_view kBelowWait = "waiting";
 constexpr std::string_view kOfRayTask = "RayTaskError(";
 constexpr std::string_view kOfRayActor = "error raised in its creation task";
+
+// "a.py:7 and a.py:9": where two threads are in the program, not in a library. The main thread, which is the
+// last one, only waits for them.
+std::string threads_in_program(const std::vector<std::string>& tops) {
+  std::string places;
+  int count = 0;
+  for (std::size_t i = 0; i + 1 < tops.size(); ++i) {
+    if (tops[i].empty()) continue;
+    places += format("{}{}", count == 0 ? "" : " and ", tops[i]);
+    ++count;
+  }
+  return count == 2 ? places : "";
+}
 
 const FailureRule& exception_rule() {
   static const FailureRule& rule =
@@ -148,6 +163,7 @@ bool LogScanner::close_traceback(std::string_view text, int rank, const Tracebac
           .time = std::nullopt,
           .is_logged = traceback.is_logged,
           .is_chained = traceback.is_chained,
+          .is_in_handler = traceback.is_in_handler,
           .is_retried = traceback.is_retried,
           .is_of_thread = traceback.is_of_thread};
   const std::size_t colon = text.find(": ");
@@ -213,6 +229,7 @@ bool LogScanner::match_message_line(std::map<int, OpenException>::iterator open,
                             .frame = hit.frame,
                             .is_logged = hit.is_logged,
                             .is_chained = hit.is_chained,
+                            .is_in_handler = hit.is_in_handler,
                             .is_retried = hit.is_retried};
   return match(line, rank, &traceback);
 }
@@ -280,6 +297,13 @@ bool LogScanner::follow_dump(std::string_view text, int rank) {
   }
   OpenDump& dump = open->second;
   std::string frame = frame_of(text);
+  const bool is_of_hang = dump.hit.rule->name == kDumpOfHangName;
+  if (is_of_hang && text.starts_with("Thread 0x")) {
+    dump.is_above_top = true;
+  } else if (is_of_hang && text.starts_with("  File ") && std::exchange(dump.is_above_top, false)) {
+    dump.tops.push_back(frame);
+  }
+  if (is_of_hang && !dump.hit.frame.empty()) return true;
   // After a crash the frames of the current thread count, which Python prints last.
   if (text.starts_with("Thread 0x")) dump.is_of_other_thread = dump.hit.rule->name == kDumpOfCrash;
   if (text.starts_with("Current thread 0x")) {
@@ -299,13 +323,14 @@ bool LogScanner::follow_dump(std::string_view text, int rank) {
     dump.below = part;
   if (frame.empty()) return true;
   dump.hit.frame = std::move(frame);
-  close_dump(open);
+  if (!is_of_hang) close_dump(open);
   return true;
 }
 
 void LogScanner::close_dump(std::map<int, OpenDump>::iterator open) {
   OpenDump dump = std::move(open->second);
   dumps_.erase(open);
+  if (!dump.tops.empty()) dump.hit.groups[1] = threads_in_program(dump.tops);
   const std::string below = format("{} (below {})", dump.hit.text, dump.below);
   const auto found = dump.below.empty() ? std::nullopt : find_rule(below, found_);
   if (found && found->rule->words.starts_with("(below ")) {

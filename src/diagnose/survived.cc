@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include <re2/re2.h>
+
 #include "diagnose/finality.h"
+#include "diagnose/frames.h"
+#include "diagnose/matches.h"
 
 namespace stoker::diagnose {
 namespace {
@@ -11,6 +15,8 @@ namespace {
 // the lines may come from peers whose end follows.
 constexpr std::size_t kSeveral = 2;
 constexpr std::size_t kMany = 10;
+// A program reports its way around an error within this number of lines.
+constexpr std::uint64_t kWayAround = 12;
 
 std::size_t count_progress(const ScanResult& log, std::uint64_t after, std::uint64_t until) {
   return static_cast<std::size_t>(
@@ -42,11 +48,32 @@ bool is_of_other_program(const LogEnd& end, const Hit& hit) {
          (end.is_logged || end.has_measure);
 }
 
+// Whether the program itself printed the exception, behind its own words, and so has caught it.
+bool is_printed_in_words(const Hit& hit) {
+  static const RE2 kPrinted(R"(^\S.*?[:(=] ?(?:\w+\.)*\w+(?:Error|Exception)\b)");
+  return hit.begin == hit.line && !is_exception(hit.text) && matches(hit.text, kPrinted);
+}
+
+// Whether the program continued after the error, as its lines soon after it show.
+bool went_around(const LogScan& log, const Hit& hit, std::uint64_t until) {
+  const bool is_traceback = hit.begin != hit.line;
+  return std::any_of(log.result.after.begin(), log.result.after.end(),
+                     [&](const LineAfter& each) {
+                       const bool is_way = each.kind == AfterError::fallback ||
+                                           (each.kind == AfterError::way_around && !is_traceback);
+                       return is_way && each.rank == hit.rank && each.line > hit.line &&
+                              each.line - hit.line <= kWayAround && each.line < until;
+                     }) ||
+         (is_printed_in_words(hit) && count_progress(log.result, hit.line, until) >= kSeveral) ||
+         (hit.begin == hit.line && is_of_trial(hit.text) && until > hit.line + 1);
+}
+
 // Whether the program survived the hit of a log that ends with its success.
 bool survived(const LogScan& log, const Hit& hit) {
   if (is_end_of_helper(hit.text) || hit.rule->name == kDumpOnSignal || is_lone_warning(hit)) return true;
   if (hit.line > *log.result.end.finished && !hit.is_logged) return false;
   if (hit.line < start_of_last_attempt(log.result)) return true;
+  if (went_around(log, hit, *log.result.end.finished)) return true;
   if (is_harmless({&log, &hit}) || hit.is_retried || script_worked_after(log, hit)) return true;
   // A script may print "Job finished" although its program has just logged its failure.
   const bool is_of_daemon = hit.text.starts_with("(raylet) ") || hit.text.starts_with("(autoscaler") ||
@@ -71,7 +98,8 @@ bool log_ended_well(const LogScan& log) {
   // A result is a weaker sign than a reported end: it counts for a log without any failure.
   if (!result.end.finished && result.end.last_result && result.last_failed_end == 0)
     return std::all_of(result.hits.begin(), result.hits.end(), [&](const Hit& hit) {
-      return !is_failure(hit) || hit.is_retried || is_lone_warning(hit) || is_harmless({&log, &hit});
+      return !is_failure(hit) || hit.is_retried || is_lone_warning(hit) || is_harmless({&log, &hit}) ||
+             went_around(log, hit, *result.end.last_result);
     });
   if (!result.end.finished || result.end.is_doubtful ||
       result.last_failed_end > start_of_last_attempt(result))

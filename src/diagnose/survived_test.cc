@@ -164,6 +164,47 @@ TEST(Survived, an_error_that_the_program_handled_yields_to_its_own_words_at_the_
   }
 }
 
+TEST(Survived, an_error_with_a_way_around_it_and_an_end_is_survived) {
+  const std::string printed =
+      "probe 512: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 MiB\n";
+  const std::string no_fit = "batch 4096 does not fit: OOM when allocating tensor with shape[4096,9]\n";
+  const std::string config = "ERROR [Errno 2] No such file or directory: 'a.cfg'\nINFO using defaults\n";
+  for (const std::string& error :
+       {printed + steps(2), no_fit + "selected batch size 32\n", config,
+        kMissing + "no checkpoint, training from scratch\nGPU: none\n",
+        std::string(
+            "run.sh: line 2: 77 Killed                  python3 a.py\nattempt died, trying smaller\n"),
+        std::string("ERROR restore failed: BadZipFile: File is not a zip file\nWARNING initializing from "
+                    "scratch\n")}) {
+    for (const char* end :
+         {"tuning complete\n", "Finished successfully\n", "All done, model in out/m.bin\n",
+          "wrote flow.npz\n", "INFO 3 configs migrated\n", "best trial 4 saved to best.json\n",
+          "eval finished; results in r.json\n", "model promoted to staging\n",
+          "Training finished. best=0.167\n", "PASS: 12/12 checks, 0 failed\n"})
+      EXPECT_EQ(explain_log("begin\n" + error + end).certainty, Certainty::none) << error << end;
+    EXPECT_NE(explain_log("begin\n" + error).certainty, Certainty::none) << error;
+  }
+  // Without a way around.
+  for (const char* end : {"tuning complete\n", "wrote flow.npz\n", "INFO 3 configs migrated\n"})
+    EXPECT_NE(explain_log(kMissing + "lr 0.1\n" + end).certainty, Certainty::none) << end;
+  EXPECT_NE(explain_log(kMissing + "skipping plots\nwrote a.npz\n" + kMissing).certainty, Certainty::none);
+}
+
+TEST(Survived, trials_of_a_search_may_fail) {
+  const std::string trials = "trial 1: lr=0.1 failed: loss is nan\ntrial 2: lr=0.01 ok 0.91\n";
+  EXPECT_EQ(explain_log(trials + "best config: lr=0.01 (acc 0.91), written to best.yaml\n").certainty,
+            Certainty::none);
+  EXPECT_NE(explain_log(trials + "trial 3: lr=1 failed: loss is nan\n").certainty, Certainty::none);
+}
+
+TEST(Survived, a_tracker_that_fails_beside_the_program_does_not_change_its_end) {
+  EXPECT_EQ(
+      explain_log(steps(3) + "ERROR [tracker] upload of metrics timed out\nTraining finished.\n").certainty,
+      Certainty::none);
+  EXPECT_EQ(explain_log(steps(3) + "ERROR solver gave no result\nTraining finished.\n").certainty,
+            Certainty::likely);
+}
+
 TEST(Survived, errors_in_a_text_that_the_program_prints_are_no_failure) {
   const std::string text =
       "sample: " + kTraceback + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB\n";

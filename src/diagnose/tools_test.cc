@@ -121,5 +121,25 @@ TEST(Tools, messages_in_passing_are_no_failure) {
   EXPECT_EQ(explain_log("step 3 loss 0.1\nthe server is already running on port 80\n" + steps(3)).rule, "");
 }
 
+TEST(Tools, lines_beside_the_error_complete_it) {
+  EXPECT_EQ(explain_log("error[E0425]: cannot find value `n` in this scope\n --> src/main.rs:7:9\n  |\n"
+                        "error: aborting due to 1 previous error\n")
+                .cause,
+            "the Rust compiler rejects the program (src/main.rs:7:9): cannot find value `n` in this scope");
+  EXPECT_EQ(
+      explain_log("a.cpp:3:6: error: 'optional' in namespace 'std' does not name a type\n    3 | x\n"
+                  "a.cpp:3:1: note: 'std::optional' is only available from C++17 onwards\n")
+          .cause,
+      "the compiler rejects a.cpp, line 3: 'optional' in namespace 'std' does not name a type (it needs "
+      "`-std=c++17`)");
+  EXPECT_EQ(
+      explain_log("gzip: /data/a.gz: No such file or directory\n" + kTraceback +
+                  "subprocess.CalledProcessError: Command '['gzip', '-d', '/data/a.gz']' returned non-zero "
+                  "exit status 1.\n")
+          .evidence[0]
+          .where,
+      "train.log:1");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

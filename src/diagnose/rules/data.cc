@@ -11,6 +11,43 @@ constexpr FailureRule kDataRules[] = {
     {"nothing-found", root, "(below nothing)", R"(^(.*) \(below nothing\)$)",
      "the data is empty {frame}: {1}", "check that path and its pattern: nothing was found there", "",
      "found 0 images in /data/val (below nothing)", "source of many programs"},
+    {"input-at-end", root, "EOFError: EOF when reading a line", "",
+     "the program asks for an answer, and a batch job has no terminal that gives one {frame}",
+     "give it as an option of the program (such as `--yes`), or in a pipe: `yes | COMMAND`", "",
+     "EOFError: EOF when reading a line", "source of CPython, bltinmodule.c"},
+    {"date-format", root, " match format ",
+     R"(time data ['\x22]?([^'\x22]+)['\x22]? (?:doesn't|does not) match format ['\x22]([^'\x22]+)['\x22])",
+     "the date {1} does not have the format {2} {frame}: day and month may be swapped",
+     "name the format of the data (`%d.%m.%Y`, `dayfirst=True`), or correct that row; pandas makes it NaT "
+     "with "
+     "`errors='coerce'`",
+     "",
+     "ValueError: time data \"2024-13-05\" doesn't match format \"%Y-%m-%d\".\n"
+     "ValueError: time data '5.1.2024' does not match format '%Y-%m-%d'",
+     "source of pandas, strptime.pyx"},
+    {"features-differ", root, "The feature names should match",
+     R"(The feature names should match [\w ]+ during fit: (.*))",
+     "the data have other columns than at `fit` {frame}: {1}",
+     "pass the same columns in the same order: `X[model.feature_names_in_]`", "",
+     "ValueError: The feature names should match the ones passed during fit: Feature names unseen at fit "
+     "time: minute",
+     "source of scikit-learn, validation.py"},
+    {"merge-key-types", root, "You are trying to merge on",
+     R"(You are trying to merge on (\S+) and (\S+) columns(?: for key '([^']+)')?)",
+     "two tables cannot be merged {frame}: the key[[ {3}]] is {1} in one and {2} in the other",
+     "give it one type in both before `merge`: `df['KEY'].astype(str)`; a column of numbers with blanks or "
+     "text "
+     "in it was read as text",
+     "",
+     "ValueError: You are trying to merge on int64 and object columns for key 'id'. If you wish to proceed "
+     "you should use pd.concat",
+     "source of pandas, merge.py"},
+    {"metric-not-recorded", root, "KeyError: 'val_", R"(^KeyError: '(val_\w+)'$)",
+     "no metric {1} was recorded {frame}: training had no data for validation, or the metric has another "
+     "name",
+     "pass `validation_data` or `validation_split` to `fit`, and print the recorded names: "
+     "`history.history.keys()`",
+     "", "KeyError: 'val_accuracy'", "source of Keras, history.py", kScriptEnds, kFitsSeveral},
     {"dataset-empty", root, "num_samples=0\nwith 0 sample(s)\nWith n_samples=0\nwith 0 feature(s)",
      R"((num_samples=0|Found array with 0 (?:sample|feature)\(s\)|With n_samples=0))",
      "the dataset is empty {frame}: usually no file matched its path or pattern ({1})",
@@ -82,14 +119,15 @@ constexpr FailureRule kDataRules[] = {
      "use an earlier checkpoint; write to a temporary file and rename it", "",
      "ValueError: Unpack failed: incomplete input", "source of msgpack, _unpacker.pyx"},
     // Arrays.
-    {"mesh-needs-devices", root, "(below devices)\nmust equal the product of mesh_shape",
-     R"((?:cannot reshape array of size (\d+) into shape (\([\d, ]*\)) \(below devices\)$|Number of devices (\d+) must equal the product of mesh_shape (\([\d, ]*\))))",
+    {"mesh-needs-devices", root, "(below devices)\nthe product of mesh_shape",
+     R"((?:cannot reshape array of size (\d+) into shape (\([\d, ]*\)) \(below devices\)$|Number of devices (\d+) must (?:equal|be >=) the product of mesh_shape (\([\d, ]*\))))",
      "a mesh of the shape {2}{4} needs another number of devices than there are: {1}{3} {frame}",
      "request as many devices as the mesh has, or change its shape; on CPUs "
      "`export XLA_FLAGS=--xla_force_host_platform_device_count=N`",
      "python -c 'import jax; print(jax.devices())'",
      "ValueError: cannot reshape array of size 1 into shape (4,2) (below devices)\n"
-     "ValueError: Number of devices 4 must equal the product of mesh_shape (4, 2)",
+     "ValueError: Number of devices 4 must equal the product of mesh_shape (4, 2)\n"
+     "ValueError: Number of devices 1 must be >= the product of mesh_shape (4, 2)",
      "source of JAX, mesh_utils.py"},
     {"reshape-differs", root, "cannot reshape array of size",
      R"(cannot reshape array of size (\d+) into shape (\([\d,]*\)))",
@@ -131,6 +169,12 @@ constexpr FailureRule kDataRules[] = {
      "FOLDER",
      "RuntimeError: Trying to resize storage that is not resizable", "source of PyTorch, collate.py",
      kScriptEnds, kFitsSeveral},
+    {"batch-to-unpack", general, "(below batch)",
+     R"((not enough values to unpack \(expected (\d+), got \d+\)|too many values to unpack \(expected (\d+).*\)) \(below batch\)$)",
+     "a batch has another number of parts than the {2}{3} names that take it {frame}: {1}",
+     "take as many as the dataset returns (`__getitem__`), for example `x, y, index = batch`, or change what "
+     "it returns",
+     "", "ValueError: too many values to unpack (expected 2) (below batch)", "source of CPython, ceval.c"},
     {"values-to-unpack", general, "values to unpack",
      R"((not enough values to unpack \(expected \d+, got \d+\)|too many values to unpack \(expected \d+.*\)))",
      "a row or a tuple has another number of values than the program expects {frame}: {1}",

@@ -21,15 +21,21 @@ constexpr FailureRule kJaxRules[] = {
      "jax.errors.JaxRuntimeError: INTERNAL: Error dispatching computation: Out of memory allocating "
      "144000000000000 bytes.",
      "source of XLA, cpu_client.cc"},
-    {"device-out-of-memory", root,
-     "Out of memory while trying to allocate\nOut of memory allocating\nOOM when allocating",
-     R"(Out of memory (?:while trying to allocate|allocating) ([\d.]+ ?(?:bytes|[KMGT]i?B))|OOM when allocating tensor with shape ?(\[[\d,]*\]))",
+    {"jax-out-of-memory", root, "Out of memory allocating",
+     R"(Out of memory allocating ([\d.]+ ?(?:bytes|[KMGT]i?B)))",
+     "JAX is out of memory {frame}, of the GPU or, if it runs on CPUs, of the node: {1} more requested",
+     "compute in parts (`jax.lax.map` over chunks, a smaller batch), or use rematerialization "
+     "(`jax.checkpoint`)",
+     "python -c 'import jax; print(jax.devices())'",
+     "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.",
+     "source of XLA, cpu_client.cc"},
+    {"device-out-of-memory", root, "Out of memory while trying to allocate\nOOM when allocating",
+     R"(Out of memory while trying to allocate ([\d.]+ ?(?:bytes|[KMGT]i?B))|OOM when allocating tensor with shape ?(\[[\d,]*\]))",
      "the device is out of memory[[: {1} more requested]][[, for a tensor of shape {2}]]",
      "use a smaller batch or rematerialization (`jax.checkpoint`), and run no other process on that GPU",
      "nvidia-smi",
      "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate "
      "7406166528 bytes.\n"
-     "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 20029400304 bytes.\n"
      "ResourceExhaustedError: OOM when allocating tensor with shape[64,2016,9,9] and type float on "
      "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
      "google-deepmind/alphafold#1023; tensorflow/models#5527"},

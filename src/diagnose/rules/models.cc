@@ -21,6 +21,34 @@ constexpr FailureRule kModelRules[] = {
      "`drop_last=True` of the DataLoader, a larger batch, or `model.eval()` if it is no training", "",
      "ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 8])",
      "source of PyTorch, functional.py"},
+    {"sequence-too-long", root, "(below transformers.model)",
+     R"(The expanded size of the tensor \((\d+)\) must match the existing size \((\d+)\) at non-singleton dimension [01]\..* \(below transformers\.model\)$)",
+     "a sequence of {1} tokens is longer than the {2} positions of the model {frame}",
+     "cut it (`tokenizer(text, truncation=True, max_length={2})`), split it into parts, or use a model with "
+     "a "
+     "longer context",
+     "",
+     "RuntimeError: The expanded size of the tensor (700) must match the existing size (512) at "
+     "non-singleton "
+     "dimension 1.  Target sizes: [1, 700].  Tensor sizes: [1, 512] (below transformers.model)",
+     "source of transformers, modeling_bert.py"},
+    {"peft-modules", root, "not found in the base model",
+     R"(Target modules (.*?) not found in the base model)",
+     "the model has no modules {1} for adapters {frame}",
+     "set `target_modules` to names of this model, which `print(model)` shows: `q_proj` in Llama, `query` in "
+     "BERT, `c_attn` in GPT-2; or `target_modules='all-linear'`",
+     "",
+     "ValueError: Target modules {'q_proj', 'v_proj'} not found in the base model. Please check the target "
+     "modules.",
+     "source of PEFT, tuners_utils.py"},
+    {"strategies-differ", root, "strategy to match",
+     R"(--load_best_model_at_end requires the save and eval(?:uation)? strategy to match.*: Evaluation strategy: (?:\w+\.)?(\w+), Save strategy: (?:\w+\.)?(\w+))",
+     "`load_best_model_at_end` needs one strategy to evaluate and to save {frame}: they are {1} and {2}",
+     "set `eval_strategy` and `save_strategy` alike, with `save_steps` a multiple of `eval_steps`", "",
+     "ValueError: --load_best_model_at_end requires the save and eval strategy to match, but found: "
+     "Evaluation "
+     "strategy: IntervalStrategy.EPOCH, Save strategy: SaveStrategy.STEPS",
+     "source of transformers, training_args.py"},
     {"optimizer-without-parameters", root, "optimizer got an empty parameter list", "",
      "the model has no parameters for the optimizer {frame}: its layers are in a plain list or dict, or all "
      "are "

@@ -266,10 +266,10 @@ constexpr FailureRule kRecordRules[] = {
 };
 
 constexpr FailureRule kReportedReasons[] = {
-    {"own-error", general, "(in its own words)", R"(^(.*) \(in its own words\)$)", "the program reports: {1}",
-     "", "", "no class 8 in the data (in its own words)", "source of many programs", kScriptEnds,
-     kFitsSeveral},
-    {"own-usage", general, "(its usage)", R"(^(.*) \(its usage\)$)",
+    {"own-error", general, "(in its own words)", R"(^(.*?) ?\(in its own words\)$)",
+     "the program reports: {1}", "", "", "no class 8 in the data (in its own words)",
+     "source of many programs", kScriptEnds, kFitsSeveral},
+    {"own-usage", general, "(its usage)", R"(^(.*?) ?\(its usage\)$)",
      "the program got wrong arguments, or none, and printed its usage: {1}",
      "compare the line of the script that starts it: an argument is missing, or a variable in it is empty",
      "", "Usage: tool CONFIG FOLDER (its usage)", "source of many programs", kScriptEnds, kFitsSeveral},

@@ -167,8 +167,12 @@ constexpr FailureRule kRendezvousRules[] = {
      "USE_LIBUV=0 to disable it.",
      "pytorch/pytorch#136006"},
     {"store-key-missing", hang, "wait timeout after", R"(wait timeout after (\d+)ms, keys: (\S+))",
-     "a rank did not publish {2} within {1} ms: it is behind", "read the log of the missing rank", "",
-     "torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cuda//7",
+     "a rank did not publish {2} within {1} ms: it is behind",
+     "read the log of the missing rank: it started late, waits or failed; for a slow start a longer "
+     "`timeout` "
+     "of "
+     "`init_process_group`",
+     "", "torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cuda//7",
      "source of PyTorch, TCPStore.cpp"},
     {"nccl-id-not-set", hang, "ncclUniqueId", R"(ncclUniqueId from \[0\].*got error: (.*))",
      "rank 0 did not join the first collective: {1}", "read the log of rank 0", "",

@@ -121,7 +121,9 @@ constexpr FailureRule kSubmitRules[] = {
     {"script-syntax", root,
      "syntax error near unexpected token\nunexpected end of file\nunexpected EOF while",
      R"(line (\d+): (syntax error.*|unexpected EOF.*))", "bash cannot parse line {1} of the script: {2}",
-     "`bash -n SCRIPT` shows the error", "stoker check {started_from}",
+     "look for a quote, a bracket, `do` or `then` that was not closed, also in the lines above it: `bash -n "
+     "SCRIPT`",
+     "stoker check {started_from}",
      "job.sh: line 7: syntax error near unexpected token `done'\njob.sh: line 9: syntax error: unexpected "
      "end of file",
      "source of bash, parse.y"},
