@@ -17,7 +17,7 @@ from measure import BIN, check_limit, in_turns, ratio_interval, seconds_of
 LIMIT = 1.0  # of rsync's time, for a first copy
 
 
-def make_dataset(folder: Path, gigabytes: float) -> Path:
+def make_dataset(folder: Path, gigabytes: float, shard: str = "100MB") -> Path:
     files = folder / "files" / "a"
     files.mkdir(parents=True)
     chance = random.Random(1)
@@ -33,7 +33,7 @@ def make_dataset(folder: Path, gigabytes: float) -> Path:
             "--layout",
             "files",
             "--shard-size",
-            "100MB",
+            shard,
         ],
         check=True,
     )

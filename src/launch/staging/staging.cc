@@ -54,9 +54,13 @@ std::vector<std::string> staging_arguments(const StagingOptions& options) {
   std::vector<std::string> words = {options.stoker.string(), "stage", options.attempt.folder().string()};
   if (options.plan.start != rank::StartMethod::srun) return words;
   words.insert(words.end(), {"--nodes", std::to_string(options.plan.nodes)});
-  slurm::StepRequest request{WorldSize(options.plan.nodes), options.plan.nodes, 1, 1, std::move(words)};
+  // Hashes and encryption need cores: a number would confine the step to it, none leaves it all of the job's.
+  slurm::StepRequest request{WorldSize(options.plan.nodes), options.plan.nodes, 1, 0, std::move(words)};
   request.overlaps = true;
-  if (options.plan.is_part_of_job) request.node_list = join(options.plan.hosts, ",");
+  if (options.plan.is_part_of_job) {
+    request.node_list = join(options.plan.hosts, ",");
+    request.cpus_per_task = std::max(1, options.plan.cpus_per_rank) * options.plan.ranks_per_node();
+  }
   return slurm::srun_arguments(request);
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 namespace stoker::stage {
-namespace {}  // namespace
 
 ReadingQueue::ReadingQueue(std::uint32_t nodes, std::uint32_t pieces, double late_s)
     : pieces_(pieces), late_s_(late_s), nodes_(nodes), waiting_(nodes), unread_(pieces) {
