@@ -51,10 +51,14 @@ class DatasetBroadcast::Impl final : public PieceStore {
     nodes_.server->add(*swarm_);
     for (std::uint32_t i = 0; i < shards_.size(); ++i) {
       if (progress.stop_requested()) return cancelled("stoker stage: interrupted");
-      open(i);
+      check(i);
     }
     first_->cache_checked();
     swarm_->joined();
+    // While the first ones are read, because the space of a shard takes time.
+    for (std::uint32_t i = 0; i < shards_.size() && !progress.stop_requested(); ++i) {
+      if (is_waiting(i)) open(i);
+    }
     const Status ended = exchange(progress);
     for (Thread& thread : publishers) thread.request_stop();
     {
@@ -218,20 +222,31 @@ class DatasetBroadcast::Impl final : public PieceStore {
     return progress != nullptr && progress->stop_requested();
   }
 
+  // Finds the shard in the cache. No reader gets a damaged one.
+  void check(std::uint32_t i) {
+    const CacheableShard& shard = shards_[i];
+    if (!is_cacheable(shard)) return (void)leave(i, unavailable("has files beside it"));
+    const Status cached = check_cached(cache_, shard, request_.check);
+    if (cached.ok()) return found(i);
+    if (cached.code() == Code::not_found) return;
+    if (const Status linked = folder_.link_to_source(shard); !linked.ok()) (void)leave(i, linked);
+  }
+
+  bool is_waiting(std::uint32_t i) const {
+    const MutexLock lock(mutex_);
+    return states_[i].state == State::waiting;
+  }
+
   // Finds the shard in the cache, or begins to copy it.
   void open(std::uint32_t i) {
     const CacheableShard& shard = shards_[i];
-    if (!is_cacheable(shard)) return (void)leave(i, unavailable("has files beside it"));
-    if (check_cached(cache_, shard, request_.check).ok()) return found(i);
     auto lease = lease_shard(cache_, shard.key);
     if (lease.status().code() == Code::exists) return;  // a different process copies it
     if (!lease.ok()) return (void)leave(i, lease.status());
     const Status cached = check_cached(cache_, shard, request_.check);
     if (cached.ok()) return found(i);
     if (cached.code() != Code::not_found) {
-      Status removed = folder_.link_to_source(shard);
-      if (removed.ok()) removed = remove_shard(cache_, shard.key);
-      if (!removed.ok()) return (void)leave(i, removed);
+      if (Status removed = remove_shard(cache_, shard.key); !removed.ok()) return (void)leave(i, removed);
       report_.replaced += 1;
     }
     const auto evicted = make_room(cache_, request_.limits, shard.info->bytes);

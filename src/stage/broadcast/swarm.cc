@@ -49,6 +49,7 @@ class Swarm::Impl {
         up_(plan_.rate.value),
         down_(plan_.rate.value),
         schedule_(plan_.node, swarm_neighbours(plan_.node, nodes_), pieces_, plan_.limits),
+        decided_(pieces_),
         queue_(nodes_, pieces_, plan_.limits.late_reading_s) {
     for (const std::uint32_t node : swarm_neighbours(plan_.node, nodes_))
       connectors_.emplace_back(
@@ -106,12 +107,14 @@ class Swarm::Impl {
   void wants(PieceRange pieces) {
     const MutexLock lock(mutex_);
     for (std::uint32_t i = 0; i < pieces.count; ++i) schedule_.wants(pieces.first + i);
+    decide(pieces);
     pump();
   }
 
   void has(PieceRange pieces) {
     const MutexLock lock(mutex_);
     for (std::uint32_t i = 0; i < pieces.count; ++i) schedule_.stored(pieces.first + i, now());
+    decide(pieces);
     announce(pieces);
     push_to_queue({.kind = SwarmKind::have, .ranges = {pieces}});
     note_progress();
@@ -120,6 +123,7 @@ class Swarm::Impl {
   void gives_up(PieceRange pieces) {
     const MutexLock lock(mutex_);
     for (std::uint32_t i = 0; i < pieces.count; ++i) schedule_.gives_up(pieces.first + i);
+    decide(pieces);
     unwanted_.push_back(pieces);
     push_to_queue({.kind = SwarmKind::unwanted, .ranges = {pieces}});
     note_progress();
@@ -302,7 +306,7 @@ class Swarm::Impl {
       std::erase(connected_, &link);
       if (role == SwarmRole::queue) {
         queue_link_ = nullptr;
-        schedule_.forget_asks();
+        forget_asks();
       } else {
         schedule_.neighbour_gone(node);
         pump();
@@ -315,7 +319,7 @@ class Swarm::Impl {
   void begin_queue(Link& link) STOKER_REQUIRES_LOCK(mutex_) {
     queue_link_ = &link;
     is_alone_ = false;
-    schedule_.forget_asks();
+    forget_asks();
     push(link, {.kind = SwarmKind::have, .ranges = stored_ranges()});
     push(link, {.kind = SwarmKind::unwanted, .ranges = unwanted_});
     if (has_joined_) push(link, {.kind = SwarmKind::joined});
@@ -455,18 +459,41 @@ class Swarm::Impl {
         schedule_.refused(link.node, piece);
         return {};
       case SwarmKind::grant:
-        if (schedule_.granted(piece)) {
-          granted_.push_back(piece);
-          granted_ready_.notify_one();
-        } else if (schedule_.has(piece)) {
-          push_to_queue({.kind = SwarmKind::have, .ranges = {{piece, 1}}});
+        if (decided_.contains(piece)) {
+          accept_grant(piece);
         } else {
-          push_to_queue({.kind = SwarmKind::failed, .piece = piece});
+          early_grants_.insert(piece);
         }
         return {};
       default:
         return corrupt("a peer sent a message of unknown kind");
     }
+  }
+
+  void accept_grant(std::uint32_t piece) STOKER_REQUIRES_LOCK(mutex_) {
+    if (schedule_.granted(piece)) {
+      granted_.push_back(piece);
+      granted_ready_.notify_one();
+    } else if (schedule_.has(piece)) {
+      push_to_queue({.kind = SwarmKind::have, .ranges = {{piece, 1}}});
+    } else {
+      push_to_queue({.kind = SwarmKind::failed, .piece = piece});
+    }
+  }
+
+  // Whether the pieces are wanted, had or given up is known: what was granted before is read or refused.
+  void decide(PieceRange pieces) STOKER_REQUIRES_LOCK(mutex_) {
+    for (std::uint32_t i = 0; i < pieces.count; ++i) decided_.insert(pieces.first + i);
+    const auto begin = early_grants_.lower_bound(pieces.first);
+    const auto end = early_grants_.lower_bound(pieces.first + pieces.count);
+    const std::vector<std::uint32_t> due(begin, end);
+    early_grants_.erase(begin, end);
+    for (const std::uint32_t piece : due) accept_grant(piece);
+  }
+
+  void forget_asks() STOKER_REQUIRES_LOCK(mutex_) {
+    early_grants_.clear();
+    schedule_.forget_asks();
   }
 
   Status handle_data(Link& link, std::span<const std::byte> bytes) {
@@ -559,7 +586,7 @@ class Swarm::Impl {
         if (plan_.node == kQueueNode) grant();
         if (!is_alone_ && schedule_.left() > 0 && now() - last_progress_ > plan_.limits.alone_s) {
           is_alone_ = true;
-          schedule_.forget_asks();
+          forget_asks();
         }
         pump();
         const auto missed = schedule_.missed(now());
@@ -582,7 +609,9 @@ class Swarm::Impl {
 
   mutable Mutex mutex_;
   PieceSchedule schedule_ STOKER_GUARDED_BY(mutex_);
-  ReadingQueue queue_ STOKER_GUARDED_BY(mutex_);  // of the first node
+  PieceSet decided_ STOKER_GUARDED_BY(mutex_);
+  std::set<std::uint32_t> early_grants_ STOKER_GUARDED_BY(mutex_);  // of shards that are not open yet
+  ReadingQueue queue_ STOKER_GUARDED_BY(mutex_);                    // of the first node
   std::map<std::uint32_t, Link*> queue_links_ STOKER_GUARDED_BY(mutex_);
   std::list<std::unique_ptr<Link>> accepted_ STOKER_GUARDED_BY(mutex_);
   std::vector<Link*> connected_ STOKER_GUARDED_BY(mutex_);

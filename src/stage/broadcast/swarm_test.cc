@@ -216,6 +216,23 @@ TEST_F(SwarmTest, one_node_reads_everything) {
   EXPECT_EQ(source_.total(), 5);
 }
 
+TEST_F(SwarmTest, what_is_granted_before_its_shard_is_open_is_read_later) {
+  limits_ = kPatient;
+  limits_.missed_s = 900;  // nothing else would read it
+  make(2, 20);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    start(i).wants({0, 1});
+    nodes_[i]->swarm->joined();
+  }
+  std::this_thread::sleep_for(50ms);
+  for (auto& node : nodes_) node->swarm->wants({1, 18});
+  nodes_[0]->swarm->gives_up({19, 1});
+  nodes_[1]->swarm->wants({19, 1});
+  for (auto& node : nodes_) ASSERT_TRUE(finish(*node->swarm).ok());
+  EXPECT_TRUE(nodes_[1]->store->is_complete());
+  EXPECT_EQ(source_.total(), 20);
+}
+
 TEST_F(SwarmTest, what_a_node_has_in_its_cache_is_not_read) {
   limits_ = kPatient;
   make(3, 20);
