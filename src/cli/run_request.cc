@@ -10,6 +10,7 @@
 #include "job/check.h"
 #include "observe/progress.h"
 #include "record/run_events.h"
+#include "record/staged_data.h"
 #include "report/sentence.h"
 #include "stoker/time.h"
 
@@ -86,15 +87,11 @@ std::string time_text(const std::vector<launch::StagedNode>& nodes) {
 
 // Where several nodes shared the work, or found it done.
 void note_traffic(const std::vector<launch::StagedNode>& nodes, Output& out) {
-  std::uint64_t read = 0, received = 0, cached = 0;
-  for (const launch::StagedNode& node : nodes) {
-    read += node.bytes - std::min(node.bytes, node.received_bytes);
-    received += node.received_bytes;
-    cached += node.cached_bytes;
-  }
-  if (received + cached == 0) return;
+  record::StagedData sum;
+  for (const launch::StagedNode& node : nodes) sum.add(node.bytes, node.received_bytes, node.cached_bytes);
+  if (sum.received + sum.cached == 0) return;
   out.note("staging: {} read from the source, {} received from other nodes, {} in caches already",
-           rounded({read}), rounded({received}), rounded({cached}));
+           rounded({sum.read}), rounded({sum.received}), rounded({sum.cached}));
 }
 
 // Prints the run's folder and stage-in results on standard error; standard output belongs to rank 0.

@@ -7,6 +7,12 @@
 
 namespace stoker::record {
 
+void StagedData::add(std::uint64_t bytes, std::uint64_t received_bytes, std::uint64_t cached_bytes) {
+  read += bytes - std::min(bytes, received_bytes);
+  received += received_bytes;
+  cached += cached_bytes;
+}
+
 std::optional<StagedData> staged_data(const EventLog& log) {
   const auto positive = [](std::int64_t value) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
@@ -17,11 +23,7 @@ std::optional<StagedData> staged_data(const EventLog& log) {
     const auto one = staged(event);
     if (!one || one->is_stage_out) continue;
     nodes.insert(one->node);
-    const std::uint64_t bytes = positive(one->bytes);
-    const std::uint64_t received = positive(one->received_bytes);
-    sum.received += received;
-    sum.read += bytes - std::min(bytes, received);
-    sum.cached += positive(one->cached_bytes);
+    sum.add(positive(one->bytes), positive(one->received_bytes), positive(one->cached_bytes));
     sum.seconds = std::max(sum.seconds, one->seconds);
   }
   sum.nodes = nodes.size();

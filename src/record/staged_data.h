@@ -1,4 +1,4 @@
-// What was staged in an attempt, summed over its nodes. Thread-safe: no state.
+// Data staged in an attempt, summed over its nodes. Values.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,8 @@ struct StagedData {
   std::uint64_t cached = 0;    ///< of datasets that were on the nodes already
   double seconds = 0;          ///< of the slowest node
 
+  /// Adds what a node copied, `received_bytes` of it from other nodes, and what it had already.
+  void add(std::uint64_t bytes, std::uint64_t received_bytes, std::uint64_t cached_bytes);
   /// Share of the bytes for which the source was not read.
   double hit_rate() const {
     return static_cast<double>(received + cached) / static_cast<double>(read + received + cached);

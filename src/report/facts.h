@@ -304,7 +304,7 @@ struct Efficiency {
   std::size_t gpus = 0;
 };
 
-/// What was staged in an attempt.
+/// Data staged in an attempt.
 struct StagingFacts {
   int attempt = 0;
   record::StagedData data;

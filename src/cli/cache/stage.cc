@@ -86,10 +86,11 @@ int cache_stage(std::span<const std::string> words, Output& out) {
   if (!thread_count.ok()) return out.fail(thread_count.error());
   const Path source = std::filesystem::absolute(o.dataset).lexically_normal();
   install_stop_signals();
-  const auto report = stage_and_lease(o, cache.path(),
+  const NodeCache chosen = cache.cache();
+  const auto report = stage_and_lease(o, chosen.folder,
                                       {.source = source,
                                        .splits = o.splits,
-                                       .limits = limits.limits(cache.cache().quota),
+                                       .limits = limits.limits(chosen.quota),
                                        .check = *check,
                                        .threads = *thread_count},
                                       out);

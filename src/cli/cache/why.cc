@@ -87,7 +87,8 @@ int cache_why(std::span<const std::string> words, Output& out) {
   if (const auto code = arguments.parse(words, out)) return *code;
   if (o.epochs < 1 || o.epochs > 1'000'000)
     return out.fail(invalid("cache why: --epochs: {} is not between 1 and 1000000", o.epochs));
-  const Status status = explain_place(o, cache.path(), limits.limits(cache.cache().quota), out);
+  const NodeCache chosen = cache.cache();
+  const Status status = explain_place(o, chosen.folder, limits.limits(chosen.quota), out);
   return status.ok() ? exit_code::kOk : out.fail(status);
 }
 

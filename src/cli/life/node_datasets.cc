@@ -154,7 +154,6 @@ Result<stage::TransferStats> NodeDatasets::place(const Path& staged,
       sum += placement.stats();
     } else {
       rest_.push_back(&placement);
-      has_rest_ = true;
     }
     sum.fingerprint += stage::fingerprint_of(name, 0, crc32c(usable.version));
     if (usable.folder.empty()) continue;

@@ -34,8 +34,8 @@ class NodeDatasets {
   /// find them by links in rank::kDataFolder of `staged`. `nodes`: that stage together, and outlive the
   /// object; nothing: this one alone.
   Result<stage::TransferStats> place(const Path& staged, std::optional<stage::BroadcastNodes> nodes);
-  /// Whether place() has left shards to be copied.
-  bool has_rest() const { return has_rest_; }
+  /// Whether place() has left shards to be copied, until take_rest() returned them.
+  bool has_rest() const { return !rest_.empty(); }
   /// What was copied beside the ranks, once: when it is complete, or after stop().
   std::optional<stage::TransferStats> take_rest();
   /// Ends copying.
@@ -57,7 +57,6 @@ class NodeDatasets {
   std::optional<stage::BroadcastNodes> nodes_;
   std::vector<std::unique_ptr<Placement>> datasets_;  // with their leases
   std::vector<const Placement*> rest_;                // that place() did not wait for
-  bool has_rest_ = false;
 };
 
 }  // namespace stoker::cli

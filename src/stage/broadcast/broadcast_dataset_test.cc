@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "dataset/test_dataset.h"
+#include "stage/broadcast/test_swarm.h"
 #include "stage/cache/use_lease.h"
 
 namespace stoker::stage {
@@ -17,14 +18,6 @@ using testing::SizeIs;
 constexpr int kShards = 6;
 // A shard has several blocks, the last one is short.
 constexpr std::size_t kPictureBytes = 9'000'000;
-
-// Ends all nodes after the first error, as a run does.
-class StopAfterError final : public Progress {
- public:
-  void report(const ProgressState&) override {}
-  bool stop_requested() const override { return has_failed; }
-  std::atomic<bool> has_failed = false;
-};
 
 // Nodes in one process, each with its own cache.
 class BroadcastTest : public testing::Test {

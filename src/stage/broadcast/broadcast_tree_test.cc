@@ -7,20 +7,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stage/broadcast/test_swarm.h"
 #include "stage/broadcast/tree_list.h"
 
 namespace stoker::stage {
 namespace {
 
 using testing::IsEmpty;
-
-// Ends all nodes after the first error, as a run does.
-class StopAfterProblem final : public Progress {
- public:
-  void report(const ProgressState&) override {}
-  bool stop_requested() const override { return has_failed; }
-  std::atomic<bool> has_failed = false;
-};
 
 // Nodes in one process, each with its own folder.
 class TreeBroadcastTest : public testing::Test {
@@ -33,9 +26,6 @@ class TreeBroadcastTest : public testing::Test {
     Result<TransferStats> stats = unavailable("has not run");
     Thread thread;
   };
-
-  static constexpr SwarmLimits kPatient{
-      .late_request_s = 90, .late_reading_s = 90, .missed_s = 90, .alone_s = 90, .join_s = 90};
 
   Path source(std::string_view name) const { return box_ / "source" / name; }
   void write(std::string_view name, std::string_view text) const {
@@ -120,7 +110,7 @@ class TreeBroadcastTest : public testing::Test {
   }
 
   TempDirectory box_;
-  StopAfterProblem progress_;
+  StopAfterError progress_;
   SwarmLimits limits_ = kPatient;
   std::string list_;
   std::vector<std::vector<std::string>> addresses_;

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "net/channel.h"
 #include "stage/broadcast/swarm_server.h"
+#include "stage/broadcast/test_swarm.h"
 
 namespace stoker::stage {
 namespace {
@@ -121,10 +122,6 @@ class SwarmTest : public ::testing::Test {
       if (swarm) server->remove(*swarm);
     }
   };
-
-  // Nothing is read twice because the machine is slow.
-  static constexpr SwarmLimits kPatient{
-      .late_request_s = 90, .late_reading_s = 90, .missed_s = 90, .alone_s = 90, .join_s = 90};
 
   void make(std::uint32_t nodes, std::uint32_t pieces) {
     pieces_ = divide_shards(std::vector<std::uint64_t>(pieces, kPieceBytes), {4u << 20}, 65'536);
