@@ -21,6 +21,15 @@ bool is_alive(const Path& file, const ProcessIdentity& owner, double now) {
   return is_recent(file, now, kSilence_s);
 }
 
+// Another process may have taken the lease over since it was read: then that one gets it back.
+void remove_stale(const Path& file, const ProcessIdentity& owner) {
+  const Path stale = file.string() + "." + random_name();
+  if (!rename_path(file, stale).ok()) return;
+  const auto text = read_file(stale);
+  if (text.ok() && parse_identity(*text) != owner) (void)::link(stale.c_str(), file.c_str());
+  (void)remove_file(stale);
+}
+
 }  // namespace
 
 Result<WorkLease> WorkLease::take(const Path& file, std::string_view work) {
@@ -43,8 +52,7 @@ Result<WorkLease> WorkLease::take(const Path& file, std::string_view work) {
       problem = exists("process {} on {} already {}", owner.pid, printable(owner.host), work);
       break;
     }
-    const Path stale = file.string() + "." + random_name();
-    if (rename_path(file, stale).ok()) (void)remove_file(stale);
+    remove_stale(file, owner);
   }
   (void)remove_file(own);
   return problem;

@@ -32,9 +32,10 @@ Result<int> verify(const std::vector<std::string>& words, const Path& path, Outp
       bytes += shard.info->bytes;
       progress->report({.done = shards, .total = 0, .unit = "shards", .bytes = {bytes}});
       if (status.ok()) continue;
-      // Its readers find the source again: purging a shard is always safe.
-      STOKER_RETURN_IF_ERROR(
-          stage::replace_link(dataset.use.source / shard.info->file, folder / shard.info->file));
+      const auto lease = stage::lease_shard(cache, shard.key);
+      if (lease.status().code() == Code::exists) continue;  // that process replaces it
+      STOKER_RETURN_IF_ERROR(lease.status());
+      if (stage::check_cached(cache, shard, stage::HitCheck::full).ok()) continue;  // has been replaced
       STOKER_RETURN_IF_ERROR(stage::remove_shard(cache, shard.key));
       damaged.push_back({dataset.manifest.short_version(), shard.info->file, std::string(status.message())});
       list.push_back({{"version", dataset.version},

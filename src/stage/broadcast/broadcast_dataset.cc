@@ -126,15 +126,9 @@ class DatasetBroadcast::Impl final : public PieceStore {
   Status read(std::uint32_t number, std::uint64_t offset, std::span<std::byte> out) override {
     const ShardPiece& piece = plan_.pieces[number];
     const CacheableShard& shard = shards_[piece.shard];
-    // It may be published at this moment.
-    for (int i = 0; i < 2; ++i) {
-      const bool partial = is_partial(piece.shard);
-      const Path path = partial ? partial_path(shard) : cache_.shard(shard.key);
-      const auto file = codec::ShardFile::open(path, shard.parts);
-      const Status status = file.ok() ? file->read_at(piece.offset + offset, out) : file.status();
-      if (status.ok() || !partial) return status;
-    }
-    return unavailable("{}: is being published", shard.info->file);
+    const std::uint64_t at = piece.offset + offset;
+    if (read_copy(path_of_copy(piece.shard), shard, at, out).ok()) return {};
+    return read_copy(cache_.shard(shard.key), shard, at, out);  // published meanwhile
   }
 
  private:
@@ -149,6 +143,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
     State state = State::waiting;
     bool is_copied = false;  ///< by this process
     std::shared_ptr<PartialShard> partial = nullptr;
+    Path path = {};  ///< of it
     std::optional<record::WorkLease> lease = std::nullopt;
     std::set<std::uint32_t> missing = {};  ///< pieces
     int writers = 0;
@@ -181,13 +176,16 @@ class DatasetBroadcast::Impl final : public PieceStore {
     }
   }
 
-  Path partial_path(const CacheableShard& shard) const {
-    return cache_.partial() / format("{}.part", shard.key);
+  // The copy that is being written, or the one in the cache.
+  Path path_of_copy(std::uint32_t i) const {
+    const MutexLock lock(mutex_);
+    return states_[i].partial ? states_[i].path : cache_.shard(shards_[i].key);
   }
 
-  bool is_partial(std::uint32_t i) const {
-    const MutexLock lock(mutex_);
-    return states_[i].partial != nullptr;
+  static Status read_copy(const Path& path, const CacheableShard& shard, std::uint64_t at,
+                          std::span<std::byte> out) {
+    STOKER_ASSIGN_OR_RETURN(file, codec::ShardFile::open(path, shard.parts));
+    return file.read_at(at, out);
   }
 
   // While a piece is written, its shard is not published.
@@ -262,6 +260,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
       ShardState& state = states_[i];
       state.state = State::partial;
       state.is_copied = true;
+      state.path = partial->path();
       state.partial = std::make_shared<PartialShard>(std::move(*partial));
       state.lease.emplace(std::move(*lease));
       pieces = state.pieces;
@@ -395,8 +394,12 @@ class DatasetBroadcast::Impl final : public PieceStore {
     for (std::size_t i = 0; i < states_.size(); ++i) {
       const ShardState& state = states_[i];
       const dataset::ShardInfo& info = *shards_[i].info;
+      const bool is_removed = state.state == State::here && !folder_.is_cached(shards_[i]);
+      if (is_removed) STOKER_RETURN_IF_ERROR(folder_.link_to_source(shards_[i]));
       if (state.state == State::left) {
         report_.left.push_back({info.file, std::string(state.problem.message())});
+      } else if (is_removed) {
+        report_.left.push_back({info.file, std::string(kRemovedByOthers)});
       } else if (state.is_copied) {
         report_.copied += 1;
         report_.copied_bytes += info.bytes;
@@ -404,8 +407,6 @@ class DatasetBroadcast::Impl final : public PieceStore {
         report_.hits += 1;
         report_.hit_bytes += info.bytes;
       }
-      if (!folder_.has(shards_[i]))
-        return unavailable("{}: other processes remove its shards", folder_.path());
     }
     report_.received_bytes = traffic.received_bytes;
     report_.seconds = watch.seconds();

@@ -65,7 +65,11 @@ class BroadcastTest : public testing::Test {
                      .limits = limits_,
                      .check = HitCheck::sampled,
                      .order = {3, 1},
-                     .on_usable = [this, &node](const Path& folder) { node.first = copies_in(folder); }},
+                     .on_usable =
+                         [this, &node](const Path& folder) {
+                           node.first = copies_in(folder);
+                           if (on_usable_) on_usable_(folder);
+                         }},
         BroadcastNodes{.server = node.server.get(),
                        .node = i,
                        .addresses = addresses_,
@@ -109,6 +113,7 @@ class BroadcastTest : public testing::Test {
   const Path source_ = box_ / "photos";
   SwarmLimits swarm_limits_;
   CacheLimits limits_{.quota = {}, .reserve = {}};
+  std::function<void(const Path& folder)> on_usable_;
   StopAfterError progress_;
   std::vector<std::vector<std::string>> addresses_;
   std::vector<std::unique_ptr<Node>> nodes_;
@@ -171,6 +176,19 @@ TEST_F(BroadcastTest, a_damaged_shard_of_the_source_is_an_error) {
   const Status& first = found[0].code() == Code::corrupt ? found[0] : found[1];
   EXPECT_EQ(first.code(), Code::corrupt);
   EXPECT_THAT(first.message(), HasSubstr("all-000002.tar: block 1 (bytes 4194304 to 8388608) has the hash"));
+}
+
+TEST_F(BroadcastTest, a_shard_that_another_process_removes_is_read_at_the_source) {
+  make(1);
+  on_usable_ = [](const Path& folder) {
+    const Path link = folder / "all-000003.tar";
+    ASSERT_TRUE(remove_file(folder / std::filesystem::read_symlink(link)).ok());
+  };
+  run_all();
+  expect_right(*nodes_[0]);
+  ASSERT_THAT(nodes_[0]->report->left, SizeIs(1));
+  EXPECT_EQ(nodes_[0]->report->left[0].shard, "all-000003.tar");
+  EXPECT_EQ(nodes_[0]->report->left[0].reason, "other processes remove it from the cache");
 }
 
 TEST_F(BroadcastTest, two_jobs_on_one_node_copy_each_shard_once) {

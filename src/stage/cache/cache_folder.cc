@@ -150,7 +150,7 @@ bool is_key(std::string_view name) {
 
 std::string unfinished_key(const std::string& name) {
   const std::string key = name.substr(0, kKeyDigits);
-  const bool is_unfinished = name.substr(key.size()) == ".part" || name.find(".gone-") == kKeyDigits;
+  const bool is_unfinished = name.find(".part") == kKeyDigits || name.find(".gone-") == kKeyDigits;
   return is_key(key) && is_unfinished ? key : "";
 }
 

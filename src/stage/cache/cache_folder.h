@@ -69,6 +69,8 @@ Result<DatasetUse> read_use(const CacheFolder& cache, std::string_view version);
 /// Notes that the dataset is used.
 Status note_use(const CacheFolder& cache, std::string_view version, const Path& source);
 
+/// The target of a link in a dataset's folder that leads to a shard of the cache.
+inline Path link_to_shard(std::string_view key) { return Path("../../shards") / key; }
 /// Makes `link` a symbolic link to `target`, whatever it was; readers see the old or the new one.
 Status replace_link(const Path& target, const Path& link);
 

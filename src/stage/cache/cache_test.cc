@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/thread.h"
 #include "dataset/test_dataset.h"
 #include "stage/cache/eviction.h"
 #include "stage/cache/stage_dataset.h"
@@ -244,6 +245,7 @@ TEST_F(CacheTest, the_folder_of_a_cached_dataset_can_be_staged_again) {
   EXPECT_EQ(again->hits, 3u);
   EXPECT_EQ(read_use(*cache_, first->version)->source, box_ / "photos");
   ASSERT_TRUE(remove_shard(*cache_, key(box_ / "photos", 0)).ok());
+  EXPECT_EQ(bytes_of(first->folder), bytes_of(box_ / "photos"));
   EXPECT_EQ(stage(first->folder)->copied, 1u);
   EXPECT_EQ(bytes_of(first->folder), bytes_of(box_ / "photos"));
 }
@@ -336,6 +338,55 @@ TEST_F(CacheTest, leftovers_of_killed_processes_are_removed) {
   const auto report = stage();
   ASSERT_TRUE(report.ok()) << report.status().to_string();
   EXPECT_THAT(parts(), ElementsAre("mine.txt"));
+}
+
+TEST_F(CacheTest, a_reader_finds_each_shard_at_any_time) {
+  const auto staged = stage();
+  ASSERT_TRUE(staged.ok());
+  const Path other = make_dataset("other", 'k');
+  std::atomic<int> readings = 0;
+  Thread reader([&](const StopToken& stop) {
+    while (!stop.stop_requested()) {
+      for (const char* name : {"all-000000.tar", "all-000001.tar", "all-000002.tar"}) {
+        const auto text = read_file(staged->folder / name);
+        EXPECT_TRUE(text.ok()) << text.status().to_string();
+      }
+      readings += 1;
+    }
+  });
+  for (int round = 0; round < 20 || readings < 100; ++round) {
+    // A shard with a different modification time has been changed: it is replaced.
+    const timespec now[] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+    (void)::utimensat(AT_FDCWD, cache_->shard(key(box_ / "photos", round % 3)).c_str(), now, 0);
+    std::vector<Thread> stagers;
+    for (int i = 0; i < 2; ++i) {
+      stagers.emplace_back([&](const StopToken&) {
+        const auto again = stage();
+        EXPECT_TRUE(again.ok()) << again.status().to_string();
+      });
+    }
+    for (Thread& stager : stagers) stager.join();
+    if (round % 4 == 0) {
+      const auto evicts = stage(other, {.quota = {size_of_dataset() + 10}, .reserve = {}});
+      EXPECT_TRUE(evicts.ok()) << evicts.status().to_string();
+    }
+  }
+  reader.join();
+}
+
+TEST_F(CacheTest, a_shard_that_is_removed_again_and_again_is_no_error) {
+  const Path shard = cache_->shard(key(box_ / "photos", 1));
+  Thread remover([&](const StopToken& stop) {
+    while (!stop.stop_requested()) (void)remove_file(shard);
+  });
+  for (int i = 0; i < 20; ++i) {
+    const auto report = stage();
+    ASSERT_TRUE(report.ok()) << report.status().to_string();
+    for (const LeftAtSource& left : report->left)
+      EXPECT_EQ(left.reason, "other processes remove it from the cache");
+  }
+  remover.join();
+  EXPECT_EQ(bytes_of(stage()->folder), bytes_of(box_ / "photos"));
 }
 
 TEST_F(CacheTest, foreign_files_are_neither_evicted_nor_purged) {

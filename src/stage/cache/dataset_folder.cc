@@ -23,7 +23,9 @@ Status DatasetFolder::publish() const {
 }
 
 Status DatasetFolder::link_to_cache(const CacheableShard& shard) const {
-  return replace_link(Path("../../shards") / shard.key, path_ / shard.info->file);
+  STOKER_RETURN_IF_ERROR(replace_link(link_to_shard(shard.key), path_ / shard.info->file));
+  // Another process may have removed it since it was found.
+  return is_cached(shard) ? Status() : link_to_source(shard);
 }
 
 Status DatasetFolder::link_to_source(const CacheableShard& shard) const {

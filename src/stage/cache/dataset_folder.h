@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataset/shard_source.h"
@@ -11,6 +12,9 @@
 #include "stoker/status.h"
 
 namespace stoker::stage {
+
+/// Why a shard is read at the source although it was in the cache.
+constexpr std::string_view kRemovedByOthers = "other processes remove it from the cache";
 
 class DatasetFolder {
  public:
@@ -20,12 +24,11 @@ class DatasetFolder {
   const Path& path() const { return path_; }
   /// Creates it, or its missing files: shards without a link get one to the source.
   Status publish() const;
-  /// Readers that open the shard find it in the cache from now on.
+  /// Readers that open the shard find it in the cache from now on, or at the source if it is gone.
   Status link_to_cache(const CacheableShard& shard) const;
   /// Readers that open the shard find it at the source from now on.
   Status link_to_source(const CacheableShard& shard) const;
-  /// Whether a reader finds the shard, in the cache or at the source.
-  bool has(const CacheableShard& shard) const { return path_exists(path_ / shard.info->file); }
+  bool is_cached(const CacheableShard& shard) const { return path_exists(path_ / link_to_shard(shard.key)); }
   bool is_published() const { return path_exists(path_ / dataset::kManifestFile); }
 
  private:

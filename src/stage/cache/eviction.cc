@@ -44,14 +44,17 @@ Result<std::set<std::string>> keys_in_use(const CacheFolder& cache,
   return keys;
 }
 
-// The links to a shard then lead to the sources of their datasets.
-void link_to_source(const CacheFolder& cache, const std::vector<CachedDataset>& datasets,
-                    const std::string& key) {
+enum class LinkTo { source, cache };
+
+// Sets the links of all datasets to a shard.
+void link_shard(const CacheFolder& cache, const std::vector<CachedDataset>& datasets, const std::string& key,
+                LinkTo to) {
   for (const CachedDataset& dataset : datasets) {
     const auto keys = keys_of(dataset.manifest);
     const auto found = keys.find(key);
     if (found == keys.end()) continue;
-    (void)replace_link(dataset.use.source / found->second, cache.dataset(dataset.version) / found->second);
+    const Path target = to == LinkTo::cache ? link_to_shard(key) : dataset.use.source / found->second;
+    (void)replace_link(target, cache.dataset(dataset.version) / found->second);
   }
 }
 
@@ -61,6 +64,8 @@ Result<bool> evict(const CacheFolder& cache, const std::string& key, Evicted* ev
   if (!lease.ok()) return false;
   const Path path = cache.shard(key);
   const Path hidden = cache.partial() / format("{}.gone-{}", key, random_name());
+  STOKER_ASSIGN_OR_RETURN(before, cached_datasets(cache));
+  link_shard(cache, before, key, LinkTo::source);
   if (const Status status = rename_path(path, hidden); !status.ok()) {
     if (status.code() == Code::not_found) return false;
     return status;
@@ -69,9 +74,10 @@ Result<bool> evict(const CacheFolder& cache, const std::string& key, Evicted* ev
   const auto in_use = keys_in_use(cache, datasets);
   if (!in_use.ok() || in_use->contains(key)) {
     STOKER_RETURN_IF_ERROR(rename_path(hidden, path));
+    link_shard(cache, datasets, key, LinkTo::cache);
     return false;
   }
-  link_to_source(cache, datasets, key);
+  link_shard(cache, datasets, key, LinkTo::source);
   const std::uint64_t bytes = bytes_at(hidden);
   STOKER_RETURN_IF_ERROR(remove_tree(hidden));
   evicted->shards += 1;
@@ -165,6 +171,17 @@ Result<Evicted> make_room(const CacheFolder& cache, const CacheLimits& limits, s
     if (now >= bytes) return evicted;
   }
   return no_space("{}: other processes have filled it meanwhile", cache.path());
+}
+
+Status remove_shard(const CacheFolder& cache, const std::string& key) {
+  const Path hidden = cache.partial() / format("{}.gone-{}", key, random_name());
+  STOKER_ASSIGN_OR_RETURN(datasets, cached_datasets(cache));
+  link_shard(cache, datasets, key, LinkTo::source);
+  const Status status = rename_path(cache.shard(key), hidden);
+  if (status.code() == Code::not_found) return {};
+  STOKER_RETURN_IF_ERROR(status);
+  link_shard(cache, datasets, key, LinkTo::source);  // of a process that found it before the rename
+  return remove_tree(hidden);
 }
 
 Result<Evicted> purge_dataset(const CacheFolder& cache, const CachedDataset& dataset) {

@@ -47,6 +47,10 @@ Result<Evicted> make_room(const CacheFolder& cache, const CacheLimits& limits, s
 /// Unavailable, naming the process, if one uses the dataset.
 Status check_unused(const CacheFolder& cache, std::string_view version);
 
+/// Removes a damaged shard, also of datasets in use: readers find it at the source. Ok if it does not exist.
+/// REQUIRES: lease_shard().
+Status remove_shard(const CacheFolder& cache, const std::string& key);
+
 /// Removes the shards of a dataset that no other dataset uses, and its folder. Unavailable if it is in use.
 Result<Evicted> purge_dataset(const CacheFolder& cache, const CachedDataset& dataset);
 

@@ -53,6 +53,15 @@ Status read_block(const ShardFile& file, const CacheableShard& shard, std::size_
   return check_block(shard, block, buffer).with_context(path.string());
 }
 
+// What killed processes left of the shard.
+Status remove_partial(const CacheFolder& cache, std::string_view key) {
+  STOKER_ASSIGN_OR_RETURN(names, list_directory(cache.partial()));
+  for (const std::string& name : names) {
+    if (name.starts_with(format("{}.part", key))) STOKER_RETURN_IF_ERROR(remove_tree(cache.partial() / name));
+  }
+  return {};
+}
+
 Status make_unwritable(const Path& path) {
   STOKER_ASSIGN_OR_RETURN(file, File::open_read_write(path));
   if (::fchmod(file.fd(), 0444) != 0) return posix_error(path.string(), errno);
@@ -108,8 +117,10 @@ PartialShard::PartialShard(Path path, Path target, std::vector<ShardPart> files)
 }
 
 Result<PartialShard> PartialShard::create(const CacheFolder& cache, const CacheableShard& shard) {
-  const Path path = cache.partial() / format("{}.part", shard.key);
-  STOKER_RETURN_IF_ERROR(remove_tree(path));  // of a killed process
+  STOKER_RETURN_IF_ERROR(remove_partial(cache, shard.key));
+  // A name for each writer: a process that was stopped for so long that it lost its lease writes to no copy
+  // but its own.
+  const Path path = cache.partial() / format("{}.part-{}", shard.key, random_name());
   const bool is_file = shard.parts.empty();
   PartialShard partial(path, cache.shard(shard.key),
                        is_file ? std::vector<ShardPart>{{"", shard.info->bytes}} : shard.parts);
@@ -174,14 +185,6 @@ CopyResult copy_shard(const CacheFolder& cache, const CacheableShard& shard, con
     if (!status.ok()) return {.source = std::move(status), .cache = {}};
   }
   return {.source = {}, .cache = std::move(*partial).publish()};
-}
-
-Status remove_shard(const CacheFolder& cache, std::string_view key) {
-  const Path hidden = cache.partial() / format("{}.gone-{}", key, random_name());
-  const Status status = rename_path(cache.shard(key), hidden);
-  if (status.code() == Code::not_found) return {};
-  STOKER_RETURN_IF_ERROR(status);
-  return remove_tree(hidden);
 }
 
 }  // namespace stoker::stage

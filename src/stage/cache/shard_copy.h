@@ -94,7 +94,4 @@ struct CopyResult {
 CopyResult copy_shard(const CacheFolder& cache, const CacheableShard& shard, const Path& source,
                       const CopyProgress& progress);
 
-/// Removes a cached shard: at first from sight, with one rename. Ok if it does not exist.
-Status remove_shard(const CacheFolder& cache, std::string_view key);
-
 }  // namespace stoker::stage

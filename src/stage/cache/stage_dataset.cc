@@ -49,8 +49,8 @@ class DatasetStaging {
     for (int round = 1;; ++round) {
       STOKER_RETURN_IF_ERROR(folder_.publish());
       STOKER_RETURN_IF_ERROR(stage_shards());
-      if (is_complete()) break;
-      if (round == kMaxRounds) return unavailable("{}: other processes remove its shards", folder_.path());
+      STOKER_ASSIGN_OR_RETURN(is_complete, check_complete(round == kMaxRounds));
+      if (is_complete) break;
     }
     report_.seconds = watch.seconds();
     const MutexLock lock(mutex_);
@@ -211,10 +211,18 @@ class DatasetStaging {
   }
 
   // Whether what was staged is still there: another process may have removed it before this one had its
-  // lease.
-  bool is_complete() {
+  // lease. After the last round, readers find a missing shard at the source.
+  Result<bool> check_complete(bool is_last) {
     const MutexLock lock(mutex_);
-    std::erase_if(is_staged_, [&](std::size_t i) { return !folder_.has(shards_[i]); });
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      if (!is_staged_.contains(i) || folder_.is_cached(shards_[i])) continue;
+      is_staged_.erase(i);
+      if (!is_last) continue;
+      STOKER_RETURN_IF_ERROR(folder_.link_to_source(shards_[i]));
+      left_.emplace(i, kRemovedByOthers);
+    }
+    if (is_last && !folder_.is_published())
+      return unavailable("{}: other processes remove it", folder_.path());
     return folder_.is_published() && is_staged_.size() + left_.size() == shards_.size();
   }
 
