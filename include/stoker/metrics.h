@@ -107,6 +107,8 @@ class MetricLog {
   Status flush(Deadline deadline = Deadline::after(std::chrono::seconds(5)));
   /// flush(), and fsync(2): the values then survive a power failure. For checkpoints.
   Status sync(Deadline deadline = Deadline::after(std::chrono::seconds(5)));
+  /// Has the values so far synced, and returns at once. For checkpoints that are written in the background.
+  void sync_later();
 
  private:
   class Writer;

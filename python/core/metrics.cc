@@ -185,6 +185,9 @@ bool log_pixels(const std::string& name, const ReadOnly& array, std::optional<st
   return true;
 }
 
+// Returns at once.
+void sync_metrics_later() { process_log().sync_later(); }
+
 // Waits without the GIL. "" or the problem.
 std::string flush_metrics() {
   const nb::gil_scoped_release released;
@@ -207,6 +210,7 @@ void define_metrics(nb::module_& m) {
   m.def("log_image_file", &log_image_file, nb::arg("name"), nb::arg("file"), nb::arg("step").none());
   m.def("log_pixels", &log_pixels, nb::arg("name"), nb::arg("array"), nb::arg("step").none());
   m.def("flush_metrics", &flush_metrics);
+  m.def("sync_metrics_later", &sync_metrics_later);
   m.def("records_metrics", [] { return process_log().is_recording(); });
 }
 

@@ -307,7 +307,9 @@ def async_save(
         values = _values("rank_state", rank_state), _values("hyper_parameters", hyper_parameters)
         memories, rows = _memories(flat)
         saver.warn_of_conflicts(number)
-    return saver.save(memories, rows, number, json.dumps(shown), values)
+    future = saver.save(memories, rows, number, json.dumps(shown), values)
+    metrics.sync_later()
+    return future
 
 
 def save(

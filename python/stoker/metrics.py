@@ -181,6 +181,12 @@ def sync() -> None:
         _core.flush_metrics()
 
 
+def sync_later() -> None:
+    """Has the values so far survive a power failure soon, and returns at once."""
+    if _is_open:
+        _core.sync_metrics_later()
+
+
 def _flush() -> None:
     if problem := _core.flush_metrics():
         print(f"stoker.log: {problem}; the last metrics are lost", file=sys.stderr)

@@ -7,7 +7,8 @@
 //      its beginning.
 //   3. If a write fails in the middle (disk full), the next record starts with '\n', which ends the damaged
 //      line.
-//   4. Nothing is synced: a power failure may lose the last seconds, never more than the unsynced tail.
+//   4. append_record() syncs nothing: a power failure may lose the unsynced tail, never more. Writers of
+//      metrics sync at checkpoints.
 // A reader uses every complete line. A last line without '\n' is torn: still being written, or abandoned.
 #pragma once
 

@@ -147,6 +147,7 @@ class MetricLog::Writer {
   void add_line(std::string_view line);
   Status flush(Deadline deadline);
   Status sync(Deadline deadline);
+  void sync_later();
 
  private:
   /// Of the values that were appended.
@@ -155,10 +156,6 @@ class MetricLog::Writer {
   void append(std::span<const MetricValue> values, std::optional<std::int64_t> step)
       STOKER_REQUIRES_LOCK(mu_);
   void run(StopToken stop);
-  bool needs_sync() {
-    MutexLock lock(mu_);
-    return wants_sync_;
-  }
   /// Writes `writing_`. Returns false while the disk refuses it.
   bool write_some();
   Status open_file();
@@ -185,7 +182,8 @@ class MetricLog::Writer {
   bool is_hurried_ STOKER_GUARDED_BY(mu_) = false;
   bool is_writing_ STOKER_GUARDED_BY(mu_) = false;
   bool has_thread_ STOKER_GUARDED_BY(mu_) = false;
-  bool wants_sync_ STOKER_GUARDED_BY(mu_) = false;
+  std::uint64_t syncs_wanted_ STOKER_GUARDED_BY(mu_) = 0;
+  std::uint64_t syncs_done_ STOKER_GUARDED_BY(mu_) = 0;
   Status problem_ STOKER_GUARDED_BY(mu_);
   Status sync_problem_ STOKER_GUARDED_BY(mu_);
 
@@ -276,19 +274,22 @@ void MetricLog::Writer::run(StopToken stop) {
   int idle_turns = 0;
   for (;;) {
     const bool is_stopping = stop.stop_requested();
+    std::uint64_t syncs = 0;  // that this turn does
     {
       MutexLock lock(mu_);
       if (writing_.empty()) writing_.swap(pending_);
       is_writing_ = !writing_.empty();
       is_hurried_ = false;
+      // Values that wait were logged before the request, perhaps.
+      if (pending_.empty()) syncs = syncs_wanted_ - syncs_done_;
     }
     idle_turns = writing_.empty() ? idle_turns + 1 : 0;
     const bool is_written = write_some();
-    const bool is_synced = is_written && needs_sync();
+    const bool is_synced = is_written && syncs > 0;
     const Status synced = is_synced && file_.fd() >= 0 ? file_.sync() : Status();
     MutexLock lock(mu_);
     if (is_synced) {
-      wants_sync_ = false;
+      syncs_done_ += syncs;
       sync_problem_ = synced;
     }
     is_writing_ = !writing_.empty();
@@ -397,8 +398,8 @@ Status MetricLog::Writer::sync(Deadline deadline) {
   STOKER_RETURN_IF_ERROR(flush(deadline));
   MutexLock lock(mu_);
   if (is_forked_ || !has_thread_) return {};
-  wants_sync_ = true;
-  while (wants_sync_) {
+  const std::uint64_t wanted = ++syncs_wanted_;
+  while (syncs_done_ < wanted) {
     if (!problem_.ok()) return problem_;
     if (deadline.passed()) return timeout("{} of rank {}: not synced yet", kind_.noun, options_.rank);
     is_hurried_ = true;
@@ -407,6 +408,15 @@ Status MetricLog::Writer::sync(Deadline deadline) {
     written_.wait(mu_, deadline);
   }
   return sync_problem_;
+}
+
+void MetricLog::Writer::sync_later() {
+  MutexLock lock(mu_);
+  if (is_forked_ || !has_thread_) return;
+  syncs_wanted_ += 1;
+  is_hurried_ = true;
+  is_asleep_ = false;
+  wake_.notify_all();
 }
 
 MetricLog MetricLog::open() {
@@ -503,6 +513,11 @@ Status MetricLog::log_image(std::string_view name, const PixelImage& image,
 Status MetricLog::sync(Deadline deadline) {
   STOKER_RETURN_IF_ERROR(points().sync(deadline));
   return media().sync(deadline);
+}
+
+void MetricLog::sync_later() {
+  points().sync_later();
+  media().sync_later();
 }
 
 Status MetricLog::flush(Deadline deadline) {

@@ -14,14 +14,8 @@
 #include "image/encode.h"
 #include "record/media/media.h"
 #include "record/points/points.h"
+#include "record/test_fsync.h"
 #include "stoker/metrics.h"
-
-// Counts the calls of the libraries, too: the program's own function comes first.
-static std::atomic<int> synced_files = 0;
-extern "C" int fsync(int fd) {
-  ++synced_files;
-  return ::fdatasync(fd);
-}
 
 namespace stoker::record {
 namespace {
@@ -137,21 +131,34 @@ TEST_F(MetricLogTest, the_destructor_writes_the_rest) {
 }
 
 TEST_F(MetricLogTest, a_checkpoint_and_the_end_sync_the_file) {
-  const int before = synced_files;
+  const int before = synced_files();
   {
     MetricLog log(options());
     ASSERT_TRUE(log.sync().ok()) << "nothing to sync";
-    EXPECT_EQ(synced_files, before);
+    EXPECT_EQ(synced_files(), before);
     ASSERT_TRUE(log.log({{"loss", 1}}, 1).ok());
     ASSERT_TRUE(log.sync().ok());
-    EXPECT_EQ(synced_files, before + 1);
+    EXPECT_EQ(synced_files(), before + 1);
     EXPECT_THAT(points(), SizeIs(1));
     ASSERT_TRUE(log.log({{"loss", 2}}, 2).ok());
     ASSERT_TRUE(log.flush().ok());
-    EXPECT_EQ(synced_files, before + 1);
+    EXPECT_EQ(synced_files(), before + 1);
   }
-  EXPECT_EQ(synced_files, before + 2);
+  EXPECT_EQ(synced_files(), before + 2);
   EXPECT_THAT(points(), SizeIs(2));
+}
+
+TEST_F(MetricLogTest, a_background_checkpoint_syncs_the_file_without_waiting) {
+  const int before = synced_files();
+  MetricLog log(options());
+  log.sync_later();
+  ASSERT_TRUE(log.log({{"loss", 1}}, 1).ok());
+  log.sync_later();
+  const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+  while (synced_files() == before && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_EQ(synced_files(), before + 1);
+  EXPECT_THAT(points(), SizeIs(1));
 }
 
 TEST_F(MetricLogTest, values_reach_the_kernel_without_a_flush) {

@@ -318,6 +318,7 @@ Status Training::Loop::save() {
   const Status saved = catch_exceptions(Code::internal, "checkpoint", [&] {
     return parts_->checkpoint_manager.save(parts_->model->state(), parts_->learner->state(), position);
   });
+  parts_->recorder.sync_later();
   since_save_ = {};
   if (!saved.ok()) log_.warn(format("rank {}: checkpoint: {}", environment_.rank, saved.to_string()));
   return {};
@@ -446,8 +447,8 @@ Result<TrainingOutcome> Training::Loop::finish(EpochEnd end) {
   STOKER_RETURN_IF_ERROR(parts_->checkpoint_manager.finish());
   report_published();
   if (end != EpochEnd::stopped) log_communication_advice();
-  if (const Status traced = parts_->recorder.finish_trace(); !traced.ok())
-    log_.warn(format("rank {}: record.trace: {}", environment_.rank, traced.to_string()));
+  if (const Status recorded = parts_->recorder.finish(); !recorded.ok())
+    log_.warn(format("rank {}: {}", environment_.rank, recorded.to_string()));
   if (is_rank0() && !parts_->device.is_cpu())
     log_.info(gpu_memory_line(cuda_part()->peak_memory(parts_->device)));
   parts_->recorder.enter(Phase::done);

@@ -1,6 +1,7 @@
 #include "train/trainer/report/recorder.h"
 
 #include <iterator>
+#include <vector>
 
 #include "net/port.h"
 #include "record/run_folder.h"
@@ -24,17 +25,21 @@ Result<Recorder> Recorder::open(const RankEnvironment& environment, const job::R
   const record::Attempt files(environment.attempt, number_of(environment.attempt));
   STOKER_ASSIGN_OR_RETURN(beacon, record::Beacon::create(files.beacon(rank), rank));
   recorder.beacon_ = std::move(beacon);
+  std::vector<Path> synced;
   if (options.metrics) {
     STOKER_ASSIGN_OR_RETURN(steps, record::MetricWriter::create(files.metrics(rank), record::kStepColumns));
     recorder.steps_ = std::move(steps);
+    synced.push_back(files.metrics(rank));
     if (rank == 0) {
       STOKER_ASSIGN_OR_RETURN(epochs, record::MetricWriter::create(files.epochs(), record::kEpochColumns));
       recorder.epochs_ = std::move(epochs);
+      synced.push_back(files.epochs());
     }
   }
   if (options.receipts) {
     STOKER_ASSIGN_OR_RETURN(receipts, record::ReceiptWriter::create(files.receipts(rank)));
     recorder.receipts_ = std::move(receipts);
+    synced.push_back(files.receipts(rank));
   }
   if (options.trace > 0) {
     STOKER_ASSIGN_OR_RETURN(trace,
@@ -44,7 +49,9 @@ Result<Recorder> Recorder::open(const RankEnvironment& environment, const job::R
   if (rank == 0) {
     STOKER_ASSIGN_OR_RETURN(events, record::EventWriter::open(files.rank_events(rank)));
     recorder.events_ = std::move(events);
+    synced.push_back(files.rank_events(rank));
   }
+  if (!synced.empty()) recorder.sync_ = std::make_unique<record::BackgroundSync>(std::move(synced));
   return recorder;
 }
 
@@ -58,7 +65,19 @@ void Recorder::enter(record::Phase phase) {
   if (trace_) trace_->enter(phase);
 }
 
-Status Recorder::finish_trace() { return trace_ ? trace_->finish() : Status(); }
+void Recorder::sync_later() {
+  if (sync_) sync_->request();
+}
+
+// A slow disk delays the end of the training no longer.
+Status Recorder::finish() {
+  sync_later();
+  Status synced = sync_ ? sync_->wait(Deadline::after(std::chrono::seconds(2))) : Status();
+  if (trace_) {
+    if (Status traced = trace_->finish(); !traced.ok()) return std::move(traced).with_context("record.trace");
+  }
+  return synced.code() == Code::timeout ? Status() : std::move(synced).with_context("record");
+}
 
 Status Recorder::step(const StepRow& row) {
   const double values[] = {unix_seconds(RealClock().wall()),

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "job/job.h"
+#include "record/background_sync.h"
 #include "record/beacon.h"
 #include "record/events.h"
 #include "record/metrics.h"
@@ -55,8 +56,10 @@ class Recorder {
   Status resumed(const record::Resumed& event);
   /// Trace for collectives; null without record.trace.
   const std::shared_ptr<record::Trace>& trace() const { return trace_; }
-  /// Ends the trace and returns its write error, if any.
-  Status finish_trace();
+  /// Has the rows and events so far survive a power failure, and returns at once. For checkpoints.
+  void sync_later();
+  /// Ends the trace, and waits up to two seconds for the disk. Returns the first error.
+  Status finish();
 
  private:
   record::Beacon beacon_;
@@ -65,6 +68,7 @@ class Recorder {
   record::ReceiptWriter receipts_;
   record::EventWriter events_;
   std::shared_ptr<record::Trace> trace_;  ///< shared with the group's collective recorder
+  std::unique_ptr<record::BackgroundSync> sync_;
 };
 
 }  // namespace stoker::train
