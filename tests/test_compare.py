@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import browser
 import pytest
 
 POINTS = """\
@@ -117,3 +118,47 @@ def test_a_failed_run_is_named(stoker, trained, tmp_path):
     (tmp_path / "job.yaml").write_text("name: toy\nrun: {shell: 'exit 3'}\n")
     failed = json.loads(stoker("run", "job.yaml", "--json", code=3).out)["run"]
     assert f"note: {failed} is failed" in stoker("compare", done, failed, code=0).out
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize(("width", "theme"), browser.LOOKS)
+def test_a_page_shows_the_curves_of_both_groups(stoker, trained, tmp_path, width, theme):
+    a, b = trained(0.5, 0.501), trained(0.3, 0.301)
+    page = tmp_path / "compare.html"
+    done = stoker("compare", ",".join(a), ",".join(b), "--out", page, code=0)
+    assert done.out.splitlines()[-1] == f"  {page}"
+    browser.assert_legible(page, width, theme)
+    seen = browser.look(
+        page,
+        """
+        title: all('h1')[0].textContent,
+        groups: all('.lede').map(e => e.textContent),
+        tables: all('table').map(e => all('tbody tr', e).length > 1),
+        charts: all('figure').map(e => [all('figcaption b', e)[0].textContent, all('.key', e).map(k => k.textContent),
+          all('path.line', e).length, all('path.faint', e).length])
+        """,
+        width=width,
+        theme=theme,
+    )
+    assert seen["title"] == "loss of B: -40.0 %, better"
+    assert seen["groups"] == ["A: " + ", ".join(a), "B: " + ", ".join(b)]
+    assert seen["tables"] == [True, True]
+    assert ["loss", ["A", "B"], 2, 2] in seen["charts"]
+
+
+def test_a_page_that_cannot_be_written_is_an_error(stoker, trained, tmp_path):
+    (run,) = trained(0.5)
+    assert "--out: " in stoker("compare", run, run, "--out", tmp_path / "no/such.html", code=1).err
+    assert "--out: " in stoker("compare", run, run, "--out", tmp_path, code=2).err
+
+
+def test_a_page_shows_hostile_values_as_text(stoker, trained, tmp_path):
+    (run,) = trained(0.5)
+    evil = "</script><script>alert(1)</script>"
+    points = next((tmp_path / "runs" / run / "attempts").glob("*/points-0000-toy.csv"))
+    with points.open("a") as file:
+        file.write(f",1,1,{evil}\n,2,2,{evil}\n")
+    page = tmp_path / "compare.html"
+    stoker("compare", run, run, "--out", page, code=0)
+    assert evil not in page.read_text()
+    assert browser.look(page, "title: all('figcaption b').map(e => e.textContent)")["title"].count(evil) == 1

@@ -6,10 +6,10 @@ import json
 import re
 import shutil
 import struct
-import subprocess
 import tarfile
 from pathlib import Path
 
+import browser
 import pytest
 from packing import jpeg, make_images, members
 from PIL import Image
@@ -293,15 +293,12 @@ def test_contact_sheet_shows_every_class_and_broken_samples(stoker, photos, tmp_
 
 
 @pytest.mark.needs("chromium")
-def test_a_contact_sheet_opens_in_a_browser(stoker, photos, tmp_path):
+@pytest.mark.parametrize(("width", "theme"), browser.LOOKS)
+def test_a_contact_sheet_opens_in_a_browser(stoker, photos, tmp_path, width, theme):
     stoker("data", "pack", "photos", "out", code=0)
     stoker("data", "sample", "out", code=0)
-    done = subprocess.run(
-        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile",
-         "--virtual-time-budget=5000", "--dump-dom", f"file://{tmp_path}/sample.html"],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert done.stdout.count("<figure>") == 96
+    assert browser.look(tmp_path / "sample.html", "figures: all('figure').length")["figures"] == 96
+    browser.assert_legible(tmp_path / "sample.html", width, theme)
 
 
 def rules(stoker, *arguments, code: int) -> dict[str, dict]:

@@ -15,6 +15,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
+import browser
 import pytest
 import run_folders
 import tracker_files
@@ -300,39 +301,25 @@ def test_damaged_lines_are_counted_and_hostile_names_are_text(stoker, made):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&gt;&lt;b&gt;, step 11" in page
 
 
-CHECK = """<script>window.addEventListener('load', () => { setTimeout(() => {
-const d = document.querySelector('iframe').contentDocument, r = e => e.getBoundingClientRect();
-document.title = JSON.stringify({wide: d.documentElement.scrollWidth,
-pictures: [...d.querySelectorAll('.pictures img')].map(e => [e.complete && e.naturalWidth, r(e).width, r(e).right]),
-labels: [...d.querySelectorAll('.pictures div')].map(e => r(e.querySelector('p')).top - r(e.querySelector('img')).bottom),
-bars: d.querySelectorAll('svg.counts rect').length,
-range: [...d.querySelectorAll('p.range')].map(e => r(e).top - r(e.previousElementSibling).bottom),
-paper: d.defaultView.getComputedStyle(d.body).backgroundColor,
-bar: d.defaultView.getComputedStyle(d.querySelector('svg.counts rect')).fill})}, 300)})</script>"""
+PICTURES = """
+wide: d.documentElement.scrollWidth,
+pictures: all('.pictures img').map(e => [e.complete && e.naturalWidth, r(e).width, r(e).right]),
+labels: all('.pictures div').map(e => r(e.querySelector('p')).top - r(e.querySelector('img')).bottom),
+bars: all('svg.counts rect').length,
+range: all('p.range').map(e => r(e).top - r(e.previousElementSibling).bottom),
+paper: w.getComputedStyle(d.body).backgroundColor,
+bar: w.getComputedStyle(d.querySelector('svg.counts rect')).fill
+"""
 
 
 @pytest.mark.needs("chromium")
-@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "theme"), browser.LOOKS)
 def test_in_a_browser_pictures_are_loaded_and_labels_are_beside_them(stoker, made, width, theme):
     with (made.attempt(2) / "media-0000.jsonl").open("a") as file:
         file.write(image_line(1, "large", png(1600, 700)))
     stoker("report", "last", code=0)
-    frame = f'<iframe src="runs/{made.path.name}/report.html" width="{width}" height="800" style="border:0"></iframe>'
-    (stoker.folder / "frame.html").write_text(f"<!doctype html><title>-</title>{frame}{CHECK}")
-    browser = [
-        "chromium",
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--enable-logging=stderr",
-    ]
-    browser += ["--v=0", "--allow-file-access-from-files", f"--user-data-dir={stoker.folder}/browser"]
-    browser += [f"--blink-settings=preferredColorScheme={0 if theme == 'dark' else 1}", "--virtual-time-budget=3000"]
-    command = [*browser, "--dump-dom", f"file://{stoker.folder}/frame.html"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert "CONSOLE" not in done.stderr, done.stderr
-    seen = json.loads(re.search("<title>(.*?)</title>", done.stdout).group(1).replace("&quot;", '"'))
+    browser.assert_legible(made.path / "report.html", width, theme)
+    seen = browser.look(made.path / "report.html", PICTURES, width=width, theme=theme)
     assert seen["wide"] == width
     assert sorted(loaded for loaded, _, _ in seen["pictures"]) == [3, 3, 3, 3, 5, 1600]
     assert max(right for _, _, right in seen["pictures"]) <= width

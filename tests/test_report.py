@@ -2,10 +2,10 @@
 
 import json
 import re
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
+import browser
 import pytest
 import run_folders
 
@@ -278,14 +278,13 @@ def test_several_runs_make_one_page(stoker):
     assert text.count("<h1>") == 3
 
 
-CHECK = """<script>addEventListener('load', () => {
-const f = document.querySelector('iframe');
-setTimeout(() => {const d = f.contentDocument; document.title = JSON.stringify({
-wide: d.documentElement.scrollWidth, room: d.documentElement.clientWidth, charts: d.querySelectorAll('figure').length,
-endings: [...d.querySelectorAll('.tall td.own')].map(e => e.getBoundingClientRect().right),
-hover: (() => {const s = d.querySelector('figure svg'), b = s.getBoundingClientRect();
-s.dispatchEvent(new f.contentWindow.PointerEvent('pointermove', {clientX: b.left + b.width / 2}));
-return d.querySelector('figure output').textContent})()});}, 300)})</script>"""
+HOVER = """
+charts: all('figure').length,
+endings: all('.tall td.own').map(e => r(e).right),
+hover: (() => {const s = d.querySelector('figure svg.plot'), b = r(s);
+s.dispatchEvent(new w.PointerEvent('pointermove', {clientX: b.left + b.width / 2}));
+return d.querySelector('figure output').textContent})()
+"""
 
 
 @pytest.mark.needs("chromium")
@@ -293,30 +292,42 @@ return d.querySelector('figure output').textContent})()});}, 300)})</script>"""
 def test_in_a_browser_it_has_no_error_and_fits_a_phone(stoker, make):
     folder = make(stoker.folder / "runs").path
     stoker("report", code=0)
-    # A frame gives the page a phone's width, which a headless window cannot have.
-    frame = f'<iframe src="runs/{folder.name}/report.html" width="390" height="800" style="border:0"></iframe>'
-    (stoker.folder / "frame.html").write_text(f"<!doctype html><title>-</title>{frame}{CHECK}")
-    browser = [
-        "chromium",
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--enable-logging=stderr",
-        "--v=0",
-    ]
-    browser += [
-        "--allow-file-access-from-files",
-        f"--user-data-dir={stoker.folder}/browser",
-        "--virtual-time-budget=3000",
-    ]
-    done = subprocess.run(
-        [*browser, "--dump-dom", f"file://{stoker.folder}/frame.html"], capture_output=True, text=True, timeout=120
-    )
-    assert "CONSOLE" not in done.stderr, done.stderr
-    seen = json.loads(re.search("<title>(.*?)</title>", done.stdout).group(1).replace("&quot;", '"'))
-    assert seen["wide"] == seen["room"] == 390
+    seen = browser.look(folder / "report.html", HOVER)
     assert seen["charts"] > 1
     assert seen["endings"]
     assert max(seen["endings"]) <= 390  # no scrolling to read how it ended
     assert re.match(r"step \d+ +training", seen["hover"])
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize(("width", "theme"), browser.LOOKS)
+@pytest.mark.parametrize("make", [run_folders.killed_and_resumed, hostile_run])
+def test_in_a_browser_everything_can_be_read(stoker, make, width, theme):
+    folder = make(stoker.folder / "runs").path
+    stoker("report", code=0)
+    browser.assert_legible(folder / "report.html", width, theme)
+
+
+@pytest.mark.needs("chromium")
+def test_in_a_browser_the_page_of_twelve_runs_can_be_read(stoker):
+    script = """
+import os, sys
+with open(os.environ["STOKER_ATTEMPT_DIR"] + "/points-0000-toy.csv", "w") as out:
+    out.write("time,step,value,metric\\n")
+    out.writelines(f",{i * 1000},{float(sys.argv[1]) * 1e6 / i},validation loss\\n" for i in range(1, 40))
+"""
+    (stoker.folder / "toy.py").write_text(script)
+    (stoker.folder / "job.yaml").write_text(
+        "name: toy\nrun: python3 toy.py ${params.learning_rate_of_the_warmup}\n"
+        "params: {learning_rate_of_the_warmup: 1, batch: 1}\n"
+    )
+    runs = [
+        json.loads(
+            stoker("run", "job.yaml", "--set", f"params.learning_rate_of_the_warmup={10.0**-i}", "--json", code=0).out
+        )["run"]
+        for i in range(12)
+    ]
+    stoker("report", *runs, "--out", "all.html", code=0)
+    for width, theme in browser.LOOKS:
+        browser.assert_legible(stoker.folder / "all.html", width, theme)
+    assert browser.look(stoker.folder / "all.html", "axes: all('.parallel line.axis').length")["axes"] == 2

@@ -93,21 +93,18 @@ std::vector<OverviewResult> choose_results(const std::vector<OverviewItem>& item
 
 template <typename Point>
 void add_curve(std::string name, const std::vector<Point>& points, double Point::* value,
-               OverviewItem& item) {
+               std::vector<Series>& curves) {
   Series series{std::move(name), {}, {}};
   for (const Point& point : points) {
     if (!std::isfinite(point.*value)) continue;
     series.x.push_back(static_cast<double>(point.step));
     series.y.push_back(point.*value);
   }
-  if (!series.x.empty()) item.curves.push_back(std::move(series));
+  if (!series.x.empty()) curves.push_back(std::move(series));
 }
 
 void add_run(const RunFacts& run, OverviewItem& item) {
-  add_curve("validation top-1", run.learning.epochs, &EpochPoint::val_top1, item);
-  add_curve("validation loss", run.learning.epochs, &EpochPoint::val_loss, item);
-  add_curve("training loss", run.learning.steps, &StepPoint::loss, item);
-  for (const MetricCurve& curve : run.metrics) add_curve(curve.name, curve.points, &MetricPoint::mean, item);
+  item.curves = curves_of_run(run);
   item.results = results_of(run);
 }
 
@@ -155,6 +152,16 @@ Overview make_overview(std::string what, std::vector<OverviewItem> items) {
 }
 
 }  // namespace
+
+std::vector<Series> curves_of_run(const RunFacts& run) {
+  std::vector<Series> curves;
+  add_curve("validation top-1", run.learning.epochs, &EpochPoint::val_top1, curves);
+  add_curve("validation loss", run.learning.epochs, &EpochPoint::val_loss, curves);
+  add_curve("training loss", run.learning.steps, &StepPoint::loss, curves);
+  for (const MetricCurve& curve : run.metrics)
+    add_curve(curve.name, curve.points, &MetricPoint::mean, curves);
+  return curves;
+}
 
 Overview overview_of_runs(std::span<const RunFacts> runs) {
   std::vector<OverviewItem> items;

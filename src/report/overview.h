@@ -37,6 +37,9 @@ struct Overview {
   std::vector<OverviewRow> rows;
 };
 
+/// Curves over steps: of the trainer, then of logged metrics.
+std::vector<Series> curves_of_run(const RunFacts& run);
+
 /// Of several runs.
 Overview overview_of_runs(std::span<const RunFacts> runs);
 /// Of the tasks of an array.

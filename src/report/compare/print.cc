@@ -1,5 +1,6 @@
 #include "report/compare/print.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -14,8 +15,14 @@ using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 constexpr std::size_t kMaxCell = 60;
 
-std::string cell(const std::string& text) {
-  return text.size() <= kMaxCell ? text : text.substr(0, kMaxCell - 3) + "...";
+// With cells that fit a terminal.
+Table shortened(Table table) {
+  for (std::vector<std::string>& row : table.rows) {
+    for (std::string& cell : row) {
+      if (cell.size() > kMaxCell) cell = cell.substr(0, kMaxCell - 3) + "...";
+    }
+  }
+  return table;
 }
 
 std::string group_text(const std::vector<std::string>& ids) {
@@ -76,24 +83,42 @@ Json result_json(const ResultChange& result) {
 
 }  // namespace
 
+std::string comparison_headline(const RunComparison& comparison) {
+  const auto found = std::ranges::find_if(
+      comparison.results, [](const ResultChange& result) { return !verdict_word(result).empty(); });
+  if (found == comparison.results.end()) return "B compared with A";
+  return format("{} of B: {}, {}", printable(found->name), change_text(*found), verdict_word(*found));
+}
+
+Table differences_table(const RunComparison& comparison) {
+  Table table{"Differences", "job files and capsules", {{"differs"}, {"in"}, {"A"}, {"B"}}, {}};
+  for (const FactChange& change : comparison.changes)
+    table.rows.push_back({std::string(to_text(change.aspect)), printable(change.what),
+                          printable(change.before), printable(change.after)});
+  return table;
+}
+
+Table compared_results_table(const RunComparison& comparison) {
+  Table table{"Results",
+              "the runs' metrics",
+              {{"result"}, {"A", true}, {"B", true}, {"change", true}, {"verdict"}, {"chance"}},
+              {}};
+  for (const ResultChange& result : comparison.results) {
+    table.rows.push_back({printable(result.name), values_text(result.before), values_text(result.after),
+                          change_text(result), std::string(verdict_word(result)), chance_text(result)});
+  }
+  return table;
+}
+
 std::string to_plain_text(const RunComparison& comparison) {
   std::string out = format("A  {}\nB  {}\n", group_text(comparison.before), group_text(comparison.after));
-  Table changes{"", "", {{"differs"}, {"in"}, {"A"}, {"B"}}, {}};
-  for (const FactChange& change : comparison.changes)
-    changes.rows.push_back(
-        {std::string(to_text(change.aspect)), cell(change.what), cell(change.before), cell(change.after)});
+  const Table differences = shortened(differences_table(comparison));
   out += "\n";
-  if (changes.rows.empty())
-    out += "no differences in data, parameters, code, software and hardware\n";
+  if (differences.rows.empty())
+    out += format("{}\n", kNoDifferences);
   else
-    add_rows(out, changes);
-  Table results{
-      "", "", {{"result"}, {"A", true}, {"B", true}, {"change", true}, {"verdict"}, {"chance"}}, {}};
-  for (const ResultChange& result : comparison.results) {
-    results.rows.push_back({cell(printable(result.name)), values_text(result.before),
-                            values_text(result.after), change_text(result), std::string(verdict_word(result)),
-                            chance_text(result)});
-  }
+    add_rows(out, differences);
+  const Table results = shortened(compared_results_table(comparison));
   if (!results.rows.empty()) {
     out += "\n";
     add_rows(out, results);

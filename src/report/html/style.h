@@ -8,7 +8,7 @@ namespace stoker::report::html {
 inline constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--paper:#fdfdfb;--ink:#1b1c1e;--soft:#62666c;--rule:#dcdcd6;--grid:#e8e8e3;--accent:#a8430f;
 --bad:#b3261e;--good:#2f6f44;--tint:#f4f3ee;
---s0:#1f5fa8;--s1:#c8590f;--s2:#2b7d56;--s3:#93408f;--s4:#a37c00;--s5:#0f8a94;--s6:#7a5a3c;--s7:#6a6f78;
+--s0:#1f5fa8;--s1:#b85009;--s2:#2b7d56;--s3:#93408f;--s4:#8a6900;--s5:#0c7a83;--s6:#7a5a3c;--s7:#6a6f78;
 --data:#d4541b;--forward:#8fb4dc;--backward:#3d76b8;--communication:#93408f;--optimizer:#2b7d56;--checkpoint:#d8a018;
 --other:#b9bcc0;--validation:#4fb0b5;--outside:#dfe0dd}
 @media(prefers-color-scheme:dark){:root{--paper:#17181a;--ink:#e6e5e1;--soft:#9b9fa5;--rule:#34363a;--grid:#2a2c2f;
