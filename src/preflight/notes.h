@@ -1,6 +1,7 @@
 // Collects facts and findings of a preflight. Internal to this folder; one instance per call.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,9 @@ class Notes {
                   Message cure = {});
 
   bool has_findings() const { return !result_.findings.empty(); }
+  bool loses_the_job() const {
+    return std::ranges::any_of(result_.findings, [](const auto& found) { return found.level == Level::job; });
+  }
   Preflight take() { return std::move(result_); }
 
  private:

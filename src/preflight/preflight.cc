@@ -57,7 +57,10 @@ class Checker {
     check_folders();
     const std::optional<record::RunFolder> last = last_run(job_);
     check_files(job_, notes_);
-    if (!notes_.has_findings()) check_placement(job_, notes_);
+    if (!notes_.loses_the_job()) {
+      check_placement(job_, host_, notes_);
+      check_staged_files(job_, notes_);
+    }
     check_storage(job_, last, classes_, Deadline::after(kQuotaTimeout), notes_);
     check_data_version(job_, last, versions_, notes_);
     check_ports(job_, host_, notes_);
