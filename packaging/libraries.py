@@ -110,6 +110,8 @@ def autotools(place: Place, source: Path, *options: str) -> None:
     if not (source / "configure").is_file():
         run(place, source, ["autoreconf", "--install", "--force"])
     folders = (f"--host={place.triple}", f"--prefix={place.folder}", f"--libdir={place.folder}/lib")
+    # hwloc has the path of its running daemon's files in the library.
+    folders += ("--localstatedir=/var", "--sysconfdir=/etc")
     kind = ("--disable-shared", "--enable-static", "--with-pic")
     run(place, source, ["./configure", *folders, *kind, *options])
     run(place, source, ["make", f"-j{place.jobs}"])
