@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/data/threads.h"
 #include "cli/output.h"
+#include "stage/cache/shared_caches.h"
 #include "stage/place/place_dataset.h"
 
 namespace stoker::cli {
@@ -18,6 +19,7 @@ struct CacheStageArguments {
   std::vector<std::string> splits;
   std::string check = "sampled";
   std::optional<std::int64_t> lease;
+  bool is_shared = false;
 };
 
 std::string to_json(const stage::CacheReport& report, const Path& source) {
@@ -32,6 +34,7 @@ std::string to_json(const stage::CacheReport& report, const Path& source) {
                                           {"in_cache_bytes", report.hit_bytes},
                                           {"copied", report.copied},
                                           {"copied_bytes", report.copied_bytes},
+                                          {"from_other_users_bytes", report.shared_bytes},
                                           {"replaced", report.replaced},
                                           {"evicted", report.evicted.shards},
                                           {"evicted_bytes", report.evicted.bytes},
@@ -52,6 +55,7 @@ Result<stage::CacheReport> stage_and_lease(const CacheStageArguments& o, const P
   STOKER_ASSIGN_OR_RETURN(opened, dataset::open_dataset(request.source));
   STOKER_ASSIGN_OR_RETURN(process, user_of(o));
   STOKER_ASSIGN_OR_RETURN(cache, stage::CacheFolder::open(cache_folder));
+  if (o.is_shared) STOKER_RETURN_IF_ERROR(stage::share_cache(cache));
   STOKER_RETURN_IF_ERROR(stage::begin_lease(cache, opened.manifest.version, process).status());
   const auto progress = out.progress(format("staging {}", printable(request.source.filename().string())));
   return stage::stage_dataset(cache, opened, request, *progress);
@@ -73,6 +77,7 @@ int cache_stage(std::span<const std::string> words, Output& out) {
   arguments.choices(names_of(stage::HitCheck{}));
   arguments.option("--lease", &o.lease, "PID",
                    "Keep the dataset while this process lives (default: the calling shell)");
+  arguments.flag("--share", &o.is_shared, "Let other users of this node copy shards from the cache");
   threads.declare(arguments, "Copy N shards at a time (default: all cores)");
   arguments.example("stoker cache stage photos-s --cache cache");
   if (const auto code = arguments.parse(words, out)) return *code;
@@ -87,6 +92,7 @@ int cache_stage(std::span<const std::string> words, Output& out) {
   const Path source = std::filesystem::absolute(o.dataset).lexically_normal();
   install_stop_signals();
   const NodeCache chosen = cache.cache();
+  o.is_shared = o.is_shared || chosen.is_shared;
   const auto report = stage_and_lease(o, chosen.folder,
                                       {.source = source,
                                        .splits = o.splits,

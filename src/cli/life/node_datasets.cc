@@ -199,6 +199,7 @@ Result<stage::PlaceRequest> NodeDatasets::request_for(const job::DataSource& sou
                               .split = source.split,
                               .cache = cache.folder,
                               .quota = cache.quota,
+                              .is_shared = cache.is_shared,
                               .is_decided = source.place != job::DataPlace::automatic,
                               .epochs = job_.train ? job_.train->epochs : stage::kAssumedEpochs,
                               .memory_room = loader::detect_machine("/", environment).memory.value,

@@ -14,7 +14,8 @@ NodeCache node_cache(const Path& requested, std::string_view site) {
   if (!found.ok()) return own;
   const Path folder = job::storage_folder(found->site, "cache", environment);
   if (folder.empty()) return own;
-  return {folder / stage::cache_name(), found->site.storage.at("cache").quota.value_or(ByteCount{})};
+  const job::SiteStorage& storage = found->site.storage.at("cache");
+  return {folder / stage::cache_name(), storage.quota.value_or(ByteCount{}), storage.shared.value_or(false)};
 }
 
 }  // namespace stoker::cli

@@ -8,10 +8,11 @@
 
 namespace stoker::cli {
 
-/// A cache, and how much its site lets it hold; 0: no limit but the disk.
+/// A cache, and how its site lets it be used. Quota 0: no limit but the disk.
 struct NodeCache {
   Path folder;
   ByteCount quota;
+  bool is_shared = false;  ///< other users of the node may copy from it
 };
 /// The cache of this node: `requested`, else STOKER_CACHE, else in `storage.cache` of the site of that name
 /// (Job::site), else on the node-local disk. Without the site's folder, its quota does not apply.

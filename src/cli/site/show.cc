@@ -58,9 +58,13 @@ ordered_json to_json(const job::Site& site) {
                    {"from", each.from}};
   ordered_json storage = ordered_json::object();
   for (const auto& [name, each] : site.storage)
-    storage[name] = {{"path", or_null(each.path)},   {"quota_bytes", bytes(each.quota)},
-                     {"files", or_null(each.files)}, {"purge_days", or_null(each.purge_days)},
-                     {"what", or_null(each.what)},   {"from", each.from}};
+    storage[name] = {{"path", or_null(each.path)},
+                     {"quota_bytes", bytes(each.quota)},
+                     {"files", or_null(each.files)},
+                     {"purge_days", or_null(each.purge_days)},
+                     {"shared", or_null(each.shared)},
+                     {"what", or_null(each.what)},
+                     {"from", each.from}};
   ordered_json sources = ordered_json::object();
   for (const auto& [name, each] : site.sources) sources[name] = {{"url", each.url}, {"date", each.date}};
   return {{"name", site.name},

@@ -78,6 +78,7 @@ struct SiteStorage {
   std::optional<ByteCount> quota;
   std::optional<std::uint64_t> files;
   std::optional<std::uint64_t> purge_days;  ///< unused files are deleted after this time
+  std::optional<bool> shared;               ///< of `cache`: users may copy from the caches of their peers
   std::optional<std::string> what;
   std::string from;
 

@@ -160,6 +160,10 @@ constexpr std::array kSettings = {
                                                     .unset = "never",
                                                     .at_least = 1,
                                                     .help = "Age at which files are deleted."}),
+    bind<&Site::storage, &SiteStorage::shared>(
+        {.key = "storage.*.shared",
+         .unset = "no",
+         .help = "Of storage.cache: let users of a node copy shards from the caches of their peers."}),
     bind<&Site::storage, &SiteStorage::what>(
         {.key = "storage.*.what", .unset = "nothing", .help = "Additional information."}),
     bind<&Site::storage, &SiteStorage::from>({.key = "storage.*.from", .help = kFrom}),

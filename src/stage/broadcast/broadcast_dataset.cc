@@ -8,6 +8,7 @@
 #include "base/stopwatch.h"
 #include "base/thread.h"
 #include "stage/cache/first_shards.h"
+#include "stage/cache/shared_caches.h"
 
 namespace stoker::stage {
 namespace {
@@ -29,7 +30,8 @@ class DatasetBroadcast::Impl final : public PieceStore {
         dataset_(std::move(opened)),
         request_(request),
         nodes_(std::move(nodes)),
-        folder_(cache_, *dataset_, request_.source) {}
+        folder_(cache_, *dataset_, request_.source),
+        others_(SharedCaches::beside(cache_)) {}
 
   ~Impl() override {
     if (swarm_) nodes_.server->remove(*swarm_);
@@ -251,6 +253,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
     if (!evicted.ok()) return (void)leave(i, evicted.status());
     report_.evicted.shards += evicted->shards;
     report_.evicted.bytes += evicted->bytes;
+    if (copy_from_others(i)) return found(i);
     auto partial = PartialShard::create(cache_, shard);
     if (!partial.ok()) return (void)leave(i, partial.status());
     bool is_empty = false;
@@ -268,6 +271,28 @@ class DatasetBroadcast::Impl final : public PieceStore {
       check_complete(i);
     }
     if (!is_empty) swarm_->wants(pieces);
+  }
+
+  // From the cache of a different user of this node.
+  bool copy_from_others(std::uint32_t i) {
+    const CacheableShard& shard = shards_[i];
+    const auto other = others_.open(shard);
+    if (!other.ok()) return false;
+    Stopwatch since_refresh;
+    const auto progress = [&](std::uint64_t) -> Status {
+      if (is_interrupted()) return cancelled("stoker stage: interrupted");
+      if (since_refresh.seconds() > kRefreshLeases_s) {
+        STOKER_RETURN_IF_ERROR(refresh_leases());
+        since_refresh.lap();
+      }
+      return {};
+    };
+    const CopyResult copied = copy_open_shard(cache_, shard, *other, "another user's cache", progress);
+    if (!copied.source.ok() || !copied.cache.ok()) return false;
+    const MutexLock lock(mutex_);
+    states_[i].is_copied = true;
+    report_.shared_bytes += shard.info->bytes;
+    return true;
   }
 
   void found(std::uint32_t i) {
@@ -424,6 +449,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
   const CacheRequest request_;
   const BroadcastNodes nodes_;
   const DatasetFolder folder_;
+  const SharedCaches others_;
   std::atomic<Progress*> progress_{nullptr};
   std::vector<CacheableShard> shards_;
   SwarmPlan plan_;

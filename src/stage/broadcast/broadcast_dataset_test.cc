@@ -1,5 +1,7 @@
 #include "stage/broadcast/broadcast_dataset.h"
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -150,6 +152,27 @@ TEST_F(BroadcastTest, shards_in_one_cache_are_not_read_again) {
   expect_right(*nodes_[1]);
   EXPECT_EQ(nodes_[1]->report->hits, std::uint64_t{kShards});
   EXPECT_EQ(bytes_read(), 0u);
+}
+
+TEST_F(BroadcastTest, shards_of_a_different_user_of_the_node_are_copied_and_forged_ones_are_not) {
+  const auto other = CacheFolder::open(box_ / "stoker-cache-4711");
+  const auto opened = dataset::open_dataset(source_);
+  ASSERT_TRUE(
+      stage_dataset(*other, *opened, {.source = source_, .splits = {}, .limits = limits_}, progress_).ok());
+  const auto& shards = opened->manifest.splits[0].shards;
+  const Path forged = other->shard(shard_key(opened->manifest, shards[2]));
+  ASSERT_EQ(::chmod(forged.c_str(), 0644), 0);
+  auto file = File::open_read_write(forged);
+  ASSERT_TRUE(file->write_at(5'000'000, std::as_bytes(std::span("forged", 6))).ok());
+  make(2);
+  run_all();
+  for (const auto& node : nodes_) {
+    expect_right(*node);
+    EXPECT_EQ(node->report->copied, std::uint64_t{kShards});
+    EXPECT_EQ(node->report->shared_bytes, dataset_bytes() - shards[2].bytes);
+  }
+  // The forged one at the source, by each node at most.
+  EXPECT_LE(bytes_read() - 2 * nodes_[0]->report->shared_bytes, 2 * shards[2].bytes);
 }
 
 TEST_F(BroadcastTest, a_full_disk_of_one_node_does_not_stop_others) {

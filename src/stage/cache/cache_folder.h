@@ -31,7 +31,8 @@ bool is_key(std::string_view name);
 /// names.
 std::string unfinished_key(const std::string& name);
 
-/// A cache. Only its owner uses it: other users could serve forged bytes.
+/// A cache. Only its owner writes to it and reads datasets there: other users could serve forged bytes. They
+/// may copy its shards (share_cache()).
 class CacheFolder {
  public:
   /// Creates the cache if the path does not exist or is an empty folder. Invalid for a folder with other

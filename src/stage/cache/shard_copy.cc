@@ -169,15 +169,20 @@ Status PartialShard::publish() && {
 
 CopyResult copy_shard(const CacheFolder& cache, const CacheableShard& shard, const Path& source,
                       const CopyProgress& progress) {
-  auto file = open_source(shard, source);
+  const auto file = open_source(shard, source);
   if (!file.ok()) return {.source = file.status(), .cache = {}};
+  return copy_open_shard(cache, shard, *file, source, progress);
+}
+
+CopyResult copy_open_shard(const CacheFolder& cache, const CacheableShard& shard,
+                           const codec::ShardFile& file, const Path& name, const CopyProgress& progress) {
   auto partial = PartialShard::create(cache, shard);
   if (!partial.ok()) return {.source = {}, .cache = partial.status()};
   if (Status status = progress(0); !status.ok()) return {.source = std::move(status), .cache = {}};
   std::vector<std::byte> buffer;
   for (std::size_t block = 0; block < shard.info->blocks.size(); ++block) {
-    file->will_need(begin_of(*shard.info, block + 1), kHashBlock);
-    Status status = read_block(*file, shard, block, source, buffer);
+    file.will_need(begin_of(*shard.info, block + 1), kHashBlock);
+    Status status = read_block(file, shard, block, name, buffer);
     if (!status.ok()) return {.source = std::move(status), .cache = {}};
     status = partial->write(begin_of(*shard.info, block), buffer);
     if (!status.ok()) return {.source = {}, .cache = std::move(status)};

@@ -94,4 +94,8 @@ struct CopyResult {
 CopyResult copy_shard(const CacheFolder& cache, const CacheableShard& shard, const Path& source,
                       const CopyProgress& progress);
 
+/// The same from an open file, called `name` in errors.
+CopyResult copy_open_shard(const CacheFolder& cache, const CacheableShard& shard,
+                           const codec::ShardFile& file, const Path& name, const CopyProgress& progress);
+
 }  // namespace stoker::stage

@@ -12,6 +12,7 @@
 #include "base/stopwatch.h"
 #include "base/thread.h"
 #include "stage/cache/first_shards.h"
+#include "stage/cache/shared_caches.h"
 #include "stage/cache/use_lease.h"
 
 namespace stoker::stage {
@@ -31,6 +32,7 @@ class DatasetStaging {
         dataset_(dataset),
         request_(request),
         folder_(cache, dataset, request.source),
+        others_(SharedCaches::beside(cache)),
         progress_(progress) {
     report_.folder = folder_.path();
     report_.version = dataset.manifest.version;
@@ -154,6 +156,7 @@ class DatasetStaging {
     report_.evicted.shards += evicted->shards;
     report_.evicted.bytes += evicted->bytes;
     Stopwatch since_refresh;
+    std::uint64_t reported = 0;
     const auto progress = [&](std::uint64_t bytes) -> Status {
       if (progress_.stop_requested()) return cancelled("stoker cache: interrupted");
       if (room_lock.owns_lock()) room_lock.unlock();
@@ -162,9 +165,17 @@ class DatasetStaging {
         since_refresh.lap();
       }
       report_progress(bytes);
+      reported += bytes;
       return {};
     };
-    const CopyResult copied = copy_shard(cache_, shard, request_.source / shard.info->file, progress);
+    CopyResult copied{.source = unavailable("no other user has it"), .cache = {}};
+    const auto other = others_.open(shard);
+    if (other.ok()) copied = copy_open_shard(cache_, shard, *other, "another user's cache", progress);
+    const bool is_shared = copied.source.ok() && copied.cache.ok();
+    if (!copied.source.ok() && copied.source.code() != Code::cancelled) {
+      done_bytes_ -= reported;
+      copied = copy_shard(cache_, shard, request_.source / shard.info->file, progress);
+    }
     STOKER_RETURN_IF_ERROR(copied.source);
     if (!copied.cache.ok()) return leave(i, std::string(copied.cache.message()));
     STOKER_RETURN_IF_ERROR(folder_.link_to_cache(shard));
@@ -173,6 +184,7 @@ class DatasetStaging {
       is_staged_.insert(i);
       report_.copied += 1;
       report_.copied_bytes += shard.info->bytes;
+      report_.shared_bytes += is_shared ? shard.info->bytes : 0;
       report_.replaced += is_damaged ? 1 : 0;
     }
     return settled(i);
@@ -230,6 +242,7 @@ class DatasetStaging {
   const dataset::OpenDataset& dataset_;
   const CacheRequest& request_;
   const DatasetFolder folder_;
+  const SharedCaches others_;
   std::vector<CacheableShard> shards_;  // that were requested
   Progress& progress_;
   std::optional<FirstShards> first_;

@@ -46,6 +46,7 @@ struct CacheReport {
   std::uint64_t copied = 0;
   std::uint64_t copied_bytes = 0;
   std::uint64_t received_bytes = 0;  ///< of them from other nodes, not from the source
+  std::uint64_t shared_bytes = 0;    ///< of them from caches of other users of this node
   std::uint64_t replaced = 0;        ///< copied, because the cached one was damaged
   Evicted evicted;
   std::vector<LeftAtSource> left;  ///< in the order of the dataset

@@ -4,6 +4,7 @@
 
 #include "base/language/counted.h"
 #include "stage/cache/decision.h"
+#include "stage/cache/shared_caches.h"
 
 namespace stoker::stage {
 namespace {
@@ -67,7 +68,7 @@ Status stage_into(const CacheFolder& cache, const OpenedDataset& opened, const P
   placed.folder = report.folder;
   placed.copied = report.copied;
   placed.copied_bytes = report.copied_bytes;
-  placed.received_bytes = report.received_bytes;
+  placed.received_bytes = report.received_bytes + report.shared_bytes;
   placed.hit_bytes = report.hit_bytes;
   placed.lease.emplace(std::move(lease));
   return {};
@@ -80,10 +81,12 @@ std::string summary_of(const CacheReport& report) {
   if (report.copied > 0) {
     const auto rate =
         static_cast<std::uint64_t>(static_cast<double>(report.copied_bytes) / std::max(report.seconds, 1e-3));
-    parts.push_back(format(
-        "{} copied ({}, {}/s{})", report.copied, rounded({report.copied_bytes}), rounded({rate}),
-        report.received_bytes > 0 ? format(", {} of them from other nodes", rounded({report.received_bytes}))
-                                  : std::string()));
+    const auto of_them = [](std::uint64_t bytes, std::string_view from) {
+      return bytes > 0 ? format(", {} of them from {}", rounded({bytes}), from) : std::string();
+    };
+    parts.push_back(format("{} copied ({}, {}/s{}{})", report.copied, rounded({report.copied_bytes}),
+                           rounded({rate}), of_them(report.received_bytes, "other nodes"),
+                           of_them(report.shared_bytes, "other users' caches")));
   }
   if (report.replaced > 0)
     parts.push_back(format("{} replaced, because the copy was damaged", report.replaced));
@@ -98,6 +101,9 @@ Result<PlacedDataset> place_dataset(const PlaceRequest& request, Progress& progr
   PlacedDataset placed;
   placed.version = opened->manifest.version;
   const auto cache = CacheFolder::open(request.cache);
+  if (cache.ok() && request.is_shared) {
+    if (const Status shared = share_cache(*cache); !shared.ok()) return shared;
+  }
   const Status status = cache.ok() ? stage_into(*cache, opened, request, progress, placed) : cache.status();
   if (status.ok()) return placed;
   if (is_final(status)) return status;

@@ -28,6 +28,7 @@ struct PlaceRequest {
   std::optional<std::string> split;  ///< empty: all splits
   Path cache;                        ///< folder of the cache
   ByteCount quota;                   ///< of the cache; 0: no limit but the disk
+  bool is_shared = false;            ///< other users may copy from the cache
   bool is_decided = true;            ///< otherwise decide_place() does, with `epochs` and `memory_room`
   std::uint64_t epochs = 1;
   std::uint64_t memory_room = 0;
@@ -46,7 +47,7 @@ struct PlacedDataset {
   std::string version;         ///< of the dataset, which all nodes must agree on
   std::uint64_t copied = 0;    ///< shards
   std::uint64_t copied_bytes = 0;
-  std::uint64_t received_bytes = 0;             ///< of them from other nodes
+  std::uint64_t received_bytes = 0;             ///< of them from other nodes and other users' caches
   std::uint64_t hit_bytes = 0;                  ///< that were in the cache
   std::optional<OwnLease> lease;                ///< keeps the shards while it exists
   std::unique_ptr<DatasetBroadcast> broadcast;  ///< serves the other nodes while it exists

@@ -1,0 +1,33 @@
+// Caches of other users of the node, from which shards are copied instead of from the source. Their bytes are
+// trusted no more than bytes from the network: every block is compared with its SHA-256, and a copy belongs
+// to this user. Thread-safe: no state but the folders.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stage/cache/cache_folder.h"
+#include "stage/cache/shard_copy.h"
+#include "stoker/status.h"
+
+namespace stoker::stage {
+
+/// Lets other users read shards of the cache, not list them: they need the key, which is in the manifest of
+/// the dataset, and what identifies a dataset stays hidden.
+Status share_cache(const CacheFolder& cache);
+
+class SharedCaches {
+ public:
+  /// The caches of other users beside `cache`, "stoker-cache-<user id>", on the same filesystem.
+  static SharedCaches beside(const CacheFolder& cache);
+
+  /// A copy of the shard. NotFound if none can be read, also for shards that have several files, or no
+  /// SHA-256. Its bytes may be forged or change at any time.
+  Result<codec::ShardFile> open(const CacheableShard& shard) const;
+
+ private:
+  std::vector<Path> folders_;
+  std::uint64_t device_ = 0;  // st_dev
+};
+
+}  // namespace stoker::stage
