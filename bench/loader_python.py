@@ -25,8 +25,8 @@ def build() -> None:
     subprocess.run([REPOSITORY / "script/build", "stoker", "stoker_python"], check=True, stdout=subprocess.DEVNULL)
 
 
-def environment() -> dict[str, str]:
-    path = os.pathsep.join(filter(None, [str(MODULE), os.environ.get("PYTHONPATH")]))
+def environment(module: Path = MODULE) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, [str(module), os.environ.get("PYTHONPATH")]))
     return os.environ | {"PYTHONPATH": path}
 
 
@@ -49,14 +49,14 @@ for _ in sys.stdin:
     print("rate", samples / (time.perf_counter() - started), samples / (time.process_time() - cpu), flush=True)
 """
 
-    def __init__(self, code: str, *arguments: object, python: Path = PYTHON) -> None:
+    def __init__(self, code: str, *arguments: object, python: Path = PYTHON, module: Path = MODULE) -> None:
         self.rates_per_cpu_s: list[
             float
         ] = []  # CPU rate of its threads: more stable than wall time on a shared machine
         command = [str(python), "-c", "import sys\n" + code + self.LOOP, *map(str, arguments)]
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
-        self._process = subprocess.Popen(command, text=True, env=environment(), **pipes)
+        self._process = subprocess.Popen(command, text=True, env=environment(module), **pipes)
 
     def rate(self) -> float:
         """Samples per second of one epoch."""

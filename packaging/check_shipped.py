@@ -101,10 +101,21 @@ def check_undefined(elf: ELFFile, name: str) -> Iterator[str]:
             yield f"{name}: {symbol.name} is defined nowhere"
 
 
+def check_copying(elf: ELFFile, name: str) -> Iterator[str]:
+    """memcpy comes from glibc, which has one for each processor, and not from a compiler's library. Small programs need none."""
+    table = elf.get_section_by_name(".dynsym")
+    is_own = Path(name).name.startswith(("stoker", "_core")) and elf.stream.seek(0, io.SEEK_END) > MEBIBYTE
+    if not is_own or table is None or elf["e_machine"] != "EM_X86_64":
+        return
+    missing = {symbol.name for symbol in table.iter_symbols() if symbol.entry.st_shndx == "SHN_UNDEF"}
+    if not missing & {"memcpy", "memmove"}:
+        yield f"{name}: contains its own memcpy, which is slower than glibc's"
+
+
 def check_program(entry: Entry) -> Iterator[str]:
     try:
         elf = ELFFile(io.BytesIO(entry.content))
-        for check in (check_symbols, check_libraries, check_undefined):
+        for check in (check_symbols, check_libraries, check_undefined, check_copying):
             yield from check(elf, entry.name)
     except ELFError as error:
         yield f"{entry.name}: not a valid ELF file: {error}"

@@ -254,6 +254,18 @@ def zig() -> Path:
     return program
 
 
+def compiler_library(place: Place) -> str:
+    """GCC's library of missing instructions, for links; "" without GCC for that processor.
+
+    zig's own is one object: a program that needs one function of it gets its memcpy and exp, too, instead of glibc's, which has
+    faster ones for each processor."""
+    gcc = shutil.which(f"{place.triple}-gcc")
+    if gcc is None:
+        return ""
+    found = subprocess.run([gcc, "-print-libgcc-file-name"], text=True, stdout=subprocess.PIPE, check=True)
+    return found.stdout.strip()
+
+
 def write_tools(place: Place) -> None:
     """cc, c++, ar and ranlib for the target. The compiler's checks of undefined behaviour, its default without -O, are off."""
     target = f"-target {place.triple}.{GLIBC} -fno-sanitize=undefined"
@@ -261,10 +273,18 @@ def write_tools(place: Place) -> None:
         target += " -mcpu=x86_64"  # every processor of that architecture; faster paths are chosen at run time
     place.tools.mkdir(parents=True, exist_ok=True)
     cache = shlex.quote(str(place.folder / "zig-cache"))
+    library = shlex.quote(compiler_library(place))
     for name, words in {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib"}.items():
+        is_linker = name in ("cc", "c++") and library != "''"
+        link = (
+            f"case \" $* \" in *' -c '*|*' -S '*|*' -E '*) ;; *' -o '*) set -- \"$@\" {library} ;; esac"
+            if is_linker
+            else ":"
+        )
         text = textwrap.dedent(f"""\
             #!/bin/sh
             export ZIG_GLOBAL_CACHE_DIR={cache} ZIG_LOCAL_CACHE_DIR={cache}
+            {link}
             exec {shlex.quote(str(zig()))} {words} "$@"
             """)
         tool = place.tools / name

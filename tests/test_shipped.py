@@ -75,6 +75,18 @@ def test_a_name_without_a_definition_is_shown(compiled):
     assert check(module) == (1, ["module.so: module.so: nowhere is defined nowhere"])
 
 
+def test_a_copying_function_of_the_compilers_library_is_an_error(compiled):
+    large = "const char large[2 << 20] = {1};\n"
+    own = "void *memcpy(void *to, const void *from, unsigned long n) { char *t = to; while (n--) t[n] = ((char *)from)[n]; return to; }\n"
+    options = ("-shared", "-fno-builtin", "-fno-tree-loop-distribute-patterns")
+    assert check(compiled("_core.so", large + own, *options)) == (
+        1,
+        ["_core.so: _core.so: contains its own memcpy, which is slower than glibc's"],
+    )
+    used = "#include <string.h>\nvoid *f(void *to, const void *from, unsigned long n) { return memcpy(to, from, n); }\n"
+    assert check(compiled("_core.abi3.so", large + used, *options)) == (0, [])
+
+
 def test_the_gpu_part_leaves_torchs_names_undefined_and_none_of_ours(compiled):
     text = "extern int f(void) __asm__({0}); int g(void) {{ return f(); }}\n"
     of_torch = compiled("stoker-train-cuda.so", text.format('"_ZN3c104cuda12device_countEv"'), "-shared")
