@@ -128,7 +128,7 @@ def test_pickled_files_are_converted_by_python(stoker):
     assert refused.err.startswith("code.pt: torch.load() with weights_only failed: ")
     without = stoker("checkpoint", "convert", "in.pt", "ckpt/step-7", code=3, env={"PATH": "/nowhere"})
     assert without.err.startswith(
-        "checkpoint convert: in.pt needs python3 with torch and the module stoker\n  try: pip "
+        "in.pt: needs python3 with torch and the module stoker\n  try: pip "
     )
 
 

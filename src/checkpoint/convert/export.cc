@@ -105,7 +105,7 @@ class Exporter {
  private:
   Status copy(const std::string& name, std::uint64_t bytes, File& file) {
     for (std::uint64_t at = 0; at < bytes;) {
-      if (progress_.stop_requested()) return cancelled("checkpoint convert: stopped");
+      if (progress_.stop_requested()) return cancelled("checkpoint: conversion stopped");
       const std::span out = std::span(buffer_).first(std::min<std::uint64_t>(buffer_.size(), bytes - at));
       STOKER_RETURN_IF_ERROR(reader_.read(part_, name, at, out));
       STOKER_RETURN_IF_ERROR(file.write(std::span<const std::byte>(out)));
@@ -170,7 +170,7 @@ Result<Exported> export_step(const Path& step, const Path& target, const ExportO
   const PartFilter parts{.model = options.part == StepPart::model,
                          .optimizer = options.part == StepPart::optimizer};
   const std::vector<StepDamage> damages = verify_files(step, manifest, parts, progress);
-  if (progress.stop_requested()) return cancelled("checkpoint convert: stopped");
+  if (progress.stop_requested()) return cancelled("checkpoint: conversion stopped");
   if (!damages.empty()) return damage_error(step, damages);
   STOKER_ASSIGN_OR_RETURN(reader, TensorReader::open(step, manifest));
   Exporter exporter(reader, options.part, progress);

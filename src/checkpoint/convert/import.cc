@@ -141,7 +141,7 @@ Status read_boxes(const std::vector<File>& files, ImportedTensor& tensor, Progre
   tensor.bytes.resize(*archive::tensor_bytes(tensor.dtype, tensor.shape));
   std::vector<std::byte> buffer;
   for (const Box& box : tensor.boxes) {
-    if (progress.stop_requested()) return cancelled("checkpoint convert: stopped");
+    if (progress.stop_requested()) return cancelled("checkpoint: conversion stopped");
     const std::uint64_t bytes = archive::tensor_bytes(tensor.dtype, box.shape).value_or(0);
     if (box.shape == tensor.shape) {
       STOKER_RETURN_IF_ERROR(files[box.file].read_at(box.at, tensor.bytes));

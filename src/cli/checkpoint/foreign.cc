@@ -44,7 +44,7 @@ Result<ConversionResult> convert_with_python(const Path& source, const Path& tar
       .argv = {"python3", "-m", "stoker.checkpoint_convert", source.string(), target.string()},
       .environment = {},
       .directory = {}};
-  const Status missing = unavailable("checkpoint convert: {} needs python3 with torch and the module stoker",
+  const Status missing = unavailable("{}: needs python3 with torch and the module stoker",
                                      printable((is_pickled(source) ? source : target).filename().string()));
   auto ran = run_program(command, Deadline::never());
   if (!ran.ok())
@@ -57,7 +57,7 @@ Result<ConversionResult> convert_with_python(const Path& source, const Path& tar
   ConversionResult done{source, 0, 0, 0};
   const nlohmann::json reply = parse_json<nlohmann::json>(ran->out);
   if (!reply.is_object())
-    return internal("checkpoint convert: python3 printed '{}'", printable(error_output));
+    return internal("stoker.checkpoint_convert: python3 printed '{}'", printable(error_output));
   if (!ran->exit.ok()) return parse_python_error(reply.value("code", ""), reply.value("message", ""));
   done.tensors = reply.value("tensors", std::uint64_t{0});
   done.files = reply.value("files", std::uint64_t{0});
