@@ -151,16 +151,18 @@ std::optional<LogScan> missing_rank(const LogScan& log, const Hit& cause) {
     (void)parse_number(cause.groups[2], &size);
     (void)parse_number(cause.groups[1], &joined);
   }
+  constexpr int kMostNamed = 16;
+  const auto most = std::min<std::int64_t>(size / 2, kMostNamed);
   std::string missing;
   int count = 0, only = -1;
-  for (int rank = 0; rank < size && count <= size / 2; ++rank) {
+  for (int rank = 0; rank < size && count <= most; ++rank) {
     if (seen.contains(rank)) continue;
     missing += format("{}{}", missing.empty() ? "" : ", ", rank);
     only = rank;
     ++count;
   }
   const bool is_beyond = !seen.empty() && *seen.rbegin() >= size;
-  if (count == 0 || count > size / 2 || is_beyond || static_cast<std::int64_t>(seen.size()) < joined)
+  if (count == 0 || count > most || is_beyond || static_cast<std::int64_t>(seen.size()) < joined)
     return std::nullopt;
   LogScan made = conclusion(log, kProcessMissing, cause.line, cause.text);
   Hit& hit = made.result.hits.front();

@@ -96,7 +96,10 @@ TEST(Departure, processes_without_a_line_are_missing) {
   EXPECT_EQ(found.cause,
             "process 2 of 4 did not start, or too late: its peers waited, and the log has no line of it");
   EXPECT_EQ(found.rank, 2);
-  // Most of them are unknown, or none.
+  // A line about a rank is none of that rank. Most of them are unknown, or none is missing.
+  EXPECT_EQ(
+      explain_log(starts(3) + starts(0) + starts(1) + "waiting for rank 2: no answer\n3: " + refused).rank,
+      2);
   EXPECT_EQ(explain_log(starts(0) + "0: " + refused).rule, "jax-not-registered");
   EXPECT_EQ(explain_log(starts(0) + starts(1) + starts(2) + starts(3) + "0: " + refused).rule,
             "jax-not-registered");
@@ -122,6 +125,11 @@ TEST(Departure, an_exception_before_the_rendezvous_timed_out_is_the_cause) {
                 .cause,
             "no access to a gated repository of Hugging Face: a/b-2");
   // The rank continued after it.
+  EXPECT_EQ(
+      explain_log("[0] hub.errors.AccessError: 503 for a/b\n[0] trying the mirror instead, retrying\n[1] " +
+                  kClients)
+          .rule,
+      "clients-missing");
   EXPECT_EQ(explain_log("[0] hub.errors.AccessError: 401\n" + steps(6, "[0] ") + "[1] " + kClients).rule,
             "clients-missing");
   // In the log of a later rank.

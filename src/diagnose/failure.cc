@@ -149,6 +149,7 @@ void set_cause(const Choice& choice, const FailureFacts& facts, Diagnosis& diagn
 // the new cause.
 std::unique_ptr<LogScan> refine_by_ranks(const std::vector<LogScan>& scans, Choice& choice) {
   if (const auto failure = failure_before_timeout(scans, choice)) {
+    choice.consequences.insert(choice.consequences.begin(), *choice.cause);
     choice.same_rule.clear();
     choice.cause = failure;
     choice.is_sure = false;

@@ -328,6 +328,8 @@ TEST(Library, a_file_that_is_opened_for_writing_lacks_its_folder) {
   }
   for (const char* code : {"data = open(name)", "open(name, 'rb')", "pd.read_csv(name).to_csv(other)"})
     EXPECT_EQ(opening(code).rule, "data-file-missing") << code;
+  EXPECT_EQ(explain_log(kTraceback + "RuntimeError: Parent directory out/ck does not exist.\n").cause,
+            "the program cannot write into the folder out/ck (train.py:7): it does not exist");
   // The inner call reads.
   EXPECT_EQ(opening("model.save(name)",
                     "  File \"/users/ada/model.py\", line 3, in save\n    text = open(self.card).read()\n")

@@ -2,6 +2,7 @@
 #include "diagnose/scan_ranks.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <re2/re2.h>
@@ -32,10 +33,9 @@ int rank_in_head(std::string_view text) {
   std::string before, number;
   const std::string_view head = text.substr(0, kHeadOfLine);
   if (!RE2::PartialMatch(re2::StringPiece(head.data(), head.size()), kRank, &before, &number)) return -1;
-  for (const std::string_view other :
-       {"local", "node", "group", "data", "pipeline", "tensor", "expert", "from"}) {
-    if (to_lower(before) == other) return -1;
-  }
+  // "local rank 0", "waits for rank 3".
+  static const RE2 kLevel(R"((?i)^(?:debug|info|warning|error|critical|global|)$)");
+  if (!matches(before, kLevel)) return -1;
   std::int64_t rank = -1;
   return parse_number(number, &rank) ? static_cast<int>(rank) : -1;
 }
@@ -69,6 +69,7 @@ void LogScanner::survey_ranks(const Hit& loss) {
   survey.is_done = true;
   std::string_view rest = block_.substr(0, line_begin_);
   std::uint64_t number = line_;
+  std::map<int, bool> is_handled;  // by rank: whether a line below reports that it continued
   for (std::size_t i = 0; i < kSurveyedLines && !rest.empty(); ++i) {
     rest.remove_suffix(1);
     --number;
@@ -81,8 +82,9 @@ void LogScanner::survey_ranks(const Hit& loss) {
     if (rank < 0 || (survey.last.size() == kMaxRanks && !survey.last.contains(rank))) continue;
     std::vector<std::string>& lines = survey.last[rank];
     if (lines.empty()) survey.line[rank] = number;
-    if (lines.size() < kAfterException && rank != loss.rank && is_bare_exception(line.text) &&
-        level_of(line.text) == LogLevel::none) {
+    is_handled[rank] = is_handled[rank] || reports_retry(line.text) || reports_fallback(line.text);
+    if (lines.size() < kAfterException && rank != loss.rank && !is_handled[rank] &&
+        is_bare_exception(line.text) && level_of(line.text) == LogLevel::none) {
       const bool is_known = std::any_of(result_.hits.begin(), result_.hits.end(),
                                         [&](const Hit& hit) { return hit.line == number; });
       if (!is_known) keep_bare_exception(number, line.text, rank);
