@@ -72,6 +72,7 @@ ExceptionMessage::ExceptionMessage(std::string_view first_line) {
   type_ = first_line.substr(0, colon);
   head_ = trim(first_line.substr(std::min(colon + 1, first_line.size())));
   is_validation_ = is_validation(head_);
+  if (is_validation_) (void)RE2::PartialMatch(head_, R"(^(\d{1,4}) )", &fields_);
   is_in_user_code_ = head_ == kInUserCode;
   has_position_ = first_line.starts_with("yaml.");
   if (!has_position_ || is_empty_head(head_)) return;
@@ -83,6 +84,7 @@ bool ExceptionMessage::add(std::string_view line) {
   const std::string_view text = trim(line);
   if (announces_list(head_)) return add_item(text);
   if (text.empty()) return true;
+  if (is_validation_) return add_field(line);
   if (!reason_.empty()) {
     if (has_position_) {
       if (text.starts_with("in \"")) reason_ += format(", {}", text);
@@ -99,13 +101,23 @@ bool ExceptionMessage::add(std::string_view line) {
   }
   static const RE2 kException(R"(^((?:\w+\.)*\w*(?:Error|Exception)): (.+)$)");
   if (is_in_user_code_ && RE2::FullMatch(as_piece(text), kException, &type_, &reason_)) return false;
-  if (is_scaffold(text) || (line.starts_with("    ") && !is_validation_)) return true;
-  if (is_validation_ && !line.starts_with(' ')) {
-    place_ = text;
-    return true;
-  }
-  reason_ = place_.empty() ? std::string(text) : format("{}: {}", place_, text);
+  if (is_scaffold(text) || line.starts_with("    ")) return true;
+  reason_ = text;
   return has_position_ || is_open(reason_);
+}
+
+// A field that pydantic rejects, and below it the reason, which is indented.
+bool ExceptionMessage::add_field(std::string_view line) {
+  std::string_view text = trim(line);
+  if (is_scaffold(text)) return true;
+  if (!line.starts_with(' ')) return std::exchange(place_, text).empty();
+  // Of several fields, the names matter more than the details.
+  const bool is_one_of_several = fields_ > 1 || !reason_.empty();
+  if (is_one_of_several) text = text.substr(0, text.find(" [type="));
+  const std::string_view gap = reason_.empty() ? "" : "; ";
+  reason_ += place_.empty() ? format("{}{}", gap, text) : format("{}{}: {}", gap, place_, text);
+  place_.clear();
+  return --fields_ > 0 && reason_.size() < kLongestReason;
 }
 
 // The names of the columns of a file, one a line; "to"; the columns in the dataset; and the reason.

@@ -27,10 +27,12 @@ class ExceptionMessage {
   bool add_keys(std::string_view text);
   bool add_columns(std::string_view text);
   bool add_item(std::string_view text);
+  bool add_field(std::string_view line);
 
   std::string type_;
   std::string head_;    // the message of the first line
   std::string place_;   // the field that pydantic rejects
+  int fields_ = 0;      // number of fields that it rejects and that have no reason yet
   std::string reason_;  // the line with the reason
   bool is_validation_ = false;
   bool is_in_user_code_ = false;

@@ -92,5 +92,26 @@ TEST(ExceptionMessage, items_below_a_line_that_announces_them_belong_to_it) {
       "EPOCH");
 }
 
+TEST(ExceptionMessage, all_rejected_fields_are_named) {
+  const std::string place = "    For further information visit https://errors.pydantic.dev/2/v/enum\n";
+  EXPECT_EQ(
+      cause_of(
+          "pydantic_core._pydantic_core.ValidationError: 2 validation errors for ZeroConfig\nstage\n  Input "
+          "should be 0, 1, 2 or 3 [type=enum, input_value='two', input_type=str]\n" +
+          place + "optim.lr\n  Field required [type=missing, input_value={}, input_type=dict]\n" + place +
+          "closing\n"),
+      "the program raised pydantic_core._pydantic_core.ValidationError: 2 validation errors for ZeroConfig: "
+      "stage: Input should be 0, 1, 2 or 3; optim.lr: Field required (train.py:7)");
+  const Diagnosis unknown = explain_log(
+      kTraceback +
+      "pydantic_core._pydantic_core.ValidationError: 2 validation errors for ZeroConfig\nstage\n  "
+      "Input should be 0 [type=a]\noverlapp\n  Extra inputs are not permitted [type=extra_forbidden, "
+      "input_value=True, input_type=bool]\n");
+  EXPECT_EQ(unknown.rule, "settings-unknown-key");
+  EXPECT_EQ(unknown.cause,
+            "the settings of ZeroConfig are not valid (train.py:7): stage: Input should be 0; "
+            "overlapp: Extra inputs are not permitted");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

@@ -1,9 +1,11 @@
 #include "diagnose/failure.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "diagnose/cures.h"
+#include "diagnose/departure.h"
 #include "diagnose/log_line.h"
 #include "diagnose/log_text.h"
 #include "diagnose/root_cause.h"
@@ -136,10 +138,31 @@ void set_cause(const Choice& choice, const FailureFacts& facts, Diagnosis& diagn
   for (const Suspect& each : choice.same_rule) {
     if (!diagnosis.rank && each.log == cause.log && each.rank() >= 0) diagnosis.rank = each.rank();
   }
+  if (!diagnosis.rank) diagnosis.rank = choice.rank;
   diagnosis.consequences = consequences_text(choice.consequences, facts);
   if (choice.in_handler)
     diagnosis.notes.push_back(message("the code that handled this error failed itself: {} ({})",
                                       choice.in_handler->hit->text, where_of(*choice.in_handler)));
+}
+
+// Replaces a cause that only shows that a peer is gone by what the lines of all ranks show. The result owns
+// the new cause.
+std::unique_ptr<LogScan> refine_by_ranks(const std::vector<LogScan>& scans, Choice& choice) {
+  if (const auto failure = failure_before_timeout(scans, choice)) {
+    choice.consequences.insert(choice.consequences.begin(), *choice.cause);
+    choice.same_rule.clear();
+    choice.cause = failure;
+    choice.is_sure = false;
+    return nullptr;
+  }
+  auto made = departure_of(scans, choice);
+  if (!made) return nullptr;
+  auto departure = std::make_unique<LogScan>(*std::move(made));
+  choice.consequences.insert(choice.consequences.begin(), *choice.cause);
+  choice.same_rule.clear();
+  choice.cause = Suspect{departure.get(), &departure->result.hits.front()};
+  choice.is_sure = false;
+  return departure;
 }
 
 // Whether something failed although the program succeeded: an error that it handled is not a cause.
@@ -239,6 +262,8 @@ Diagnosis explain_failure(const FailureFacts& facts) {
     return diagnosis;
   }
   Choice choice = choose_root_cause(scans, facts.first_rank);
+  // Records of a run know the order of its ends.
+  const auto departure = facts.first_rank ? nullptr : refine_by_ranks(scans, choice);
   if (facts.has_succeeded && !is_failure_of_success(choice, facts)) choice.cause.reset();
   if (facts.has_succeeded) choice.is_sure = false;
   if (choice.cause) {

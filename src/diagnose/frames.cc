@@ -33,12 +33,17 @@ std::string_view part_of_code(std::string_view code) {
   static const RE2 kReader(R"(\bjson\.loads?\(|\b(?:yaml|toml|tomllib|pickle)\.(?:safe_)?load\()");
   static const RE2 kBatch(
       R"(\b\w+(?:, ?\w+)+ = (?:batch|data|sample|next\(\w+\))\s*(?:$|;|#)|\bfor (?:\w+, ?)?\(?\w+(?:, ?\w+)+\)? in (?:enumerate\()?(?:\w+\.)?\w*(?:loader|dl)\b)");
+  // Code that opens a file for writing, or saves one.
+  static const RE2 kWrite(
+      R"re(\bopen\(.*, ?(?:mode ?= ?)?['"](?:[rbtU]*[wax][bt+]*)['"]|\.(?:save|savez\w*|savetxt|savefig|imwrite|imsave|write_text|write_bytes|to_csv|to_json|to_pickle)\()re");
+  static const RE2 kRead(R"(\b(?:read|load)\w*\()");
   const re2::StringPiece line(code.data(), code.size());
   if (RE2::PartialMatch(line, kPositions)) return "positions";
   if (RE2::PartialMatch(line, kTokens)) return "tokens";
   if (RE2::PartialMatch(line, kDevices)) return "devices";
   if (RE2::PartialMatch(line, kReader)) return "reader";
   if (RE2::PartialMatch(line, kBatch)) return "batch";
+  if (RE2::PartialMatch(line, kWrite) && !RE2::PartialMatch(line, kRead)) return "write";
   return {};
 }
 
@@ -78,6 +83,7 @@ std::string_view part_of_library(std::string_view text) {
   if (has("torch/utils/data/")) return "torch.utils.data";
   if (has("torch/utils/file_baton.py")) return "torch.extension";
   if (has("xla_bridge.py") && has(" in backends")) return "jax.backends";
+  if (has("jax/_src/pmap.py")) return "jax.pmap";
   if (has("jax/_src/dispatch.py") && has(" in apply_primitive")) return "jax.dispatch";
   if (has(" in _execute_child") || (has("popen_fork.py") && has(" in _launch"))) return "process.start";
   if (has(" in _fixup_main_from_path")) return "spawn";

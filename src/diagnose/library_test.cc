@@ -309,5 +309,78 @@ TEST(Library, a_message_ends_where_its_sentence_ends) {
   EXPECT_EQ(trees.rule, "orbax-trees-differ");
 }
 
+TEST(Library, a_file_that_is_opened_for_writing_lacks_its_folder) {
+  const auto opening = [](const std::string& code, const std::string& inner = "") {
+    return explain_log(
+        format("{}  File \"/users/ada/train.py\", line 7, in main\n    {}\n{}FileNotFoundError: [Errno 2] No "
+               "such file or "
+               "directory: 'plots/a.png'\n",
+               kBegin, code, inner));
+  };
+  for (const char* code : {"out = open(\"plots/%d.png\" % n, \"wb\")",
+                           "with open(name, mode='a') as log:", "figure.savefig(name)", "np.save(name, x)"}) {
+    const Diagnosis missing = opening(code);
+    EXPECT_EQ(missing.cause,
+              "the program cannot create plots/a.png (train.py:7): the folder of that file does "
+              "not exist")
+        << code;
+    EXPECT_THAT(missing.cure.english(), HasSubstr("mkdir -p \"$(dirname plots/a.png)\""));
+  }
+  for (const char* code : {"data = open(name)", "open(name, 'rb')", "pd.read_csv(name).to_csv(other)"})
+    EXPECT_EQ(opening(code).rule, "data-file-missing") << code;
+  EXPECT_EQ(explain_log(kTraceback + "RuntimeError: Parent directory out/ck does not exist.\n").cause,
+            "the program cannot write into the folder out/ck (train.py:7): it does not exist");
+  // The inner call reads.
+  EXPECT_EQ(opening("model.save(name)",
+                    "  File \"/users/ada/model.py\", line 3, in save\n    text = open(self.card).read()\n")
+                .rule,
+            "data-file-missing");
+}
+
+TEST(Library, values_that_are_not_finite_are_named_where_they_come_from) {
+  const Diagnosis anomaly = explain_log(
+      "/v/lib/python3.11/site-packages/torch/autograd/graph.py:9: UserWarning: Error detected in "
+      "LogBackward0. "
+      "Traceback of forward call that caused the error:\n  File \"/users/ada/train.py\", line 30, in "
+      "<module>\n"
+      "    loss = model(x)\n  File \"/users/ada/model.py\", line 12, in forward\n    return x.log()\n"
+      " (Triggered internally at a.cpp:7.)\n  return run_backward(\n" +
+      std::string(kBegin) +
+      "  File \"/users/ada/train.py\", line 31, in <module>\n    loss.backward()\nRuntimeError: Function "
+      "'LogBackward0' returned nan values in its 0th output.\n");
+  EXPECT_EQ(anomaly.cause, "the backward pass computed NaN in LogBackward0 (model.py:12)");
+  EXPECT_EQ(anomaly.certainty, Certainty::known);
+  const std::string check = in_library("tensorflow/python/eager/execute.py", "quick_execute",
+                                       "tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph "
+                                       "execution error:\n\nx : Tensor had +Inf values\n\t [[{{node a}}]]");
+  EXPECT_EQ(explain_log(check).cause,
+            "a check of TensorFlow found values that are infinite or not a number: +Inf (train.py:7)");
+  EXPECT_EQ(explain_log(check + "\t [[IteratorGetNext]] [Op:b]\n").rule, "tensorflow-input-not-finite");
+}
+
+TEST(Library, pmap_lacks_devices) {
+  const Diagnosis pmap = explain_log(in_library(
+      "jax/_src/pmap.py", "wrapped",
+      "ValueError: cannot select an axis to squeeze out which has size not equal to one, got shape=(4, "
+      "16) and dimensions=(0,)"));
+  EXPECT_EQ(pmap.cause,
+            "`pmap` maps the leading axis of its arguments, 4 entries, over as many devices, and the "
+            "program does not have them (train.py:7)");
+}
+
+TEST(Library, an_actor_of_ray_is_named) {
+  const Diagnosis actor = explain_log(
+      "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n" +
+      in_library("ray/worker.py", "get",
+                 "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.") +
+      "\tclass_name: Sampler\n\tactor_id: 98\n\tpid: 155\n\tname: sampler-3\n\tnamespace: a\nThe actor is "
+      "dead because its "
+      "worker process has died.\n");
+  EXPECT_EQ(actor.cause, "an actor of Ray ended: sampler-3 of class Sampler, process 155");
+  EXPECT_EQ(actor.cure,
+            "read the log of its process (`ray logs`): it exited by itself, crashed or was killed");
+  EXPECT_EQ(actor.certainty, Certainty::likely);
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

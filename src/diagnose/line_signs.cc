@@ -55,8 +55,9 @@ bool is_warning(std::string_view line) {
 bool is_progress(std::string_view line) {
   static const RE2 kProgress(
       R"re((?i)(?:\b|_)(?:epoch|step|iteration|iter|loss)\b['"]?[\s:=\[(#]{0,4}\d|\d ?(?:it/s|s/it|m?s/step)\b)re");
-  // "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED", the summary of Weights & Biases, a bar of tqdm.
-  for (const std::string_view other : {"slurmstepd: ", "srun: ", "wandb: ", "%|"}) {
+  // "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED", the summary of Weights & Biases, bars of tqdm and
+  // rich.
+  for (const std::string_view other : {"slurmstepd: ", "srun: ", "wandb: ", "%|", "━"}) {
     if (line.find(other) != std::string_view::npos) return false;
   }
   return matches(line, kProgress);
@@ -209,7 +210,8 @@ bool reports_success(std::string_view line) {
       R"(\b(?:finished|completed|done with) (?:the )?(?:training|fine-?tuning|pre-?training|run|job|all (?:epochs|steps|tasks|trials))\b|)"
       R"(\b(?:max(?:imum)?|total|target)[ _](?:number of )?(?:train(?:ing)?[ _])?(?:steps|epochs|iterations|iters|updates|tokens)\b[^.]{0,20}\breached\b|)"
       R"(\breached (?:the )?(?:max(?:imum)?|total|target)[ _](?:number of )?(?:steps|epochs|iterations|iters|updates|tokens)\b|)"
-      R"(\bearly[ -]stopping (?:triggered|at (?:epoch|step) \d+)|\bstopp(?:ed|ing) early\b|)"
+      R"(\bearly[ -]stopping (?:triggered|at (?:epoch|step) \d+)|\bstopp(?:ed|ing) early\b|^Epoch \d+: early stopping$|)"
+      R"(^\W*end of training\b|)"
       R"(\bexit(?:ed|ing)?(?: with)?(?: code| status)[ :=]*0\b|)"
       R"(\b(?:exit|rc|(?:exit|return)[ _-]?(?:code|status)) ?[:=] ?0\b|)"
       R"((?-i)(?:^|[\s\[])INFO(?i)[\]:]? +(?:all )?(?:done|finished|completed?)[.!]{0,3}$|)"
@@ -230,11 +232,17 @@ bool reports_success(std::string_view line) {
   std::string text(line.substr(0, kLongestEnd));
   // A step of CMake.
   if (text.starts_with("-- ")) return false;
-  if (reports_good_exit(line)) return true;
+  if (reports_good_exit(line) || reports_early_stop(line)) return true;
   if (!matches(text, kWhole)) return false;
   RE2::GlobalReplace(&text, kNone, "");
   RE2::GlobalReplace(&text, kAfter, "");
   return !matches(text, kDoubt);
+}
+
+bool reports_early_stop(std::string_view line) {
+  static const RE2 kStop(
+      R"((?:did not improve in the last \d+ records|Stopping threshold reached)\b.*\bSignaling Trainer to stop)");
+  return matches(line.substr(0, kLongestEnd), kStop);
 }
 
 bool stresses_success(std::string_view line) {

@@ -86,6 +86,9 @@ bool reports_success(std::string_view line);
 /// Whether the line reports an exit code of 0, or that all tests passed: "3 passed, 1 xfailed in 2.1s".
 bool reports_good_exit(std::string_view line);
 
+/// Whether Lightning ends the training there because it has converged, as its early stopping is set.
+bool reports_early_stop(std::string_view line);
+
 /// Whether the line reports the end of the program and stresses its success: "completed successfully".
 bool stresses_success(std::string_view line);
 

@@ -92,5 +92,18 @@ TEST(LineSigns, a_failed_end_has_an_exit_code_or_a_signal) {
     EXPECT_FALSE(reports_failed_end(line)) << line;
 }
 
+TEST(LineSigns, ends_of_a_training_by_its_own_rules_are_successes) {
+  for (const char* line : {"`Trainer.fit` stopped: `max_epochs=3` reached.",
+                           "| End of training | test loss  4.61 | test ppl  100.48",
+                           "Monitored metric val/acc did not improve in the last 3 records. Best score: "
+                           "0.380. Signaling Trainer to stop.",
+                           "Stopping threshold reached: val_loss = 0.1 < 0.2. Signaling Trainer to stop.",
+                           "Epoch 12: early stopping"})
+    EXPECT_TRUE(reports_success(line)) << line;
+  EXPECT_FALSE(reports_success("Monitored metric val_loss = nan is not finite. Signaling Trainer to stop."));
+  // Rich draws its bar once more at the end.
+  EXPECT_FALSE(is_progress("Epoch 2/2  ━━━━━━━━━ 25/25 0:00:00 707.12it/s train_loss: 1.056"));
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

@@ -41,14 +41,21 @@ std::string without_escapes(std::string_view raw) {
   return text;
 }
 
+// Whether a value of R follows "[1] ", which then is no rank.
+bool is_number_of_r(std::string_view rest) {
+  static const RE2 kValue(R"(^ *(?:["'\d.<-]|(?:TRUE|FALSE|NULL|NA|NaN|Inf)\b))");
+  return RE2::PartialMatch(piece(rest), kValue);
+}
+
 // Line prefixes of launchers: torchrun "[rank3]: " and "[default3]:", mpirun "[1,3]<stderr>:", srun -l "3: ",
-// Ray "(Worker pid=7, ip=10.0.0.1) ".
+// mpiexec -prepend-rank "[3] ", Ray "(Worker pid=7, ip=10.0.0.1) ".
 bool strip_prefix(std::string_view& text, int& rank) {
   static const RE2 kPrefix(
       R"(^(?:\[rank(?:: )?(\d{1,6})\]:? ?|\[[a-z_]{1,20}(\d{1,6})\]: ?|\[\d+,(\d{1,6})\]<std(?:out|err)>: ?|)"
-      R"( {0,5}(\d{1,6}): |\([A-Za-z_:<>.]{1,60} (?:rank=\d+ )?pid=\d+(?:, ip=[\d.]+)?\) ))");
-  std::array<re2::StringPiece, 5> groups;
-  if (!kPrefix.Match(piece(text), 0, text.size(), RE2::ANCHOR_START, groups.data(), 5)) return false;
+      R"( {0,5}(\d{1,6}): |\[(\d{1,6})\] |\([A-Za-z_:<>.]{1,60} (?:rank=\d+ )?pid=\d+(?:, ip=[\d.]+)?\) ))");
+  std::array<re2::StringPiece, 6> groups;
+  if (!kPrefix.Match(piece(text), 0, text.size(), RE2::ANCHOR_START, groups.data(), 6)) return false;
+  if (!groups[5].empty() && is_number_of_r(text.substr(groups[0].size()))) return false;
   for (std::size_t i = 1; i < groups.size(); ++i) {
     std::int64_t number = 0;
     if (!groups[i].empty() && parse_number(std::string_view(groups[i].data(), groups[i].size()), &number))
@@ -116,7 +123,8 @@ int rank_named_in(std::string_view text) {
 NodeInLine node_named_in(std::string_view text) {
   static const RE2 kTask(R"(\bsrun: error: ([\w.-]+): tasks? (\d{1,6})([,-]?))");
   static const RE2 kDaemon(R"(\bslurmstepd-([\w.-]+): )");
-  static const RE2 kKernel(R"(^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)? ([\w.-]+) kernel: )");
+  static const RE2 kKernel(
+      R"(^(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)? |\d{4}-\d\d-\d\dT\S+ )?([\w.-]+) kernel: )");
   // Stoker's own record of a GPU.
   static const RE2 kGpu(R"(^GPU \d+ \(([\w.-]+)[,)].* reported Xid \d)");
   NodeInLine found;

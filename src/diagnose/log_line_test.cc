@@ -14,6 +14,11 @@ TEST(LogLine, launcher_prefixes_name_the_rank) {
   }
   EXPECT_EQ(read_log_line("(RayTrainWorker pid=71, ip=10.0.0.1) boom").text, "boom");
   EXPECT_EQ(read_log_line("loss 3: fine").rank, -1);
+  // mpiexec -prepend-rank, and values of R.
+  EXPECT_EQ(read_log_line("[3]   File \"a.py\", line 2").rank, 3);
+  EXPECT_EQ(read_log_line("[3] [rank3]: boom").text, "boom");
+  for (const char* raw : {"[1] 0.5 1.5", "[1] \"epoch 3\"", "[1] TRUE", "[1] -1", "[1]+  Done"})
+    EXPECT_EQ(read_log_line(raw).rank, -1) << raw;
 }
 
 TEST(LogLine, escape_sequences_and_zero_bytes_are_removed) {

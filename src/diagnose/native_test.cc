@@ -93,5 +93,21 @@ TEST(Consequences, are_later_than_the_cause) {
   EXPECT_EQ(explain_log(reset + "BrokenPipeError: [Errno 32] Broken pipe\n").rule, "broken-pipe");
 }
 
+TEST(Native, the_signal_in_a_banner_of_mpiexec_is_the_cause) {
+  const auto banner = [](const std::string& process, const std::string& signal) {
+    return "===================\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   " + process +
+           "PID 12 RUNNING AT n2\n=   EXIT CODE: 11\n=   CLEANING UP REMAINING "
+           "PROCESSES\n===================\n"
+           "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: " +
+           signal + "\nThis typically refers to a problem with your application.\n";
+  };
+  const Diagnosis crash = explain_log(steps(3) + banner("", "Segmentation fault (signal 11)"));
+  EXPECT_EQ(crash.cause, "a rank of the program crashed: Segmentation fault (signal 11)");
+  EXPECT_EQ(crash.certainty, Certainty::likely);
+  EXPECT_FALSE(crash.rank);
+  EXPECT_EQ(explain_log(banner("RANK 3 ", "Floating point exception (signal 8)")).rank, 3);
+  EXPECT_EQ(explain_log(banner("", "Killed (signal 9)")).rule, "killed-by-signal-9");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, 2> kLosses = {"rank-connection-broke", "r
 // Recorded faults of a GPU, and the errors that CUDA and its libraries then report to the program.
 constexpr std::array<std::string_view, 4> kDeviceFaults = {"xid-fell-off-bus", "xid-memory", "xid-nvlink",
                                                            "xid-firmware"};
+constexpr std::string_view kXidInLog = "gpu-xid";
 constexpr std::array<std::string_view, 7> kDeviceErrors = {
     "launch-failure", "illegal-memory-access", "ecc-error", "gpu-fell-off",
     "cublas-failed",  "cudnn-failed",          "no-gpu"};
@@ -52,8 +53,8 @@ constexpr std::string_view kDriverTooOld = "driver-too-old";
 // Results of a program that survived its errors: they are the cause, and not the first of the errors.
 constexpr std::array<std::string_view, 1> kResults = {"optuna-no-trial"};
 // Crashes that a dump of Python's stack explains better, if one follows.
-constexpr std::array<std::string_view, 4> kCrashes = {"crashed", "ray-worker-died", "python-crashed",
-                                                      "heap-damaged"};
+constexpr std::array<std::string_view, 5> kCrashes = {"crashed", "ray-worker-died", kRayActorDied,
+                                                      "python-crashed", "heap-damaged"};
 // Ends without a reason, which may have come from processes that waited for ever.
 constexpr std::array<std::string_view, 6> kEndsOfHang = {
     "timeout-command", "timeout-exit", "time-limit", "dump-of-hang", "interrupted", "aborted-while-waiting"};
@@ -61,11 +62,6 @@ constexpr std::array<std::string_view, 6> kEndsOfHang = {
 constexpr std::array<std::string_view, 2> kNoCoordination = {"jax-not-registered", "jax-no-coordinator"};
 constexpr std::string_view kPeerOfJax = "jax-peer-failed";
 constexpr std::string_view kPythonException = "python-exception";
-
-// Rules for a rank whose peer is gone or absent.
-constexpr std::array<std::string_view, 8> kLostPeer = {
-    "gloo-peer-closed",  "gloo-timeout",    "nccl-peer-closed",  "nccl-proxy-failed",
-    "nccl-remote-error", "store-host-gone", "store-key-missing", "watchdog-timeout"};
 
 bool is_cause(const Suspect& suspect) {
   return suspect.hit->rule->failure_class == FailureClass::root ||
@@ -252,12 +248,32 @@ std::optional<Suspect> memory_kill(const std::vector<Suspect>& end) {
   return best;
 }
 
+// Whether the kernel's line about a fault of a GPU is close to the error that the program reports.
+bool is_fault_in_log(const Suspect& fault, const Suspect& cause) {
+  constexpr std::uint64_t kNear = 200;
+  if (fault.hit->rule->name != kXidInLog || fault.log->is_record || cause.log->is_record) return false;
+  const std::uint64_t a = fault.hit->line, b = cause.hit->line;
+  return fault.log != cause.log || std::max(a, b) - std::min(a, b) <= kNear;
+}
+
 // The GPU's fault behind an error that the program reports.
 std::optional<Suspect> device_fault(const Suspect& cause, const std::vector<Suspect>& end) {
   const FailureRule& rule = *cause.hit->rule;
-  if (rule.failure_class != FailureClass::general && !is_among(rule.name, kDeviceErrors)) return std::nullopt;
+  const bool is_of_device = is_among(rule.name, kDeviceErrors);
+  if (rule.failure_class != FailureClass::general && !is_of_device) return std::nullopt;
+  const bool names_cuda = is_of_device || cause.hit->text.find("CUDA") != std::string::npos;
   for (const Suspect& each : end) {
     if (each.log->is_record && is_among(each.hit->rule->name, kDeviceFaults)) return each;
+    if (names_cuda && is_fault_in_log(each, cause)) return each;
+  }
+  return std::nullopt;
+}
+
+// The rank whose program reported the fault of a GPU, which the line about it does not name.
+std::optional<int> rank_of_fault(const Suspect& cause, const std::vector<Suspect>& end) {
+  if (cause.hit->rule->name != kXidInLog || cause.rank() >= 0) return std::nullopt;
+  for (const Suspect& each : end) {
+    if (each.rank() >= 0 && is_among(each.hit->rule->name, kDeviceErrors)) return each.rank();
   }
   return std::nullopt;
 }
@@ -368,9 +384,20 @@ bool is_stated(const Suspect& cause, const std::vector<Suspect>& end) {
          is_final(cause) && !is_disputed(cause, end);
 }
 
+// The actor of Ray whose process the daemon reported as ended.
+Suspect actor_of(const Suspect& cause, const std::vector<Suspect>& end) {
+  if (cause.hit->rule->name != "ray-worker-died") return cause;
+  for (const Suspect& each : end) {
+    const bool is_near = each.log == cause.log && each.hit->line > cause.hit->line &&
+                         each.hit->begin - cause.hit->line <= kChained;
+    if (is_near && each.hit->rule->name == kRayActorDied && !each.hit->groups[1].empty()) return each;
+  }
+  return cause;
+}
+
 // Replaces a cause that other lines explain.
 void refine(const std::vector<Suspect>& end, const std::vector<Suspect>& forks, Choice& choice) {
-  if (choice.cause) choice.cause = with_dump(*choice.cause, end);
+  if (choice.cause) choice.cause = actor_of(with_dump(*choice.cause, end), end);
   if (const auto nan = choice.cause ? nan_before(*choice.cause) : std::nullopt) {
     choice.cause = nan;
     choice.is_sure = false;
@@ -425,7 +452,9 @@ bool is_uncaught(const Suspect& suspect) {
 
 // Whether the line is one of an exception without its traceback, which Python prints for each that ends a
 // program.
-bool is_printed_exception(const Hit& hit) { return hit.begin == hit.line && is_exception(hit.text); }
+bool is_printed_exception(const Hit& hit) {
+  return hit.begin == hit.line && is_exception(hit.text) && !hit.rule->script_continues;
+}
 
 // Whether the exception that ended the process did not follow from what the program had printed before.
 bool is_independent(const Hit& before, const Hit& last) {
@@ -575,6 +604,7 @@ Choice choose_root_cause(const std::vector<LogScan>& logs, std::optional<int> fi
     choice.is_sure = false;
   }
   add_related(end, choice);
+  if (choice.cause) choice.rank = rank_of_fault(*choice.cause, end);
   if (choice.cause) choice.in_handler = error_of_handler(*choice.cause, end);
   return choice;
 }

@@ -29,6 +29,7 @@ struct Suspect {
 
 struct Choice {
   std::optional<Suspect> cause;
+  std::optional<int> rank;            ///< of the cause, if its line does not name it
   bool is_sure = false;               ///< a line states the cause; otherwise it is the usual one
   std::vector<Suspect> consequences;  ///< consequences of the cause
   std::vector<Suspect> same_rule;     ///< hits of the same rule in other logs

@@ -2,6 +2,7 @@
 // Internal to this folder.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,16 @@ inline constexpr bool kFitsSeveral = true;
 /// A rank that exited early with code 0: the cause if the first failed rank lost a peer.
 inline constexpr std::string_view kEndedEarly = "rank-ended-early";
 
+/// A signal that ended a rank of MPI. Lines above it may name the rank.
+inline constexpr std::string_view kMpiCrashed = "mpi-crashed";
+inline constexpr std::string_view kMpichCrashed = "mpich-crashed";
+
+/// A task that a launcher reports as ended by a signal.
+inline constexpr std::string_view kTaskSignal = "task-signal";
+
+/// An actor of Ray whose process ended. The lines below it name the actor.
+inline constexpr std::string_view kRayActorDied = "ray-actor-died";
+
 /// Lines of NCCL's watchdog: a collective that timed out, and the position of a rank.
 inline constexpr std::string_view kWatchdogTimeout = "watchdog-timeout";
 inline constexpr std::string_view kWatchdogPosition = "work-positions";
@@ -66,6 +77,24 @@ inline constexpr std::string_view kDumpOfCrash = "dump-of-crash";
 
 /// A dump of Python's stacks without a crash or a timeout above it.
 inline constexpr std::string_view kDumpOnSignal = "dump-on-signal";
+
+/// Conclusions from the lines of all ranks, when the other lines only show that a peer is gone.
+inline constexpr std::string_view kRankFinishedFirst = "rank-finished-first";
+inline constexpr std::string_view kRankDidNotJoin = "rank-did-not-join";
+inline constexpr std::string_view kRankLeftFirst = "rank-left-first";
+inline constexpr std::string_view kTaskEndedFirst = "task-ended-first";
+inline constexpr std::string_view kProcessMissing = "process-missing";
+
+/// Lines of launchers about the exit code of a task.
+inline constexpr std::string_view kTaskExitCode = "srun-exit-code";
+
+/// Rules for a rank whose peer is gone or absent.
+inline constexpr std::array<std::string_view, 8> kLostPeer = {
+    "gloo-peer-closed",  "gloo-timeout",    "nccl-peer-closed",  "nccl-proxy-failed",
+    "nccl-remote-error", "store-host-gone", "store-key-missing", "watchdog-timeout"};
+/// Rules for processes that did not all connect at the start.
+inline constexpr std::array<std::string_view, 4> kNotAllConnected = {
+    "jax-not-registered", "jax-tasks-missing", "clients-missing", "rendezvous-timeout"};
 
 /// A line with a loss that is not a number. Training continues without effect.
 inline constexpr std::string_view kLossIsNan = "loss-is-nan";

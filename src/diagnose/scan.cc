@@ -84,7 +84,7 @@ constexpr std::string_view kThread = "Exception in thread ";
 RuleMatcher& matcher() {
   static RuleMatcher all = [] {
     std::vector<std::string_view> others(kNotableWords.begin(), kNotableWords.end());
-    others.insert(others.end(), {kTracebackStart, kTable, kLoggingError, kIgnored});
+    others.insert(others.end(), {kTracebackStart, kTable, kLoggingError, kIgnored, kForwardCall});
     others.insert(others.end(), kAttemptEnds.begin(), kAttemptEnds.end());
     others.insert(others.end(), kUnread.begin(), kUnread.end());
     others.insert(others.end(), kNothing.begin(), kNothing.end());
@@ -223,7 +223,12 @@ void LogScanner::scan_segment(std::string_view raw) {
                   [&](std::string_view each) { return line.text.find(each) != std::string::npos; }))
     unread_ = {line_, shown(line.text), line.rank};
   if (reports_nothing_found(line.text)) nothing_ = {line_, shown(line.text), line.rank};
+  if (line.text.find(kForwardCall) != std::string::npos && tracebacks_.size() < kMaxTracebacks) {
+    tracebacks_[line.rank] = {.begin = line_, .frame = "", .below = {}, .is_of_forward = true};
+    return;
+  }
   if (line.text.find(kTracebackStart) != std::string::npos) {
+    remember_forward(line.rank);
     const std::string above = read_log_line(previous_line()).text;
     // Otherwise the line above may belong to the error before it.
     const bool is_about_this = level_of(above) == LogLevel::warning || result_.hits.empty() ||
@@ -383,6 +388,26 @@ bool LogScanner::complete_from_next(std::string_view text, int rank) {
     hit.groups[2] = shown(trim(text.substr(std::min(text.find("--> ") + 4, text.size()))));
     return true;
   }
+  if (rule == kRayActorDied && distance <= kBelowMpirun) {
+    static const RE2 kField(R"(^ *(class_name|name|pid): (\S.*)$)");
+    std::string name, value;
+    if (!RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), kField, &name, &value)) return false;
+    hit.groups[name == "class_name" ? 0 : name == "name" ? 1 : 2] = shown(value);
+    return true;
+  }
+  if (rule == "tensorflow-not-finite" && distance <= 3 && text.find("[[IteratorGetNext]]") != text.npos) {
+    if (const auto of_input =
+            find_rule("Detected Infinity or NaN in output 0 of \"IteratorGetNext\"", found_)) {
+      hit.rule = of_input->rule;
+      return true;
+    }
+  }
+  if (rule == "hub-gated" && distance <= 2 && hit.groups[0].empty() && hit.groups[1].empty()) {
+    const auto named = find_rule(text, found_);
+    if (!named || named->rule != hit.rule) return false;
+    set_groups(*named, hit);
+    return true;
+  }
   static const RE2 kStandard(R"(only available (?:from|with|in|since) C\+\+(\d\d))");
   static const RE2 kKeys(R"re(^\s*(Missing|Unexpected) key\(s\) in state_dict: "([^"]+)")re");
   const re2::StringPiece subject(text.data(), text.size());
@@ -505,6 +530,7 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
   if (!match) return false;
   if (std::find(kFailedEnds.begin(), kFailedEnds.end(), match->rule->name) != kFailedEnds.end())
     result_.last_failed_end = line_;
+  if (match->rule->name == kTaskExitCode) remember_task_end(text);
   if (match->rule->failure_class == FailureClass::noise) return true;
   Hit hit{.rule = match->rule,
           .line = traceback && traceback->line > 0 ? traceback->line : line_,
@@ -533,6 +559,7 @@ bool LogScanner::match(std::string_view text, int rank, const Traceback* traceba
   else
     take_reason_above(hit);
   if (hit.rule->name == kUsesFile) join_words(hit);
+  if (hit.rank < 0) take_rank_above(hit);
   const bool is_dump = hit.rule->name == kDumpOfHang || hit.rule->name == kDumpOfCrash ||
                        hit.rule->name == kDumpOnSignal || hit.rule->name.starts_with(kSanitizer);
   if (is_dump && dumps_.size() < kMaxTracebacks)
@@ -560,6 +587,7 @@ void LogScanner::keep(Hit hit) {
     hit.is_logged = hit.is_logged || result_.hits.back().is_logged;
     hit.is_of_thread = result_.hits.back().is_of_thread;
   }
+  if (!result_.survey.is_done) survey_ranks(hit);
   watched_lines_ = std::max(watched_lines_, kAfterHit);
   const std::uint64_t count = ++counts_[hit.rule];
   if (count <= kFirstWithProgress) remember_progress_before(hit.begin);
@@ -619,6 +647,7 @@ ScanResult LogScanner::finish() {
   drop_passing_nan();
   result_.overwrites = overwrites_;
   result_.end = end_of_log(last_);
+  if (!last_.empty()) result_.last = last_.back();
   take_own_error();
   // The notable lines, the first lines of boxes, and the last lines if there are too few.
   std::vector<NotableLine> lines(notable_.begin(), notable_.end());

@@ -15,6 +15,7 @@
 #include "diagnose/line_signs.h"
 #include "diagnose/log_end.h"
 #include "diagnose/rule.h"
+#include "diagnose/scan_ranks.h"
 
 namespace stoker::diagnose {
 
@@ -75,6 +76,9 @@ struct ScanResult {
   std::vector<std::uint64_t> attempt_ends;  ///< lines: torchrun lost a rank, Slurm requeued the job
   std::uint64_t last_failed_end = 0;        ///< the last line that reports a failed process; 0: none
   std::uint64_t last_giving_up = 0;         ///< the last line with which torchrun gives up; 0: none
+  std::vector<TaskExit> task_ends;          ///< by line; the first ones
+  RankSurvey survey;
+  NotableLine last;  ///< the last line that is not empty
   LogEnd end;
   std::optional<Hit> own_error;  ///< one of the last lines, in which the program reports its failure itself
   bool is_own_verdict = false;   ///< so, without a level, in the last lines
@@ -99,13 +103,14 @@ class LogScanner {
     bool is_in_handler = false;
     bool is_retried = false;
     bool is_of_thread = false;
-    std::size_t indent = 0;  // of its first line
-    std::string_view below;  // the part of a library whose frames it has: "torch.load"
-    std::string library;     // of its last frame; "" in the user's code
-    std::string imported;    // by the last line of code, in a library
-    std::string hidden;      // a module that a file of the user hides from a library
-    std::uint64_t line = 0;  // of the evidence; 0: the current line
-    NotableLine above;       // the nearest line above that states a reason
+    std::size_t indent = 0;      // of its first line
+    std::string_view below;      // the part of a library whose frames it has: "torch.load"
+    std::string library;         // of its last frame; "" in the user's code
+    std::string imported;        // by the last line of code, in a library
+    std::string hidden;          // a module that a file of the user hides from a library
+    bool is_of_forward = false;  // anomaly mode of torch: where the operation was called
+    std::uint64_t line = 0;      // of the evidence; 0: the current line
+    NotableLine above;           // the nearest line above that states a reason
   };
   // An exception whose message continues.
   struct OpenException {
@@ -133,6 +138,7 @@ class LogScanner {
   void scan_line(std::string_view raw);
   void scan_segment(std::string_view raw);
   bool follow_traceback(std::string_view text, int rank);
+  void remember_forward(int rank);
   bool follow_exception(std::string_view text, int rank);
   void close_exception(std::map<int, OpenException>::iterator open);
   bool follow_dump(std::string_view text, int rank);
@@ -166,6 +172,10 @@ class LogScanner {
   void follow_table(std::string_view text);
   bool match(std::string_view text, int rank, const Traceback* traceback);
   void keep(Hit hit);
+  void survey_ranks(const Hit& loss);
+  void keep_bare_exception(std::uint64_t line, std::string_view text, int rank);
+  void take_rank_above(Hit& hit) const;
+  void remember_task_end(std::string_view text);
   void name_frame_in_chain(const Hit& outer);
   void remember_end(std::string_view block);
   bool has_only_notable_words() const;
@@ -176,6 +186,7 @@ class LogScanner {
   std::vector<std::uint16_t> found_;
   std::vector<std::size_t> ends_;            // ends of the first keyword of each line in the block
   std::map<int, Traceback> tracebacks_;      // by rank
+  std::map<int, std::string> forward_;       // by rank: the last frame of such a traceback
   std::map<int, HandledReport> handled_;     // by rank
   std::map<int, OpenException> exceptions_;  // by rank
   std::map<int, OpenDump> dumps_;            // by rank

@@ -22,6 +22,8 @@ constexpr std::uint64_t kAfterNothing = 1000;
 constexpr std::string_view kDumpOfHangName = "dump-of-hang";
 constexpr std::string_view kNoneType = "NoneType";
 constexpr std::string_view kBelowWait = "waiting";
+constexpr std::string_view kNanInBackward = "returned nan values";
+constexpr std::string_view kBelowWrite = "write";
 constexpr std::string_view kOfRayTask = "RayTaskError(";
 constexpr std::string_view kOfRayActor = "error raised in its creation task";
 
@@ -38,14 +40,14 @@ std::string threads_in_program(const std::vector<std::string>& tops) {
   return count == 2 ? places : "";
 }
 
+}  // namespace
+
 const FailureRule& exception_rule() {
   static const FailureRule& rule =
       **std::find_if(failure_rules().begin(), failure_rules().end(),
                      [](const FailureRule* each) { return each->name == "python-exception"; });
   return rule;
 }
-
-}  // namespace
 
 // Whether the line belongs to a report of a handled exception, which is no failure.
 bool LogScanner::follow_handled_report(std::string_view text, int rank) {
@@ -100,15 +102,23 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
   const bool is_inside = text.empty() || text.front() == ' ' || text.front() == '|' ||
                          text.starts_with("│") || text.starts_with("╭") || text.starts_with("╰");
   if (is_inside) {
-    if (std::string frame = frame_of(text); !frame.empty()) open->second.frame = std::move(frame);
+    if (std::string frame = frame_of(text); !frame.empty()) {
+      open->second.frame = std::move(frame);
+      // What an outer call writes does not show what an inner one opens.
+      if (open->second.below == kBelowWrite) open->second.below = {};
+    }
     if (const std::string_view part = part_of_library(text); !part.empty()) open->second.below = part;
     note_hidden_module(text, open->second);
     if (auto library = library_of(text)) open->second.library = *std::move(library);
     return true;
   }
   if (!is_exception(text)) return false;
-  const Traceback traceback = open->second;
+  Traceback traceback = open->second;
   tracebacks_.erase(open);
+  const auto forward = forward_.find(rank);
+  if (forward != forward_.end() && text.find(kNanInBackward) != std::string_view::npos &&
+      !forward->second.empty())
+    traceback.frame = forward->second;
   // The traceback of the task and its exception follow.
   if (text.find(kOfRayTask) != std::string_view::npos || text.find(kOfRayActor) != std::string_view::npos)
     tracebacks_[rank] = {.begin = line_,
@@ -118,6 +128,13 @@ bool LogScanner::follow_traceback(std::string_view text, int rank) {
                          .is_retried = traceback.is_retried,
                          .below = {}};
   return close_traceback(text, rank, traceback);
+}
+
+// Keeps the frame of the forward call before the traceback of the backward replaces it.
+void LogScanner::remember_forward(int rank) {
+  const auto open = tracebacks_.find(rank);
+  if (open == tracebacks_.end() || !open->second.is_of_forward || forward_.size() == kMaxTracebacks) return;
+  forward_[rank] = open->second.frame;
 }
 
 // Notes a file of the user that a library imported in place of a module with its name.

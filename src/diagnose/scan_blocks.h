@@ -18,6 +18,8 @@ struct RuleMatch;
 inline constexpr std::size_t kMaxTracebacks = 4096;
 /// The beginning of multi-line blocks.
 inline constexpr std::string_view kTracebackStart = "Traceback (most recent call last)";
+/// Anomaly mode of torch: the calls of the operation whose backward failed.
+inline constexpr std::string_view kForwardCall = "Traceback of forward call that caused the error";
 inline constexpr std::string_view kSyntaxError = "SyntaxError: ";
 /// Reports of exceptions that do not end the program: by Python's logging and Loguru, and by destructors.
 inline constexpr std::string_view kLoggingError = "--- Logging error";
@@ -28,6 +30,9 @@ std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint1
 
 /// The text as evidence: printable, without blanks around it, of a limited length.
 std::string shown(std::string_view text);
+
+/// The rule of an exception without a more specific one.
+const FailureRule& exception_rule();
 
 /// Sets the groups of the hit from the match.
 void set_groups(const RuleMatch& match, Hit& hit);

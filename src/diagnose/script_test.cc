@@ -132,5 +132,14 @@ TEST(OwnWords, a_printed_usage_is_a_likely_cause) {
             "the program got wrong arguments, or none, and printed its usage: fit CONFIG FOLDER");
 }
 
+TEST(ScriptSequence, an_environment_that_was_not_activated_is_the_first_fault) {
+  const std::string lacks = kTraceback + "ModuleNotFoundError: No module named 'torch_geometric'\n";
+  const std::string conda =
+      "+ conda activate gnn\n\nCondaError: Run 'conda init' before 'conda activate'\n\n";
+  EXPECT_EQ(rule_of(conda + "+ python main.py\n" + lacks + "+ python eval.py\n" + lacks),
+            "conda-not-initialised");
+  EXPECT_EQ(rule_of(conda + "+ python main.py\n" + kTraceback + "KeyError: 'lr'\n"), "python-exception");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

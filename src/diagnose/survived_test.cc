@@ -341,5 +341,17 @@ TEST(Survived, a_success_as_the_last_statement_is_none) {
     EXPECT_NE(explain_log("reading\n" + std::string(line)).certainty, Certainty::none) << line;
 }
 
+TEST(Survived, output_after_the_end_of_a_training_is_part_of_its_success) {
+  const std::string stopped = steps(3) +
+                              "`Trainer.fit` stopped: `max_epochs=3` reached.\nEpoch 2/2  ━━━━━━━ 25/25 "
+                              "0:00:00 train_loss: 1.0\n";
+  EXPECT_EQ(explain_log(stopped + "testing\n{'test_acc': 0.331}\n").certainty, Certainty::none);
+  // A later failure counts.
+  EXPECT_EQ(explain_log(stopped + "testing\n" + kTraceback + "KeyError: 'test'\n").rule, "python-exception");
+  EXPECT_EQ(explain_log(stopped + "job.sh: line 9:  4711 Killed                  python train.py\n").rule,
+            "batch-killed");
+  EXPECT_EQ(explain_log(stopped + kMissing).rule, "data-file-missing");
+}
+
 }  // namespace
 }  // namespace stoker::diagnose

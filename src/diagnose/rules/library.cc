@@ -107,6 +107,20 @@ constexpr FailureRule kLibraryRules[] = {
      "('dec', 'enc')\n"
      "ValueError: Dict key mismatch; expected keys: ['a', 'b'], dict: {'a': 1}.",
      "source of JAX, tree_util.py"},
+    {"jax-pmap-devices", root, "(below jax.pmap)\nlogical devices, but only",
+     R"(cannot select an axis to squeeze out.* got shape=\((\d+),.*\(below jax\.pmap\)$|requires (\d+) logical devices, but only (\d+) XLA devices)",
+     "`pmap` maps the leading axis of its arguments, {1}{2} entries, over as many devices, and the program "
+     "does not have them[[: only {3}]] {frame}",
+     "give that axis the size `jax.local_device_count()`: reshape the batch; or use a node with that "
+     "number of devices",
+     "python -c 'import jax; print(jax.local_device_count())'",
+     "ValueError: cannot select an axis to squeeze out which has size not equal to one, got shape=(4, 16) "
+     "and "
+     "dimensions=(0,) (below jax.pmap)\n"
+     "ValueError: compiling computation that requires 8 logical devices, but only 1 XLA devices are "
+     "available "
+     "(num_replicas=8)",
+     "source of JAX, pmap.py"},
     {"jax-mapped-sizes", root, "got inconsistent sizes for array axes to be mapped",
      R"(vmap got inconsistent sizes for array axes to be mapped: (\S.*?)[;.]?$)",
      "arrays that `vmap` maps have different sizes {frame}: {1}",
@@ -153,6 +167,23 @@ constexpr FailureRule kLibraryRules[] = {
      "flax.errors.ScopeParamNotFoundError: Could not find parameter named \"kernel\" in scope \"/head\".",
      "source of Flax, errors.py"},
     // TensorFlow, Keras.
+    {"tensorflow-input-not-finite", root, "Detected Infinity or NaN in output",
+     R"re(Detected (Infinity or NaN|NaN|Infinity) in output \d+ of .*"(Placeholder|IteratorGetNext|\w*Dataset\w*)")re",
+     "the input data of TensorFlow have values that are infinite or not a number {frame}",
+     "look for them before the training, `numpy.isfinite(x).all()`, and remove or replace those samples", "",
+     "!!! Detected Infinity or NaN in output 0 of graph op \"IteratorGetNext\" (# of outputs: 1) !!!",
+     "source of TensorFlow, check_numerics_callback.py"},
+    {"tensorflow-not-finite", root, "Detected Infinity or NaN in output\n: Tensor had ",
+     R"re(Detected (?:Infinity or NaN|NaN|Infinity) in output \d+ of .*"(\w+)"|: Tensor had ((?:[+-]?Inf|NaN)(?:(?: and|,) [+-]?(?:Inf|NaN))*) values)re",
+     "a check of TensorFlow found values that are infinite or not a number[[, in the output of {1}]][[: "
+     "{2}]] "
+     "{frame}",
+     "use a smaller learning rate, `clipnorm`, and an epsilon in logarithms, roots and divisions; check the "
+     "input data, too",
+     "",
+     "!!! Detected Infinity or NaN in output 0 of graph op \"Log\" (# of outputs: 1) !!!\n"
+     "InvalidArgumentError: x : Tensor had NaN values [Op:CheckNumerics]",
+     "source of TensorFlow, check_numerics_callback.py"},
     {"tensorflow-image-damaged", root,
      "Failed to decode \nUnknown image file format\nInvalid JPEG data\nInvalid PNG\nUnable to decode bytes "
      "as JPEG",
@@ -206,7 +237,7 @@ constexpr FailureRule kLibraryRules[] = {
      "'x' "
      "sizes: 1000, 'y' sizes: 999",
      "source of Keras, data_adapter_utils.py"},
-    {"keras-labels-shape", root, "must have the same shape. Received: target.shape\n are incompatible",
+    {"keras-labels-shape", root, "Received: target.shape=\n are incompatible",
      R"(^(?:\w+\.)*\w+: (?:Arguments `target` and `output` must have the same (?:shape|rank).*target\.shape=(\([^)]*\)), output\.shape=(\([^)]*\))|Shapes (\([^)]*\)) and (\([^)]*\)) are incompatible$))",
      "labels of the shape {1}{3} do not fit the output {2}{4} of the model {frame}",
      "integer labels need `sparse_categorical_crossentropy`, or `keras.utils.to_categorical`; otherwise give "
@@ -214,6 +245,9 @@ constexpr FailureRule kLibraryRules[] = {
      "",
      "ValueError: Arguments `target` and `output` must have the same shape. Received: target.shape=(None, "
      "1), output.shape=(None, 5)\n"
+     "ValueError: Arguments `target` and `output` must have the same rank (ndim). Received: "
+     "target.shape=(8,), "
+     "output.shape=(8, 5)\n"
      "ValueError: Shapes (None, 1) and (None, 5) are incompatible",
      "source of Keras, nn.py"},
     {"keras-weights-differ", root,

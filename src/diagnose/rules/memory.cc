@@ -113,8 +113,8 @@ constexpr FailureRule kMemoryRules[] = {
     {"killed-by-signal-9", ending,
      "exitcode: -9\nexitcode  : -9\nreturn code = -9\nsignal 9 (SIGKILL)\nexit code 137\nSignal 9\nsignal "
      "SIGKILL\non "
-     "signal 9",
-     R"((?:exitcode\s*: -9\b|return code = -9\b|signal 9 \(SIGKILL\)|exit code 137|Signal 9 \(SIGKILL\)|terminated with signal SIGKILL|exited on signal 9 \(Killed\)))",
+     "signal 9\n(signal 9)",
+     R"((?:exitcode\s*: -9\b|return code = -9\b|signal 9 \(SIGKILL\)|exit code 137|Signal 9 \(SIGKILL\)|terminated with signal SIGKILL|exited on signal 9 \(Killed\)|EXIT STRING: Killed \(signal 9\)))",
      "the rank was killed with SIGKILL, usually by the kernel (out of memory)",
      "request more memory (for example `#SBATCH --mem=64G`), or use fewer loader workers or a smaller batch",
      "sacct -j JOB -o JobID,State,ReqMem,MaxRSS",
@@ -122,7 +122,8 @@ constexpr FailureRule kMemoryRules[] = {
      "of binary: "
      "/bin/python\nrank 1 (n2) exited after 3 s: killed by signal 9 (SIGKILL)\n"
      "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL\n"
-     "mpirun noticed that process rank 1 with PID 7 on node n2 exited on signal 9 (Killed).",
+     "mpirun noticed that process rank 1 with PID 7 on node n2 exited on signal 9 (Killed).\n"
+     "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
      "hpcaitech/ColossalAI#3172; resistzzz/Prompt4NR#3; Kay1794/Aware-of-the-history#2"},
     {"bus-error", ending,
      "exitcode: -7\nexitcode  : -7\nreturn code = -7\nexit code 135\nBus error\nsignal 7",
@@ -136,13 +137,17 @@ constexpr FailureRule kMemoryRules[] = {
      "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, "
      "ray::Trainer.__init__() (pid=8159)",
      "source of Ray, exceptions.py"},
-    {"ray-worker-died", ending,
-     "ActorDiedError\nRayActorError\nA worker died or was killed\nworker process has died", "",
+    {kRayActorDied, ending, "ActorDiedError\nRayActorError",
+     R"((?:ActorDiedError|RayActorError)(?:: The actor .*(?:died|dead|unavailable).*)?)",
+     "an actor of Ray ended[[: {2}]][[ of class {1}]][[, process {3}]]",
+     "read the log of its process (`ray logs`): it exited by itself, crashed or was killed", "ray logs",
+     "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+     "source of Ray, exceptions.py"},
+    {"ray-worker-died", ending, "A worker died or was killed\nworker process has died", "",
      "a worker process of Ray exited",
-     "read its log (`ray logs`); a worker that exits without an error is usually out of memory", "",
+     "read its log (`ray logs`): it exited by itself, crashed or was killed", "ray logs",
      "(raylet) A worker died or was killed while executing a task by an unexpected system error. Some common "
      "causes include: the worker crashed unexpectedly due to SIGSEGV\n"
-     "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
      "The actor is dead because its worker process has died.",
      "source of Ray, node_manager.cc"},
     {"crashed", ending, "exitcode: -\nexitcode  : -\nreturn code = -\nsignal 11\nsignal 6\nSIGSEGV\nSIGABRT",

@@ -142,6 +142,14 @@ constexpr FailureRule kModelRules[] = {
      "use a smaller learning rate, warm-up or `gradient_clip_val`; check the inputs: `torch.isfinite`", "",
      "Monitored metric val_loss = nan is not finite. Previous best value was inf. Signaling Trainer to stop.",
      "source of Lightning, early_stopping.py"},
+    // PyTorch.
+    {"anomaly-not-finite", root, "returned nan values in its",
+     R"(Function '(\w+?)' returned nan values in its \d+\w* output)",
+     "the backward pass computed NaN in {1} {frame}",
+     "change that operation of the forward pass: an epsilon in logarithms, roots and divisions, or "
+     "`torch.where` on safe inputs; check the inputs: `torch.isfinite`",
+     "", "RuntimeError: Function 'LogBackward0' returned nan values in its 0th output.",
+     "source of PyTorch, anomaly_mode.cpp"},
     // pandas.
     {"pandas-removed", root, "object has no attribute '",
      R"(^AttributeError: '(DataFrame|Series|Index|DataFrameGroupBy)' object has no attribute '(append|ix|iteritems|as_matrix|get_value|set_value|mad|is_monotonic|lookup|swaplevels|applymap|pad|backfill|to_panel|asobject|tshift|slice_shift)')",

@@ -102,8 +102,11 @@ constexpr FailureRule kNoiseRules[] = {
      "[W socket.cpp:663] [c10d] The client socket has failed to connect to [n1]:29500 (errno: 97 - Address "
      "family not supported by protocol).",
      "source of PyTorch, socket.cpp"},
-    {"srun-exit-code", noise, "xited with exit code", R"(srun: error: .*Exited with exit code)", "", "", "",
-     "srun: error: n1: task 0: Exited with exit code 1", "source of slurm, srun/launch.c"},
+    {kTaskExitCode, noise, "xited with exit code",
+     R"(srun: error: .*Exited with exit code|^(?:[\w.@/-]+: ){0,2}(?:task|rank)s? [\d,-]+: [Ee]xited with exit code [1-9])",
+     "", "", "",
+     "srun: error: n1: task 0: Exited with exit code 1\nlauncher: task 0: exited with exit code 1",
+     "source of slurm, srun/launch.c"},
     {"srun-terminating", noise,
      "Job step aborted\nTerminating StepId\nTerminating job step\nForce Terminated", "", "", "", "",
      "srun: Terminating StepId=7.0\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.",

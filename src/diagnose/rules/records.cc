@@ -266,6 +266,32 @@ constexpr FailureRule kRecordRules[] = {
 };
 
 constexpr FailureRule kReportedReasons[] = {
+    {kRankFinishedFirst, root, "(last of rank ", R"(^(.*) \(last of rank \d+, finished\)$)",
+     "it had finished and left, while its peers continued: {1}",
+     "give all ranks the same number of batches: `drop_last=True` and a `DistributedSampler`, or "
+     "`with model.join():` around the loop",
+     "", "finished 263 steps (last of rank 2, finished)", "source of many programs", kScriptEnds,
+     kFitsSeveral},
+    {kRankDidNotJoin, hang, "(last of rank ", R"(^(.*) \(last of rank \d+, waited for\)$)",
+     "it did not join the collective that its peers waited in; its last line: {1}",
+     "check what that rank did next: a different branch of the code, a swallowed exception, a slow reader",
+     "", "reading shard 7 (last of rank 2, waited for)", "source of many programs"},
+    {kRankLeftFirst, ending, "(last of rank ", R"(^(.*) \(last of rank \d+, left\)$)",
+     "it ended before its peers, without an error in the log; its last line: {1}",
+     "read its own log, if it has one: a crash or a kill leaves no Python error", "",
+     "step 90 loss 0.5 (last of rank 3, left)", "source of many programs"},
+    {kTaskEndedFirst, ending, "(the first task to end)",
+     R"(^(?:srun: error: (\S+): |.*?: )?(?:task|rank)s? ([\d,-]+): (.*) \(the first task to end\)$)",
+     "task {2}[[ on {1}]] ended first: {3}",
+     "read the lines of that task above, or its own log: they show why", "",
+     "n2: task 6: ended (the first task to end)", "source of slurm, srun/launch.c"},
+    {kProcessMissing, ending, "(without a line of ",
+     R"(\(without a line of (?:process (\d+)|processes ([\d, ]+)) of (\d+)\)$)",
+     "[[process {1}]][[processes {2}]] of {3} did not start, or too late: its peers waited, and the log has "
+     "no line of it",
+     "start all of them with the same address, and compare the number of tasks with what the program expects",
+     "", "no answer (without a line of process 2 of 4)\nno answer (without a line of processes 1, 2 of 4)",
+     "source of many programs"},
     {"own-error", general, "(in its own words)", R"(^(.*?) ?\(in its own words\)$)",
      "the program reports: {1}", "", "", "no class 8 in the data (in its own words)",
      "source of many programs", kScriptEnds, kFitsSeveral},

@@ -103,6 +103,20 @@ constexpr FailureRule kRendezvousRules[] = {
      "the "
      "cached files.",
      "source of transformers, hub.py"},
+    {"hub-gated", root, "GatedRepoError\nCannot access gated repo\naccess a gated repo\n is restricted",
+     R"((?:[Cc]annot access gated repo for url https?://[^/]+/(?:datasets/|spaces/|api/models/)?([^/\s]+/[^/\s]+)|Access to (?:model|dataset) (\S+) is restricted|GatedRepoError|You are trying to access a gated repo))",
+     "no access to a gated repository of Hugging Face[[: {1}]][[: {2}]] {frame}",
+     "accept its conditions on its page, then log in on a login node (`hf auth login`) or set `HF_TOKEN`", "",
+     "huggingface_hub.errors.GatedRepoError: 401 Client Error. (Request ID: Root=1-68b1)\n"
+     "Cannot access gated repo for url https://huggingface.co/a/b/resolve/main/config.json.\n"
+     "OSError: You are trying to access a gated repo.",
+     "source of huggingface_hub, errors.py; source of transformers, hub.py"},
+    {"hub-no-repository", root, "RepositoryNotFoundError",
+     R"(RepositoryNotFoundError: (40[134])\b(?:.*Repository Not Found for url: (\S+?)\.?$)?)",
+     "Hugging Face has no such repository, or it is private[[ ({1})]][[: {2}]] {frame}",
+     "correct its name; for a private one log in on a login node (`hf auth login`) or set `HF_TOKEN`", "",
+     "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error. (Request ID: Root=1-68b1)",
+     "source of huggingface_hub, errors.py"},
     {"name-of-ssh", root, "ould not resolve hostname", R"(ould not resolve hostname (\S+?):)",
      "ssh does not find {1}: its name does not resolve here",
      "correct that name: in the list of hosts (`scontrol show hostnames`), in `~/.ssh/config`, or in the "
