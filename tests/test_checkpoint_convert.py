@@ -127,9 +127,7 @@ def test_pickled_files_are_converted_by_python(stoker):
     refused = stoker("checkpoint", "convert", "code.pt", "ckpt/step-6", code=2, env=environment)
     assert refused.err.startswith("code.pt: torch.load() with weights_only failed: ")
     without = stoker("checkpoint", "convert", "in.pt", "ckpt/step-7", code=3, env={"PATH": "/nowhere"})
-    assert without.err.startswith(
-        "in.pt: needs python3 with torch and the module stoker\n  try: pip "
-    )
+    assert without.err.startswith("in.pt: needs python3 with torch and the module stoker\n  try: pip ")
 
 
 def test_a_damaged_checkpoint_is_not_converted(stoker, exported):
