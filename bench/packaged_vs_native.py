@@ -2,7 +2,7 @@
 decoding, and saving and loading a checkpoint of 300 MB in memory. Both alternate in one process tree; the lower end of the interval of
 packaged/native speed must reach 0.95. Takes the wheel of script/package or script/release in dist/, or the one that it is given:
 
-python bench/packaged_vs_native.py [WHEEL] [--pairs N]"""
+python bench/packaged_vs_native.py [WHEEL, or the folder that it was installed in] [--pairs N]"""
 
 import argparse
 import platform
@@ -83,9 +83,10 @@ def main() -> None:
         tempfile.TemporaryDirectory(dir=memory) as fast,
         cifar10() as (images, dataset),
     ):
-        packaged = Path(box) / "packaged"
-        install = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packaged, wheel]
-        subprocess.run(install, check=True)
+        packaged = wheel if wheel.is_dir() else Path(box) / "packaged"
+        if not wheel.is_dir():
+            install = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packaged, wheel]
+            subprocess.run(install, check=True)
 
         def pack(command: Path) -> float:
             shutil.rmtree(f"{fast}/packed", ignore_errors=True)

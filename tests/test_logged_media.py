@@ -301,7 +301,7 @@ def test_damaged_lines_are_counted_and_hostile_names_are_text(stoker, made):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&gt;&lt;b&gt;, step 11" in page
 
 
-PICTURES = """
+SEEN = """
 wide: d.documentElement.scrollWidth,
 pictures: all('.pictures img').map(e => [e.complete && e.naturalWidth, r(e).width, r(e).right]),
 labels: all('.pictures div').map(e => r(e.querySelector('p')).top - r(e.querySelector('img')).bottom),
@@ -319,7 +319,7 @@ def test_in_a_browser_pictures_are_loaded_and_labels_are_beside_them(stoker, mad
         file.write(image_line(1, "large", png(1600, 700)))
     stoker("report", "last", code=0)
     browser.assert_legible(made.path / "report.html", width, theme)
-    seen = browser.look(made.path / "report.html", PICTURES, width=width, theme=theme)
+    seen = browser.look(made.path / "report.html", SEEN, width=width, theme=theme)
     assert seen["wide"] == width
     assert sorted(loaded for loaded, _, _ in seen["pictures"]) == [3, 3, 3, 3, 5, 1600]
     assert max(right for _, _, right in seen["pictures"]) <= width
