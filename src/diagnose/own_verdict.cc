@@ -32,7 +32,7 @@ void remove_negations(std::string& text) {
 bool can_be_verdict(std::string_view line) {
   // Code, and what pip reports about packages that it left alone.
   static const RE2 kOther(
-      R"(^(?:error: (?:aborting due to|could not compile)|Traceback|File "|\w+(?:\.\w+)*\()|, but you have \S+ \S+ which is incompatible|pip's dependency resolver)");
+      R"(^(?:error: (?:aborting due to|could not compile)|Traceback|File "|frame #\d+|#\d+ +0x|\w+(?:\.\w+)*\()|, but you have \S+ \S+ which is incompatible|pip's dependency resolver)");
   if (line.starts_with("    ") || matches(line, kOther)) return false;
   return level_of(line) != LogLevel::info && !is_warning(line) && !is_exception(line) &&
          !is_of_launcher(line) && !is_progress_bar(line) && !reports_retry(line) && !reports_fallback(line);

@@ -53,6 +53,14 @@ TEST(OwnVerdict, counts_of_no_failure_are_none) {
   }
 }
 
+TEST(OwnVerdict, frames_of_a_stack_are_no_verdict) {
+  for (const std::string frame :
+       {"frame #38: <unknown function> + 0x2724a (0x7f1e3480d24a in /lib/x86_64-linux-gnu/libc.so.6)",
+        "#12 0x00007f1e3480d24a in check_failed () at limit.cc:3"}) {
+    EXPECT_NE(explain_log("step 1 loss 0.5\n" + frame + "\n").rule, "own-error") << frame;
+  }
+}
+
 TEST(OwnVerdict, a_comparison_alone_is_neither_success_nor_failure) {
   EXPECT_TRUE(may_state_failure("accuracy 0.91 is above threshold 0.90"));
   EXPECT_FALSE(states_failure("accuracy 0.91 is above threshold 0.90"));

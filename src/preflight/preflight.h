@@ -27,6 +27,7 @@ struct HostContext {
   std::optional<job::Site> site;  ///< the cluster, if known
   std::vector<observe::GpuDevice> gpus;
   rank::VisibleGpus visible_gpus;  ///< CUDA_VISIBLE_DEVICES
+  bool has_forecasts = true;       ///< of copies to the nodes: disks are measured for some seconds
 };
 
 /// Describes the machine of this process.

@@ -82,6 +82,7 @@ Result<Inspection> inspect_job(const job::Job& job, bool for_queue) {
   Inspection inspection{.host = std::move(host), .preflight = {}};
   inspection.host.has_queue = for_queue || !job::detect_cluster(slurm::process_environment()).cluster.empty();
   if (for_queue) inspection.host.allocation.reset();
+  inspection.host.has_forecasts = !for_queue;  // none of them refuses a job
   if (job.site != "none") {
     if (auto found = find_site_by_name(job.site); found.ok()) inspection.host.site = std::move(found->site);
   }
