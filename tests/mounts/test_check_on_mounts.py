@@ -25,7 +25,7 @@ def mounted(example_dataset: Path, tmp_path: Path):
     server = shutil.copytree(example_dataset, tmp_path / "server")
     subprocess.run(["bindfs", "-o", "direct_io", server, mount], check=True)
     yield mount
-    subprocess.run(["fusermount", "-u", "-z", mount], check=True)
+    subprocess.run(["umount", "-l", mount], check=True)
 
 
 def check(stoker, tmp_path: Path, quota: str) -> tuple[list[str], list[tuple[str, str]]]:
