@@ -18,11 +18,6 @@
 namespace stoker::diagnose {
 namespace {
 
-template <std::size_t N>
-bool has_name(const FailureRule& rule, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), rule.name) != names.end();
-}
-
 // The last lines of a rank, the latest first.
 struct RankEnd {
   const LogScan* log = nullptr;
@@ -54,7 +49,7 @@ std::set<int> reporters_of(const std::vector<LogScan>& logs, const FailureRule& 
     for (const Hit& hit : log.result.hits) {
       const int rank = Suspect{&log, &hit}.rank();
       const bool counts = cause.failure_class == FailureClass::hang ? hit.rule->name == cause.name
-                                                                    : has_name(*hit.rule, kLostPeer);
+                                                                    : is_among(hit.rule->name, kLostPeer);
       if (rank >= 0 && counts && !log.is_record) ranks.insert(rank);
     }
   }
@@ -186,10 +181,10 @@ std::optional<LogScan> departure_of(const std::vector<LogScan>& logs, const Choi
   if (!choice.cause || choice.cause->log->is_record) return std::nullopt;
   const LogScan& log = *choice.cause->log;
   const Hit& cause = *choice.cause->hit;
-  if (has_name(*cause.rule, kNotAllConnected)) return missing_rank(log, cause);
+  if (is_among(cause.rule->name, kNotAllConnected)) return missing_rank(log, cause);
   if (cause.rule->name == "step-cancelled" || is_after_cancelled_step(log, cause))
     return first_task(log, cause, {});
-  if (!has_name(*cause.rule, kLostPeer)) return std::nullopt;
+  if (!is_among(cause.rule->name, kLostPeer)) return std::nullopt;
   auto silent = silent_rank(logs, *cause.rule);
   if (silent && silent->result.hits.front().rule->name == kRankFinishedFirst) return silent;
   if (cause.rule->failure_class == FailureClass::effect) {
@@ -201,14 +196,15 @@ std::optional<LogScan> departure_of(const std::vector<LogScan>& logs, const Choi
 std::optional<Suspect> failure_before_timeout(const std::vector<LogScan>& logs, const Choice& choice) {
   if (!choice.cause || choice.cause->log->is_record) return std::nullopt;
   const Suspect& cause = *choice.cause;
-  if (!has_name(*cause.hit->rule, kNotAllConnected) && cause.hit->rule->name != "store-key-missing")
+  if (!is_among(cause.hit->rule->name, kNotAllConnected) && cause.hit->rule->name != "store-key-missing")
     return std::nullopt;
   for (const LogScan& log : logs) {
     if (log.is_record || &log == cause.log) continue;
     for (const Hit& hit : log.result.hits) {
       const FailureClass failure_class = hit.rule->failure_class;
       const bool is_error = failure_class == FailureClass::root || failure_class == FailureClass::general;
-      const bool is_of_start = has_name(*hit.rule, kNotAllConnected) || has_name(*hit.rule, kLostPeer) ||
+      const bool is_of_start = is_among(hit.rule->name, kNotAllConnected) ||
+                               is_among(hit.rule->name, kLostPeer) ||
                                hit.text.find("torch.distributed") != std::string::npos;
       const bool is_later = hit.time && cause.hit->time && *hit.time > *cause.hit->time;
       const Suspect suspect{&log, &hit};

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+
+#include "diagnose/rule.h"
 
 namespace stoker::diagnose {
 namespace {
@@ -67,10 +68,6 @@ constexpr std::array<std::string_view, 30> kOwnFiles = {
     "helpers", "layers",   "lib",      "losses",      "main",     "model",   "models",     "modules",
     "network", "networks", "options",  "src",         "train",    "utils"};
 
-bool is_among_names(std::string_view name, std::span<const std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // A name that pip may have: other text could be a message.
 bool is_module_name(std::string_view name) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
@@ -95,11 +92,11 @@ std::string_view package_of(std::string_view module) {
 Message module_cure(std::string_view module, StartKind start) {
   const std::string_view top = module.substr(0, module.find('.'));
   const bool has_job_file = start == StartKind::job_file || start == StartKind::local;
-  if (is_among_names(top, kRemovedParts))
+  if (is_among(top, kRemovedParts))
     return message("use an older Python, or a newer version of the package that imports {}", top);
-  if (is_among_names(top, kOptionalParts))
+  if (is_among(top, kOptionalParts))
     return message("use a different Python: this one was built without {}", top);
-  if (is_among_names(top, kOwnFiles)) {
+  if (is_among(top, kOwnFiles)) {
     return has_job_file
                ? message(
                      "if it is a file of your program, set its folder: `working_directory: FOLDER`, or "

@@ -68,11 +68,6 @@ bool is_cause(const Suspect& suspect) {
          suspect.hit->rule->failure_class == FailureClass::general;
 }
 
-template <std::size_t N>
-bool is_among(std::string_view name, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // The first hit of the log's end: walks back from the last hit until a long gap.
 std::size_t first_final_hit(const std::vector<Hit>& hits, std::uint64_t lines) {
   if (hits.empty() || lines - std::min(lines, hits.back().line) > kLongPause) return hits.size();

@@ -2,6 +2,7 @@
 // Internal to this folder.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -95,6 +96,11 @@ inline constexpr std::array<std::string_view, 8> kLostPeer = {
 /// Rules for processes that did not all connect at the start.
 inline constexpr std::array<std::string_view, 4> kNotAllConnected = {
     "jax-not-registered", "jax-tasks-missing", "clients-missing", "rendezvous-timeout"};
+
+/// Whether the name is one of them.
+inline bool is_among(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
 
 /// A line with a loss that is not a number. Training continues without effect.
 inline constexpr std::string_view kLossIsNan = "loss-is-nan";

@@ -54,17 +54,12 @@ bool is_bare_exception(std::string_view text) {
   return matches(text, kException) && !matches(text, kOfPeer);
 }
 
-template <std::size_t N>
-bool is_in(std::string_view name, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 }  // namespace
 
 // At the first line about a lost or missing peer: what each rank printed before it in the same block. A rank
 // that printed an exception there, and then nothing more, has ended by it.
 void LogScanner::survey_ranks(const Hit& loss) {
-  if (!is_in(loss.rule->name, kLostPeer) && !is_in(loss.rule->name, kNotAllConnected)) return;
+  if (!is_among(loss.rule->name, kLostPeer) && !is_among(loss.rule->name, kNotAllConnected)) return;
   RankSurvey& survey = result_.survey;
   survey.is_done = true;
   std::string_view rest = block_.substr(0, line_begin_);
