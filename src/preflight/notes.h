@@ -1,7 +1,6 @@
 // Collects facts and findings of a preflight. Internal to this folder; one instance per call.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,9 +26,7 @@ class Notes {
                   Message cure = {});
 
   bool has_findings() const { return !result_.findings.empty(); }
-  bool loses_the_job() const {
-    return std::ranges::any_of(result_.findings, [](const auto& found) { return found.level == Level::job; });
-  }
+  bool is_ready() const { return result_.is_ready(); }
   Preflight take() { return std::move(result_); }
 
  private:

@@ -24,7 +24,9 @@ NodeDisk node_disk(const job::Job& job, const job::DataSource& source, const Hos
   const Environment environment = current_environment();
   if (source.place == job::DataPlace::memory) return {"/dev/shm", {}};
   if (job.stage.directory) return {*job.stage.directory, {}};
-  if (host.site && variable(environment, "STOKER_CACHE").empty()) {
+  if (const Path named = variable(environment, "STOKER_CACHE"); !named.empty())
+    return {nearest_existing(named), {}};
+  if (host.site) {
     const Path folder = job::storage_folder(*host.site, "cache", environment);
     // The quota counts where this host does not have the folder, too.
     const ByteCount quota =

@@ -57,7 +57,7 @@ class Checker {
     check_folders();
     const std::optional<record::RunFolder> last = last_run(job_);
     check_files(job_, notes_);
-    if (host_.has_forecasts && !notes_.loses_the_job()) {
+    if (host_.has_forecasts && notes_.is_ready()) {
       check_placement(job_, host_, notes_);
       check_staged_files(job_, notes_);
     }

@@ -14,7 +14,7 @@ namespace stoker::record {
 
 class BackgroundSync {
  public:
-  /// The files exist.
+  /// At least one file; all exist.
   explicit BackgroundSync(std::vector<Path> files);
   BackgroundSync(const BackgroundSync&) = delete;
   BackgroundSync& operator=(const BackgroundSync&) = delete;

@@ -276,8 +276,6 @@ class DatasetBroadcast::Impl final : public PieceStore {
   // From the cache of a different user of this node.
   bool copy_from_others(std::uint32_t i) {
     const CacheableShard& shard = shards_[i];
-    const auto other = others_.open(shard);
-    if (!other.ok()) return false;
     Stopwatch since_refresh;
     const auto progress = [&](std::uint64_t) -> Status {
       if (is_interrupted()) return cancelled("stoker stage: interrupted");
@@ -287,8 +285,8 @@ class DatasetBroadcast::Impl final : public PieceStore {
       }
       return {};
     };
-    const CopyResult copied = copy_open_shard(cache_, shard, *other, "another user's cache", progress);
-    if (!copied.source.ok() || !copied.cache.ok()) return false;
+    const auto copied = others_.copy(cache_, shard, progress);
+    if (!copied || !copied->source.ok() || !copied->cache.ok()) return false;
     const MutexLock lock(mutex_);
     states_[i].is_copied = true;
     report_.shared_bytes += shard.info->bytes;

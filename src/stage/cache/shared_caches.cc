@@ -54,6 +54,15 @@ SharedCaches SharedCaches::beside(const CacheFolder& cache) {
   return caches;
 }
 
+std::optional<CopyResult> SharedCaches::copy(const CacheFolder& cache, const CacheableShard& shard,
+                                             const CopyProgress& progress) const {
+  const auto file = open(shard);
+  if (!file.ok()) return std::nullopt;
+  CopyResult copied = copy_open_shard(cache, shard, *file, "another user's cache", progress);
+  const bool is_wrong = !copied.source.ok() && copied.source.code() != Code::cancelled;
+  return is_wrong ? std::nullopt : std::optional(std::move(copied));
+}
+
 Result<codec::ShardFile> SharedCaches::open(const CacheableShard& shard) const {
   // A CRC does not identify bytes.
   const bool is_safe = shard.hash == dataset::BlockHash::sha256 && shard.parts.empty();

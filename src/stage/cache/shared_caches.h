@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "stage/cache/cache_folder.h"
@@ -21,11 +22,15 @@ class SharedCaches {
   /// The caches of other users beside `cache`, "stoker-cache-<user id>", on the same filesystem.
   static SharedCaches beside(const CacheFolder& cache);
 
-  /// A copy of the shard. NotFound if none can be read, also for shards that have several files, or no
-  /// SHA-256. Its bytes may be forged or change at any time.
-  Result<codec::ShardFile> open(const CacheableShard& shard) const;
+  /// Copies the shard into `cache`. Nothing if none of them has it with the right bytes, and for shards that
+  /// have several files, or no SHA-256: then it is read at the source. REQUIRES: lease_shard().
+  std::optional<CopyResult> copy(const CacheFolder& cache, const CacheableShard& shard,
+                                 const CopyProgress& progress) const;
 
  private:
+  // Its bytes may be forged or change at any time.
+  Result<codec::ShardFile> open(const CacheableShard& shard) const;
+
   std::vector<Path> folders_;
   std::uint64_t device_ = 0;  // st_dev
 };

@@ -168,16 +168,14 @@ class DatasetStaging {
       reported += bytes;
       return {};
     };
-    CopyResult copied{.source = unavailable("no other user has it"), .cache = {}};
-    const auto other = others_.open(shard);
-    if (other.ok()) copied = copy_open_shard(cache_, shard, *other, "another user's cache", progress);
-    const bool is_shared = copied.source.ok() && copied.cache.ok();
-    if (!copied.source.ok() && copied.source.code() != Code::cancelled) {
+    auto copied = others_.copy(cache_, shard, progress);
+    const bool is_shared = copied.has_value();
+    if (!copied) {
       done_bytes_ -= reported;
       copied = copy_shard(cache_, shard, request_.source / shard.info->file, progress);
     }
-    STOKER_RETURN_IF_ERROR(copied.source);
-    if (!copied.cache.ok()) return leave(i, std::string(copied.cache.message()));
+    STOKER_RETURN_IF_ERROR(copied->source);
+    if (!copied->cache.ok()) return leave(i, std::string(copied->cache.message()));
     STOKER_RETURN_IF_ERROR(folder_.link_to_cache(shard));
     {
       const MutexLock lock(mutex_);

@@ -61,6 +61,7 @@ Status stage_into(const CacheFolder& cache, const OpenedDataset& opened, const P
     placed.note = decision.reason;
     if (!decision.is_copied) return {};
   }
+  if (request.is_shared) STOKER_RETURN_IF_ERROR(share_cache(cache));
   STOKER_ASSIGN_OR_RETURN(lease, OwnLease::begin(cache, opened->manifest.version));
   STOKER_ASSIGN_OR_RETURN(report, stage_shards(cache, opened, request, progress, placed));
   placed.note = summary_of(report);
@@ -101,9 +102,6 @@ Result<PlacedDataset> place_dataset(const PlaceRequest& request, Progress& progr
   PlacedDataset placed;
   placed.version = opened->manifest.version;
   const auto cache = CacheFolder::open(request.cache);
-  if (cache.ok() && request.is_shared) {
-    if (const Status shared = share_cache(*cache); !shared.ok()) return shared;
-  }
   const Status status = cache.ok() ? stage_into(*cache, opened, request, progress, placed) : cache.status();
   if (status.ok()) return placed;
   if (is_final(status)) return status;
