@@ -25,7 +25,7 @@ def epoch():
     return sum(len(memoryview(batch["label"])) for batch in loader)
 """
 CHECKPOINT = """
-import shutil, numpy, stoker.checkpoint
+import numpy, stoker.checkpoint
 folder = sys.argv[1]
 state = {f"layer{i}": numpy.random.default_rng(i).random((1000, 1250), numpy.float32) for i in range(60)}
 step = 0

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ def look(page: Path, values: str, *, width: int = 390, theme: str = "light") -> 
     frame = f'<iframe src="{page.name}" width="{width}" height="800" style="border:0"></iframe>'
     script = f"""<script>addEventListener('load', () => setTimeout(() => {{{PROLOGUE}
     document.title = JSON.stringify({{{values}}})}}, 300))</script>"""
-    html = page.parent / "frame.html"
-    html.write_text(f"<!doctype html><title>-</title>{frame}{script}")
+    outer = page.parent / "frame.html"
+    outer.write_text(f"<!doctype html><title>-</title>{frame}{script}")
     command = [
         "chromium",
         "--headless",
@@ -52,14 +53,11 @@ def look(page: Path, values: str, *, width: int = 390, theme: str = "light") -> 
     ]
     command += ["--v=0", "--allow-file-access-from-files", f"--user-data-dir={page.parent}/browser"]
     command += [f"--blink-settings=preferredColorScheme={0 if theme == 'dark' else 1}", "--virtual-time-budget=3000"]
-    done = subprocess.run([*command, "--dump-dom", f"file://{html}"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, "--dump-dom", f"file://{outer}"], capture_output=True, text=True, timeout=120)
     assert "CONSOLE" not in done.stderr, done.stderr
     title = re.search("<title>(.*?)</title>", done.stdout, re.DOTALL)
     assert title is not None, done.stderr
-    text = title.group(1)
-    for entity, character in (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
-        text = text.replace(entity, character)
-    return json.loads(text)
+    return json.loads(unescape(title.group(1)))
 
 
 def assert_legible(page: Path, width: int, theme: str) -> None:

@@ -137,8 +137,7 @@ def test_a_site_shares_the_caches_of_all_users(stoker, node):
         f"detect: {{hosts: ['*'], from: page}}\nstorage: {{cache: {{path: {node}/disk, shared: true, from: page}}}}\n"
     )
     (node / "job.yaml").write_text(
-        "name: placed\nrun: 'true'\nsite: here\n"
-        f"data: {{train: {{source: {node}/photos, place: local}}}}\nrecord: {{directory: /tmp/none}}\n"
+        f"name: placed\nrun: 'true'\nsite: here\ndata: {{train: {{source: {node}/photos, place: local}}}}\n"
     )
     env = {"XDG_CONFIG_HOME": node / "config", "HOME": "/nonexistent", "STOKER_CACHE": None}
     stoker("cache", "stage", node / "photos", "--reserve", "0B", user=OWNER, cwd=node, env=env, code=0)
