@@ -1,6 +1,7 @@
-"""The wheel for glibc 2.28 compared with the build for this machine: packing CIFAR-10 to memory, an epoch of the Python loader with
-decoding, and saving and loading a checkpoint of 300 MB in memory. Both alternate in one process tree; the lower end of the interval of
-packaged/native speed must reach 0.95. Takes the wheel of script/package or script/release in dist/, or the one that it is given:
+"""The wheel for glibc 2.28 compared with the build for this machine: packing CIFAR-10 to memory, comparing the result with its
+hashes, an epoch of the Python loader with decoding, and saving and loading a checkpoint of 300 MB in memory. Both alternate in one
+process tree; the lower end of the interval of packaged/native speed must reach 0.95. Takes the wheel of script/package or
+script/release in dist/, or the one that it is given:
 
 python bench/packaged_vs_native.py [WHEEL, or the folder that it was installed in] [--pairs N]"""
 
@@ -92,8 +93,13 @@ def main() -> None:
             shutil.rmtree(f"{fast}/packed", ignore_errors=True)
             return 1 / seconds_of([command, "data", "pack", images, f"{fast}/packed"], stderr=subprocess.DEVNULL)
 
-        commands = packaged / "bin/stoker", BIN / "stoker"
-        met = passes("data pack", in_turns(*(partial(pack, command) for command in commands), given.pairs))
+        def verify(command: Path) -> float:
+            return 1 / seconds_of([command, "data", "verify", f"{fast}/packed"], stderr=subprocess.DEVNULL)
+
+        met = True
+        for what, measure in (("data pack", pack), ("data verify", verify)):
+            commands = (partial(measure, command) for command in (packaged / "bin/stoker", BIN / "stoker"))
+            met &= passes(what, in_turns(*commands, given.pairs))
 
         loaders = Program(EPOCH, dataset, module=packaged), Program(EPOCH, dataset)
         met &= speeds("loader, decoding", *loaders, given.pairs)
