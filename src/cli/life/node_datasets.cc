@@ -49,6 +49,12 @@ std::string note_of(const Result<stage::PlacedDataset>& placed) {
 
 }  // namespace
 
+bool starts_beside_copy(const job::Job& job) {
+  return std::ranges::any_of(job.data, [&](const auto& named) {
+    return named.second.place != job::DataPlace::shared && starts_early(job, named.second);
+  });
+}
+
 // One dataset, placed by a thread, which the ranks need not wait for.
 class NodeDatasets::Placement final : public Progress {
  public:

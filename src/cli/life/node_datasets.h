@@ -14,6 +14,9 @@
 
 namespace stoker::cli {
 
+/// Whether ranks of the job may start while a dataset is still copied.
+bool starts_beside_copy(const job::Job& job);
+
 /// A node of a run.
 struct RunNode {
   std::string run_id;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <sys/resource.h>
 
 #include "base/language/counted.h"
 #include "base/process.h"
@@ -35,6 +36,7 @@ struct StageArguments {
 // Interval of progress lines in a log.
 constexpr Duration kReportInterval = 10s;
 constexpr Duration kRefreshInterval = 10min;
+constexpr int kNiceness = 5;  // beside ranks
 
 // Progress for a log: a line every ten seconds on standard error, which the run forwards. Slurm and srun may
 // both deliver a signal: it counts once, and only while staging in.
@@ -212,6 +214,7 @@ int stage_node(const job::Job& job, const record::Attempt& attempt, int nodes, r
   const std::string run_id = attempt.folder().parent_path().parent_path().filename();
   const stage::StageRequest wanted = staging_request(job.stage);
   stage::StageReport answer{.node = node_number(), .host = host_name()};
+  if (starts_beside_copy(job)) (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
   StagingProgress progress(answer.host, std::move(signals), out);
   const MonoTime begin = RealClock().mono();
   auto folder = stage::NodeFolder::create(

@@ -57,10 +57,6 @@ class DatasetBroadcast::Impl final : public PieceStore {
     }
     first_->cache_checked();
     swarm_->joined();
-    // While the first ones are read, because the space of a shard takes time.
-    for (std::uint32_t i = 0; i < shards_.size() && !progress.stop_requested(); ++i) {
-      if (is_waiting(i)) open(i);
-    }
     const Status ended = exchange(progress);
     for (Thread& thread : publishers) thread.request_stop();
     {
@@ -135,7 +131,7 @@ class DatasetBroadcast::Impl final : public PieceStore {
 
  private:
   enum class State {
-    waiting,   ///< a different process copies it, or it was not checked yet
+    waiting,   ///< its turn has not come, or a different process copies it
     partial,   ///< being copied
     complete,  ///< all pieces are there
     here,      ///< in the cache
@@ -169,6 +165,10 @@ class DatasetBroadcast::Impl final : public PieceStore {
              .pieces = divide_shards(sizes, {dataset::kHashBlock}, kMostPieces),
              .rate = nodes_.rate,
              .limits = nodes_.limits};
+    if (request_.on_usable) {
+      plan_.limits.urgent = static_cast<std::uint32_t>(std::ranges::count_if(
+          plan_.pieces, [&](const ShardPiece& piece) { return piece.shard < first_->count(); }));
+    }
     const MutexLock lock(mutex_);
     states_.resize(shards_.size());
     for (std::uint32_t piece = 0; piece < plan_.pieces.size(); ++piece) {
@@ -383,7 +383,6 @@ class DatasetBroadcast::Impl final : public PieceStore {
   Status exchange(Progress& progress) {
     Stopwatch since_refresh;
     for (;;) {
-      STOKER_RETURN_IF_ERROR(swarm_->wait(Deadline::after(kStep)));
       if (progress.stop_requested()) return cancelled("stoker stage: interrupted");
       if (since_refresh.seconds() > kRefreshLeases_s) {
         STOKER_RETURN_IF_ERROR(refresh_leases());
@@ -399,7 +398,20 @@ class DatasetBroadcast::Impl final : public PieceStore {
         }
       }
       if (waiting.empty() && moving == 0) return {};
-      for (const std::uint32_t i : waiting) open(i);
+      open_next(waiting);
+      STOKER_RETURN_IF_ERROR(swarm_->wait(Deadline::after(kStep)));
+    }
+  }
+
+  // Allocating the space of a shard takes time: shards that this node is to read come first, then the next
+  // ones in the order of the training. More follow while these are copied.
+  void open_next(const std::vector<std::uint32_t>& waiting) {
+    for (const std::uint32_t piece : swarm_->early_grants()) {
+      if (is_waiting(plan_.pieces[piece].shard)) open(plan_.pieces[piece].shard);
+    }
+    for (const std::uint32_t i : waiting) {
+      if (is_interrupted() || swarm_->left() >= plan_.limits.allocated) return;
+      if (is_waiting(i)) open(i);
     }
   }
 

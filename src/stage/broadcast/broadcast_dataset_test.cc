@@ -12,6 +12,7 @@
 namespace stoker::stage {
 namespace {
 
+using namespace std::chrono_literals;
 using dataset::TestSample;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -120,6 +121,28 @@ class BroadcastTest : public testing::Test {
   std::vector<std::vector<std::string>> addresses_;
   std::vector<std::unique_ptr<Node>> nodes_;
 };
+
+TEST_F(BroadcastTest, only_shards_that_are_needed_next_take_space) {
+  swarm_limits_ = kPatient;
+  swarm_limits_.allocated = 4;
+  make(2);
+  const auto allocated = [&] {
+    const auto names = list_directory(nodes_[0]->cache->partial());
+    return names.ok()
+               ? std::ranges::count_if(*names, [](const auto& name) { return !name.ends_with(".lease"); })
+               : 0;
+  };
+  start(0);
+  // Nothing is read before the second node has joined. Each shard has three pieces.
+  const Deadline deadline = Deadline::after(60s);
+  while (allocated() < 2 && !deadline.passed()) std::this_thread::sleep_for(5ms);
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(allocated(), 2);
+  start(1);
+  for (auto& node : nodes_) node->thread.join();
+  for (const auto& node : nodes_) expect_right(*node);
+  EXPECT_EQ(bytes_read(), dataset_bytes());
+}
 
 TEST_F(BroadcastTest, each_shard_is_read_once_and_reaches_all_nodes) {
   // Nothing is read twice because the machine is slow.

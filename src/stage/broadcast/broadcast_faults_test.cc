@@ -121,6 +121,7 @@ struct FaultyNode {
   std::unique_ptr<DatasetBroadcast> broadcast;
   Stoppable progress;
   CacheLimits limits{.quota = {}, .reserve = {}};
+  std::uint32_t allocated = SwarmLimits().allocated;
   Result<CacheReport> report = unavailable("has not run");
   std::atomic<bool> is_done = false;
   Thread thread;
@@ -165,7 +166,11 @@ class BroadcastFaults : public testing::Test {
                        .addresses = addresses,
                        .secret = "the secret",
                        .rate = {},
-                       .limits = {.late_request_s = 0.5, .missed_s = 0.5, .alone_s = 2, .join_s = 2}});
+                       .limits = {.late_request_s = 0.5,
+                                  .missed_s = 0.5,
+                                  .alone_s = 2,
+                                  .join_s = 2,
+                                  .allocated = node.allocated}});
     node.thread = Thread([&node](const StopToken&) {
       node.report = node.broadcast->run(node.progress);
       if (node.progress.is_stopped) node.broadcast.reset();  // a dead node serves nothing
@@ -225,6 +230,7 @@ class BroadcastFaults : public testing::Test {
     std::vector<std::vector<std::string>> addresses;
     for (std::uint32_t i = 0; i < kNodes; ++i) {
       auto node = std::make_unique<FaultyNode>();
+      if (chance() % 2 == 0) node->allocated = 1;
       node->cache = *CacheFolder::open(base / format("cache-{}", i));
       node->server = *SwarmServer::listen(net::ListenScope::loopback);
       node->server->serve("the secret");

@@ -118,7 +118,8 @@ std::optional<std::uint32_t> PieceSchedule::choose(const Neighbour& neighbour) {
   std::optional<std::uint32_t> best;
   std::pair<unsigned, std::uint64_t> best_rank;
   std::uint32_t piece = PieceSet::first_in_both(first_, open_, neighbour.has);
-  for (int i = 0; i < choices && piece != PieceSet::kNone; ++i) {
+  const std::uint32_t end = piece < limits_.urgent ? limits_.urgent : pieces_;
+  for (int i = 0; i < choices && piece < end; ++i) {
     const std::pair<unsigned, std::uint64_t> rank{holders_[piece], mixed(node_, piece)};
     if (!best || rank < best_rank) {
       best = piece;

@@ -25,6 +25,8 @@ struct SwarmLimits {
   double missed_s = 5;                       ///< at least; then a piece that no node has is read again
   double alone_s = 20;                       ///< without any progress; then a node reads on its own
   double join_s = 10;                        ///< then readings begin, although some nodes have not joined
+  std::uint32_t urgent = 0;                  ///< first pieces, which are requested before all others
+  std::uint32_t allocated = 128;             ///< missing pieces whose shards have their space on the disk
 };
 
 /// A request of a piece.

@@ -46,6 +46,16 @@ TEST(PieceSchedule, a_neighbour_gets_few_requests_at_once) {
   EXPECT_EQ(schedule.left(), 9u);
 }
 
+TEST(PieceSchedule, urgent_pieces_are_requested_before_rarer_ones) {
+  PieceSchedule schedule = wanting(10, {.requests_per_neighbour = 3, .urgent = 2});
+  for (const std::uint32_t piece : {0u, 1u}) schedule.neighbour_has(3, piece);
+  for (std::uint32_t piece = 0; piece < 10; ++piece) schedule.neighbour_has(1, piece);
+  const auto requests = requests_of(schedule, 0);
+  std::set<std::uint32_t> first{requests.at(0).piece, requests.at(1).piece};
+  EXPECT_EQ(first, (std::set<std::uint32_t>{0, 1}));
+  EXPECT_EQ(requests.size(), 4u);  // two of neighbour 1 are left for others
+}
+
 TEST(PieceSchedule, a_late_request_is_repeated_at_a_different_neighbour) {
   PieceSchedule schedule = wanting(1);
   schedule.neighbour_has(1, 0);

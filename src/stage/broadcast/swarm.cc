@@ -135,6 +135,11 @@ class Swarm::Impl {
     push_to_queue({.kind = SwarmKind::joined});
   }
 
+  std::vector<std::uint32_t> early_grants() const {
+    const MutexLock lock(mutex_);
+    return {early_grants_.begin(), early_grants_.end()};
+  }
+
   std::uint32_t left() const {
     const MutexLock lock(mutex_);
     return schedule_.left();
@@ -463,6 +468,8 @@ class Swarm::Impl {
           accept_grant(piece);
         } else {
           early_grants_.insert(piece);
+          events_ += 1;
+          progress_.notify_all();
         }
         return {};
       default:
@@ -644,6 +651,7 @@ void Swarm::wants(PieceRange pieces) { impl_->wants(pieces); }
 void Swarm::has(PieceRange pieces) { impl_->has(pieces); }
 void Swarm::gives_up(PieceRange pieces) { impl_->gives_up(pieces); }
 void Swarm::joined() { impl_->joined(); }
+std::vector<std::uint32_t> Swarm::early_grants() const { return impl_->early_grants(); }
 std::uint32_t Swarm::left() const { return impl_->left(); }
 Status Swarm::wait(Deadline deadline) { return impl_->wait(deadline); }
 SwarmTraffic Swarm::traffic() const { return impl_->traffic(); }

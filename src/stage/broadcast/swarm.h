@@ -79,10 +79,12 @@ class Swarm {
   /// nodes called it, or after `limits.join_s`.
   void joined();
 
+  /// Pieces that this node is to read, and that were not named yet.
+  std::vector<std::uint32_t> early_grants() const;
   /// Wanted pieces that are not stored yet.
   std::uint32_t left() const;
-  /// Waits until a piece was stored or given up, or for the deadline. The error that ended the broadcast, if
-  /// any.
+  /// Waits until a piece was stored, given up or granted early, or for the deadline. The error that ended the
+  /// broadcast, if any.
   Status wait(Deadline deadline);
   SwarmTraffic traffic() const;
 

@@ -7,11 +7,12 @@ namespace stoker::stage {
 
 FirstShards::FirstShards(const std::vector<std::uint64_t>& bytes, std::function<void()> then)
     : then_(std::move(then)) {
-  constexpr std::uint64_t kFirstPart = 32;
+  constexpr std::uint64_t kFirstPart = 50;
   const std::uint64_t total = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
   std::uint64_t sum = 0;
-  while (open_ < bytes.size() && sum < (total + kFirstPart - 1) / kFirstPart) sum += bytes[open_++];
-  is_open_.assign(open_, true);
+  while (count_ < bytes.size() && sum < (total + kFirstPart - 1) / kFirstPart) sum += bytes[count_++];
+  is_open_.assign(count_, true);
+  open_ = count_;
 }
 
 void FirstShards::settled(std::size_t shard) {

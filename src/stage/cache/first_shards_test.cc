@@ -13,8 +13,9 @@ class FirstShardsTest : public testing::Test {
   int calls_ = 0;
 };
 
-TEST_F(FirstShardsTest, calls_once_when_a_32nd_part_of_the_bytes_is_settled) {
-  FirstShards first(std::vector<std::uint64_t>(64, 10), count());
+TEST_F(FirstShardsTest, calls_once_when_the_first_2_percent_of_the_bytes_are_settled) {
+  FirstShards first(std::vector<std::uint64_t>(100, 10), count());
+  EXPECT_EQ(first.count(), 2u);
   first.cache_checked();
   first.settled(1);
   first.settled(7);
