@@ -57,6 +57,18 @@ def test_shards_of_a_different_user_are_copied_instead_of_the_source(stoker, nod
         assert path.stat().st_uid == READER
 
 
+def test_the_forecast_counts_shards_of_other_users(stoker, node):
+    staged = stage(stoker, node, OWNER, "--share")
+    words = ("cache", "why", node / "photos", "--cache", node / f"disk/stoker-cache-{READER}")
+    done = stoker(*words, user=READER, cwd=node, env={"HOME": "/nonexistent"})
+    assert " 0 B in the cache, " in done.out and " in caches of other users\n" in done.out
+    facts = json.loads(stoker(*words, "--json", user=READER, cwd=node, env={"HOME": "/nonexistent"}).out)
+    assert (facts["bytes_in_cache"], facts["bytes_in_shared_caches"]) == (0, staged["copied_bytes"])
+    own = ("cache", "why", node / "photos", "--cache", node / f"disk/stoker-cache-{OWNER}", "--json")
+    found = json.loads(stoker(*own, user=OWNER, cwd=node, env={"HOME": "/nonexistent"}).out)
+    assert (found["bytes_in_cache"], found["bytes_in_shared_caches"]) == (staged["copied_bytes"], 0)
+
+
 def test_nothing_is_shared_unless_asked_for(stoker, node):
     stage(stoker, node, OWNER)
     report = stage(stoker, node, READER)

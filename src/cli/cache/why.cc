@@ -37,8 +37,10 @@ Status explain_place(const WhyArguments& o, const Path& path, const stage::Cache
   facts.memory_room = loader::detect_machine("/", current_environment()).memory.value;
   const stage::PlaceDecision decision = stage::decide_place(facts);
 
-  out.line("{} ({}): {}, {}; {} in the cache", printable(o.dataset), opened.manifest.short_version(),
-           counted(shards.size(), "shard"), rounded({facts.bytes}), rounded({facts.cached_bytes}));
+  const std::string shared =
+      facts.shared_bytes > 0 ? format(", {} in caches of other users", rounded({facts.shared_bytes})) : "";
+  out.line("{} ({}): {}, {}; {} in the cache{}", printable(o.dataset), opened.manifest.short_version(),
+           counted(shards.size(), "shard"), rounded({facts.bytes}), rounded({facts.cached_bytes}), shared);
   out.line("  source     {} ({})", rate_text(facts.source_rate),
            facts.source_filesystem.empty() ? std::string("a disk of this node") : facts.source_filesystem);
   out.line("  cache      {}, room for {} ({})", rate_text(facts.disk_rate), rounded({facts.disk_room}),
@@ -53,6 +55,7 @@ Status explain_place(const WhyArguments& o, const Path& path, const stage::Cache
       {"shards", shards.size()},
       {"bytes", facts.bytes},
       {"bytes_in_cache", facts.cached_bytes},
+      {"bytes_in_shared_caches", facts.shared_bytes},
       {"filesystem", facts.source_filesystem},
       {"source_bytes_per_s", facts.source_rate},
       {"cache_bytes_per_s", facts.disk_rate},

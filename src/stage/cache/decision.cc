@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/shared_filesystem.h"
 #include "base/stopwatch.h"
+#include "stage/cache/shared_caches.h"
 #include "stoker/bytes.h"
 
 namespace stoker::stage {
@@ -53,8 +54,10 @@ PlaceDecision decide_place(const PlaceFacts& facts) {
   const std::uint64_t missing = facts.bytes - std::min(facts.bytes, facts.cached_bytes);
   const bool fits_in_memory = facts.bytes <= facts.memory_room;
   const double source = slower_of(facts.source_rate, facts.demand_rate);
+  const std::uint64_t shared = std::min(missing, facts.shared_bytes);
   decision.staging_s =
-      seconds_for(static_cast<double>(missing), slower_of(facts.source_rate, facts.write_rate));
+      seconds_for(static_cast<double>(missing - shared), slower_of(facts.source_rate, facts.write_rate)) +
+      seconds_for(static_cast<double>(shared), slower_of(facts.disk_rate, facts.write_rate));
   decision.local_epoch_s = seconds_for(bytes, slower_of(facts.disk_rate, facts.demand_rate));
   // The page cache holds what was read once, if it is large enough.
   decision.shared_epoch_s =
@@ -98,8 +101,13 @@ PlaceDecision decide_place(const PlaceFacts& facts) {
 Result<PlaceFacts> measure_facts(const CacheFolder& cache, const CacheLimits& limits, const Path& source,
                                  const std::vector<CacheableShard>& shards) {
   STOKER_ASSIGN_OR_RETURN(facts, measure_rates(cache.path(), source, shards));
+  const SharedCaches others = SharedCaches::beside(cache);
   for (const CacheableShard& shard : shards) {
-    if (check_cached(cache, shard, HitCheck::size).ok()) facts.cached_bytes += shard.info->bytes;
+    if (check_cached(cache, shard, HitCheck::size).ok()) {
+      facts.cached_bytes += shard.info->bytes;
+    } else if (others.has(shard)) {
+      facts.shared_bytes += shard.info->bytes;
+    }
   }
   STOKER_ASSIGN_OR_RETURN(room, room_in(cache, limits));
   facts.disk_room = room;

@@ -20,6 +20,7 @@ inline constexpr std::uint64_t kAssumedEpochs = 10;
 struct PlaceFacts {
   std::uint64_t bytes = 0;         ///< that the job reads in an epoch
   std::uint64_t cached_bytes = 0;  ///< of them in the cache
+  std::uint64_t shared_bytes = 0;  ///< of them only in caches of other users of the node
   std::uint64_t disk_room = 0;     ///< on the node's disk, with what can be evicted
   std::uint64_t memory_room = 0;   ///< that the page cache of the job can use
   double source_rate = 0;          ///< of reading at the source

@@ -36,6 +36,14 @@ TEST(DecidePlace, stages_a_dataset_that_many_epochs_read_from_a_slow_source) {
   EXPECT_EQ(decision.break_even_epoch, 2u);
 }
 
+TEST(DecidePlace, shards_in_caches_of_other_users_are_copied_at_the_speed_of_the_disk) {
+  PlaceFacts facts = slow_source();
+  facts.shared_bytes = 50 * kGB;
+  EXPECT_DOUBLE_EQ(decide_place(facts).staging_s, 100 + 50);
+  facts.cached_bytes = 80 * kGB;
+  EXPECT_DOUBLE_EQ(decide_place(facts).staging_s, 20);
+}
+
 TEST(DecidePlace, does_not_stage_for_one_epoch) {
   PlaceFacts facts = slow_source();
   facts.epochs = 1;

@@ -22,6 +22,8 @@ class SharedCaches {
   /// The caches of other users beside `cache`, "stoker-cache-<user id>", on the same filesystem.
   static SharedCaches beside(const CacheFolder& cache);
 
+  /// Whether one of them has a file of the shard's key and size, which may be forged.
+  bool has(const CacheableShard& shard) const { return open(shard).ok(); }
   /// Copies the shard into `cache`. Nothing if none of them has it with the right bytes, and for shards that
   /// have several files, or no SHA-256: then it is read at the source. REQUIRES: lease_shard().
   std::optional<CopyResult> copy(const CacheFolder& cache, const CacheableShard& shard,
