@@ -111,6 +111,18 @@ std::optional<double> time_of(std::string_view text) {
   return std::nullopt;
 }
 
+std::vector<std::string> LinesAbove::nearest(std::size_t count) const {
+  std::vector<std::string> lines;
+  std::string_view rest = text;
+  while (!rest.empty() && lines.size() < count) {
+    rest.remove_suffix(1);
+    const std::size_t start = rest.rfind('\n') + 1;  // npos + 1 is 0
+    lines.push_back(read_log_line(rest.substr(start)).text);
+    rest = rest.substr(0, start);
+  }
+  return lines;
+}
+
 int rank_named_in(std::string_view text) {
   static const RE2 kRank(
       R"(\[(?:PG [^\]]*|)[Rr]ank ?(\d{1,6})\]|\b(?:RANK|process rank|invoked on rank) (\d{1,6})\b)");

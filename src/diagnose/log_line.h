@@ -2,9 +2,12 @@
 // time. Internal to this folder. Thread-safe: no state.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stoker::diagnose {
 
@@ -20,6 +23,15 @@ inline constexpr std::size_t kLongestLogLine = 4096;
 
 /// Parses the line; only time_of parses the time.
 LogLine read_log_line(std::string_view raw);
+
+/// The lines of the block above the current one.
+struct LinesAbove {
+  std::string_view text;     ///< whole lines
+  std::uint64_t number = 1;  ///< of the current line
+
+  /// The text of up to `count` of them, normalized, the nearest first.
+  std::vector<std::string> nearest(std::size_t count) const;
+};
 
 /// The time in a line in the formats of glog, ISO 8601, Python's logging or syslog.
 std::optional<double> time_of(std::string_view text);

@@ -14,6 +14,8 @@
 #include "diagnose/exception_message.h"
 #include "diagnose/line_signs.h"
 #include "diagnose/log_end.h"
+#include "diagnose/log_excerpt.h"
+#include "diagnose/log_line.h"
 #include "diagnose/rule.h"
 #include "diagnose/scan_ranks.h"
 
@@ -110,7 +112,7 @@ class LogScanner {
     std::string hidden;          // a module that a file of the user hides from a library
     bool is_of_forward = false;  // anomaly mode of torch: where the operation was called
     std::uint64_t line = 0;      // of the evidence; 0: the current line
-    NotableLine above;           // the nearest line above that states a reason
+    NotableLine message_above;   // the nearest line above that states a reason
   };
   // An exception whose message continues.
   struct OpenException {
@@ -137,6 +139,7 @@ class LogScanner {
 
   void scan_line(std::string_view raw);
   void scan_segment(std::string_view raw);
+  void begin_traceback(std::string_view text, int rank);
   bool follow_traceback(std::string_view text, int rank);
   void remember_forward(int rank);
   bool follow_exception(std::string_view text, int rank);
@@ -158,17 +161,9 @@ class LogScanner {
   void remember_progress(std::uint64_t line, std::string_view text, int rank);
   void remember_after_error(std::string_view text, int rank);
   void remember_progress_before(std::uint64_t begin);
-  void take_reason_above(Hit& hit) const;
-  NotableLine reason_above() const;
-  static void take_message_of_tool(const NotableLine& above, Hit& hit);
-  void join_words(Hit& hit);
-  bool complete_from_next(std::string_view text, int rank);
-  void take_own_error();
-  void add_reason_above(const NotableLine& end, std::string& words) const;
   void mark_retried(std::string_view text, int rank);
   void drop_passing_nan();
-  std::string_view previous_line() const;
-  std::vector<std::string> lines_before(std::size_t count) const;
+  LinesAbove lines_above() const { return {block_.substr(0, line_begin_), line_}; }
   void follow_table(std::string_view text);
   bool match(std::string_view text, int rank, const Traceback* traceback);
   void keep(Hit hit);
@@ -177,7 +172,6 @@ class LogScanner {
   void take_rank_above(Hit& hit) const;
   void remember_task_end(std::string_view text);
   void name_frame_in_chain(const Hit& outer);
-  void remember_end(std::string_view block);
   bool has_only_notable_words() const;
   void remember_notable(std::string_view text);
 
@@ -201,8 +195,7 @@ class LogScanner {
   std::uint64_t retried_line_ = 0;  // the last line that announces an error that is retried; 0: none
   std::uint64_t chained_line_ = 0;  // the last sentence between two exceptions; 0: none
   bool is_raised_from_ = false;     // that sentence: the second one was raised from the first
-  std::deque<NotableLine> notable_;
-  std::deque<NotableLine> last_;  // last lines of the blocks
+  LogExcerpt excerpt_;
   ScanResult result_;
 };
 

@@ -7,6 +7,7 @@
 #include <re2/re2.h>
 
 #include "diagnose/frames.h"
+#include "diagnose/hit_context.h"
 #include "diagnose/rule_match.h"
 #include "diagnose/scan.h"
 #include "stoker/text.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr std::uint64_t kLongestMessage = 400;  // TensorFlow lists the frames of a graph
 constexpr std::uint64_t kLongestDump = 200;
 constexpr std::uint64_t kLongestTraceback = 5000;  // recursion: 1000 frames of up to four lines
+constexpr std::uint64_t kAfterOwnChain = 3;
 constexpr std::uint64_t kAfterUnread = 80;
 constexpr std::uint64_t kAfterNothing = 1000;
 constexpr std::string_view kDumpOfHangName = "dump-of-hang";
@@ -24,8 +26,19 @@ constexpr std::string_view kNoneType = "NoneType";
 constexpr std::string_view kBelowWait = "waiting";
 constexpr std::string_view kNanInBackward = "returned nan values";
 constexpr std::string_view kBelowWrite = "write";
+constexpr std::string_view kThread = "Exception in thread ";
 constexpr std::string_view kOfRayTask = "RayTaskError(";
 constexpr std::string_view kOfRayActor = "error raised in its creation task";
+
+// Whether a line above a traceback reports that the program continues. A summary may count what was skipped.
+bool announces_retry(std::string_view line_above) {
+  return reports_retry(line_above) && !reports_success(line_above) && !reports_amount(line_above);
+}
+
+// Whether the line above a traceback shows that the program printed it.
+bool is_announced(std::string_view line_above) {
+  return level_of(line_above) == LogLevel::warning || announces_retry(line_above);
+}
 
 // "a.py:7 and a.py:9": where two threads are in the program, not in a library. The main thread, which is the
 // last one, only waits for them.
@@ -86,6 +99,28 @@ bool LogScanner::follow_handled_report(std::string_view text, int rank) {
     if (text.starts_with(begin)) return true;
   }
   return false;
+}
+
+void LogScanner::begin_traceback(std::string_view text, int rank) {
+  remember_forward(rank);
+  if (tracebacks_.size() == kMaxTracebacks) return;
+  const std::vector<std::string> lines = lines_above().nearest(1);
+  const std::string above = lines.empty() ? "" : lines.front();
+  // Otherwise the line above may belong to the error before it.
+  const bool is_about_this = level_of(above) == LogLevel::warning || result_.hits.empty() ||
+                             line_ - result_.hits.back().line > kAfterError;
+  const bool is_chained =
+      chained_line_ > 0 && line_ - chained_line_ <= (rank < 0 ? kAfterOwnChain : kAfterChain);
+  tracebacks_[rank] = {.begin = line_,
+                       .lines = 0,
+                       .frame = "",
+                       .is_logged = is_announced(above),
+                       .is_chained = is_chained,
+                       .is_in_handler = is_chained && !is_raised_from_,
+                       .is_retried = is_about_this && announces_retry(above),
+                       .is_of_thread = above.starts_with(kThread),
+                       .indent = text.starts_with(' ') ? text.find_first_not_of(' ') : 0,
+                       .message_above = message_above_traceback(lines_above())};
 }
 
 // Whether the line belongs to a traceback of that rank and needs no matching.
@@ -216,7 +251,7 @@ bool LogScanner::match_below(std::string_view text, std::string_view part, int r
 // A syntax error, with the Python version that its line needs, if known. True if a rule matches.
 bool LogScanner::match_syntax_error(std::string_view text, int rank, Traceback traceback) {
   std::string code;
-  for (std::string& line : lines_before(4)) {
+  for (std::string& line : lines_above().nearest(4)) {
     const bool is_mark = line.find_first_not_of(" ^~") == std::string::npos;
     if (std::string frame = frame_of(line); !frame.empty()) {
       traceback.frame = std::move(frame);

@@ -1,4 +1,4 @@
-// What the two files of the scanner share. Internal to them. Thread-safe: no state.
+// What the files of the scanner share. Internal to them. Thread-safe: no state.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,15 @@ inline constexpr std::string_view kSyntaxError = "SyntaxError: ";
 inline constexpr std::string_view kLoggingError = "--- Logging error";
 inline constexpr std::string_view kIgnored = "Exception ignored ";
 
-/// The first rule that matches the text. `found` receives the keywords of the text.
+/// A program reports that it continues within this number of lines after an error.
+inline constexpr std::uint64_t kAfterError = 3;
+/// From the sentence between two exceptions to the second traceback, by ranks that print alternately.
+inline constexpr std::uint64_t kAfterChain = 8;
+
+/// The first rule that matches the text. `found` receives the keywords of the text: reuse it for many lines.
 std::optional<RuleMatch> find_rule(std::string_view text, std::vector<std::uint16_t>& found);
+/// The same, for a few lines.
+std::optional<RuleMatch> find_rule(std::string_view text);
 
 /// The text as evidence: printable, without blanks around it, of a limited length.
 std::string shown(std::string_view text);

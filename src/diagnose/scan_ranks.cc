@@ -101,7 +101,7 @@ void LogScanner::take_rank_above(Hit& hit) const {
   static const RE2 kTask(R"(\b(?:task|rank|process) (\d{1,6}))");
   if (hit.rule->name == kTaskSignal) (void)RE2::PartialMatch(hit.text, kTask, &hit.rank);
   if (hit.rule->name != kMpiCrashed && hit.rule->name != kMpichCrashed) return;
-  for (const std::string& text : lines_before(kBanner)) {
+  for (const std::string& text : lines_above().nearest(kBanner)) {
     if (RE2::PartialMatch(text, kRank, &hit.rank)) return;
   }
 }
