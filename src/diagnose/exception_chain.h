@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "diagnose/root_cause.h"
+#include "diagnose/suspect.h"
 
 namespace stoker::diagnose {
 

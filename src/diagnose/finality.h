@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnose/root_cause.h"
+#include "diagnose/suspect.h"
 
 namespace stoker::diagnose {
 

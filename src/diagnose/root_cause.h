@@ -2,30 +2,12 @@
 // functions. Internal to this folder.
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "diagnose/scan.h"
+#include "diagnose/suspect.h"
 
 namespace stoker::diagnose {
-
-/// The scan of one log or record.
-struct LogScan {
-  std::string name;
-  int rank = -1;
-  bool is_record = false;  ///< a record or scheduler state, not a log
-  ScanResult result;
-};
-
-/// A hit and its source.
-struct Suspect {
-  const LogScan* log = nullptr;
-  const Hit* hit = nullptr;
-
-  int rank() const { return hit->rank >= 0 ? hit->rank : log->rank; }
-};
 
 struct Choice {
   std::optional<Suspect> cause;

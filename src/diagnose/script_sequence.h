@@ -5,14 +5,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "diagnose/root_cause.h"
+#include "diagnose/suspect.h"
 
 namespace stoker::diagnose {
 
 /// The lines of a fatal failure are within this distance of each other and of the end.
 inline constexpr std::uint64_t kShortPause = 60;
+/// After a survived error, a log continues for more lines than this before the fatal one.
+inline constexpr std::uint64_t kLongPause = 1000;
 /// The last error of a script is within this distance of its end.
 inline constexpr std::uint64_t kFinalLines = 8;
+/// A warning is a cause as a last resort if at most this number of lines follow it.
+inline constexpr std::uint64_t kAfterWarning = 1;
 
 /// Position in a log: an overwrite with \r counts like a line.
 std::uint64_t position_of(const Hit& hit);

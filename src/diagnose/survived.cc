@@ -24,10 +24,6 @@ std::size_t count_progress(const ScanResult& log, std::uint64_t after, std::uint
                     [&](const ProgressLine& each) { return each.line > after && each.line < until; }));
 }
 
-bool is_cause(const Hit& hit) {
-  return hit.rule->failure_class == FailureClass::root || hit.rule->failure_class == FailureClass::general;
-}
-
 bool is_failure(const Hit& hit) {
   const FailureClass failure_class = hit.rule->failure_class;
   return failure_class != FailureClass::slow && failure_class != FailureClass::noise;

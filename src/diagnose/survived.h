@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "diagnose/root_cause.h"
+#include "diagnose/suspect.h"
 
 namespace stoker::diagnose {
 

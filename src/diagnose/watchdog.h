@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "diagnose/failure.h"
-#include "diagnose/root_cause.h"
+#include "diagnose/suspect.h"
 
 namespace stoker::diagnose {
 
