@@ -15,6 +15,13 @@ namespace stoker {
 
 using Path = std::filesystem::path;
 
+// The result is a view of the argument: clang warns if that is a temporary.
+#if defined(__clang__)
+#define STOKER_LIFETIME_BOUND [[clang::lifetimebound]]
+#else
+#define STOKER_LIFETIME_BOUND
+#endif
+
 /// One argument of `format`. A view: valid only during the call.
 class FormatArg {
  public:
@@ -69,10 +76,13 @@ std::string format(const char (&pattern)[N], Args&&... args) {
 
 /// Splits at each separator and keeps empty parts. An empty text has one part.
 std::vector<std::string_view> split(std::string_view text, char separator);
+/// The parts of a temporary text would outlive it.
+template <std::same_as<std::string> Text>
+std::vector<std::string_view> split(Text&& text, char separator) = delete;
 /// `text`, cut between characters after at most `most` bytes and marked with "…".
 std::string clipped(std::string text, std::size_t most);
 /// Removes leading and trailing blanks, tabs and line ends.
-std::string_view trim(std::string_view text);
+std::string_view trim(std::string_view text STOKER_LIFETIME_BOUND);
 std::string join(std::span<const std::string> parts, std::string_view separator);
 std::string to_lower(std::string_view text);
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "diagnose/scan.h"
 #include "diagnose/test_logs.h"
 #include "stoker/text.h"
 
@@ -90,6 +91,18 @@ TEST(ExceptionMessage, items_below_a_line_that_announces_them_belong_to_it) {
       two.cause,
       "`load_best_model_at_end` needs one strategy to evaluate and to save (train.py:7): they are NO and "
       "EPOCH");
+}
+
+TEST(ExceptionMessage, an_exception_at_the_end_of_a_log_has_the_progress_above_it) {
+  std::string block = "Epoch 3: loss 0.25\nsaved\n" + std::string(kTraceback) +
+                      "ValueError: the strategies must match, but found\n- Evaluation strategy: NO\n";
+  LogScanner scanner;
+  scanner.scan(block);
+  block.assign(block.size(), '?');  // a reader reuses the memory of its blocks
+  const ScanResult result = scanner.finish();
+  ASSERT_EQ(result.hits.size(), 1u);
+  ASSERT_EQ(result.progress.size(), 1u);
+  EXPECT_EQ(result.progress[0].line, 1u);
 }
 
 TEST(ExceptionMessage, all_rejected_fields_are_named) {

@@ -124,6 +124,9 @@ void LogScanner::scan(std::string_view block) {
   line_ += count(at, block.size(), '\n');
   if (has_overwrites) overwrites_ += count(at, block.size(), '\r');
   excerpt_.add_block(block, line_);
+  // finish() closes it, with the lines above.
+  last_block_.assign(has_open_block() ? block : std::string_view());
+  block_ = {};
 }
 
 void LogScanner::scan_line(std::string_view raw) {
@@ -366,9 +369,22 @@ void LogScanner::drop_passing_nan() {
   std::erase_if(hits, is_nan);
 }
 
-ScanResult LogScanner::finish() {
+// What is still open ends with the log.
+void LogScanner::close_open_blocks() {
+  const std::uint64_t lines = line_;
+  if (!last_block_.empty() && last_block_.back() != '\n') {
+    last_block_ += '\n';
+    line_ += 1;
+  }
+  block_ = last_block_;
+  line_begin_ = block_.size();
   while (!exceptions_.empty()) close_exception(exceptions_.begin());
   while (!dumps_.empty()) close_dump(dumps_.begin());
+  line_ = lines;
+}
+
+ScanResult LogScanner::finish() {
+  close_open_blocks();
   for (auto& [rule, hits] : latest_) {
     for (Hit& hit : hits) result_.hits.push_back(std::move(hit));
   }

@@ -157,6 +157,8 @@ class LogScanner {
     return !tracebacks_.empty() || !handled_.empty() || !exceptions_.empty() || !dumps_.empty() ||
            table_lines_ > 0 || watched_lines_ > 0;
   }
+  bool has_open_block() const { return !exceptions_.empty() || !dumps_.empty(); }
+  void close_open_blocks();
   void follow_attempts(std::string_view text);
   void remember_progress(std::uint64_t line, std::string_view text, int rank);
   void remember_after_error(std::string_view text, int rank);
@@ -186,6 +188,7 @@ class LogScanner {
   std::map<int, OpenDump> dumps_;            // by rank
   std::string_view block_;                   // the block that is being scanned
   std::size_t line_begin_ = 0;               // its current line
+  std::string last_block_;                   // the last one, if an exception or a dump is open at its end
   int table_lines_ = 0;                      // remaining lines of torchrun's table
   int watched_lines_ = 0;                    // remaining lines in which progress is remembered
   std::map<const FailureRule*, std::uint64_t> counts_;

@@ -116,7 +116,8 @@ TEST(State, a_zombie_is_not_alive) {
   ProcessIdentity who = this_process();
   const auto stat = read_pseudo_file(format("/proc/{}/stat", child));
   who.pid = child;
-  ASSERT_TRUE(parse_number(split(stat->substr(stat->rfind(')') + 2), ' ')[19], &who.pid_start));
+  const std::string fields = stat->substr(stat->rfind(')') + 2);
+  ASSERT_TRUE(parse_number(split(fields, ' ')[19], &who.pid_start));
   run.started(run.begin_attempt(), who);
   EXPECT_EQ(run.state().state, State::running);
   ::kill(child, SIGKILL);

@@ -5,9 +5,17 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/sanitizers.h"
 
 namespace stoker::farm {
 namespace {
+
+class TaskStarterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (kHasThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer refuses a child that shares memory";
+  }
+};
 
 // The output of a line with this variable in its environment.
 std::string output_of(const std::string& line, const std::string& name, const std::string& value) {
@@ -22,7 +30,7 @@ std::string output_of(const std::string& line, const std::string& name, const st
   return *read_file(folder / "out");
 }
 
-TEST(TaskStarter, functions_of_bash_in_the_environment_can_be_used) {
+TEST_F(TaskStarterTest, functions_of_bash_in_the_environment_can_be_used) {
   const std::string name = "BASH_FUNC_module%%";
   const std::string value = "() {  echo loaded $1\n}";
   EXPECT_EQ(output_of("module gcc", name, value), "loaded gcc\n");
@@ -30,11 +38,11 @@ TEST(TaskStarter, functions_of_bash_in_the_environment_can_be_used) {
   EXPECT_EQ(output_of("env | grep -c module", name, value), "1\n");
 }
 
-TEST(TaskStarter, a_function_of_bash_comes_before_a_program) {
+TEST_F(TaskStarterTest, a_function_of_bash_comes_before_a_program) {
   EXPECT_EQ(output_of("true 1", "BASH_FUNC_true%%", "() {  echo function\n}"), "function\n");
 }
 
-TEST(TaskStarter, a_portable_line_passes_on_names_that_are_no_variables) {
+TEST_F(TaskStarterTest, a_portable_line_passes_on_names_that_are_no_variables) {
   EXPECT_EQ(output_of("env | grep x.y", "x.y", "3"), "x.y=3\n");
 }
 
@@ -45,7 +53,7 @@ TEST(TaskProcess, the_own_peak_grows_with_this_process) {
   EXPECT_LT(own_peak().value, before.value + filled.size() + (64U << 20));
 }
 
-TEST(TaskStarter, a_wrapper_gets_the_words_or_a_line_for_its_shell) {
+TEST_F(TaskStarterTest, a_wrapper_gets_the_words_or_a_line_for_its_shell) {
   const TempDirectory folder;
   auto file = File::open_append(folder / "out");
   auto starter =

@@ -34,7 +34,8 @@ std::string short_text_of(const Path& file) {
 
 // Unix seconds, from the line "start_time: 1763719411520" of meta.yaml.
 double start_of(const Path& run) {
-  for (const std::string_view line : split(short_text_of(run / "meta.yaml"), '\n')) {
+  const std::string text = short_text_of(run / "meta.yaml");
+  for (const std::string_view line : split(text, '\n')) {
     constexpr std::string_view kKey = "start_time:";
     double milliseconds = 0;
     if (line.starts_with(kKey) && parse_number(trim(line.substr(kKey.size())), &milliseconds))
