@@ -403,14 +403,14 @@ class DatasetBroadcast::Impl final : public PieceStore {
     }
   }
 
-  // Allocating the space of a shard takes time: shards that this node is to read come first, then the next
-  // ones in the order of the training. More follow while these are copied.
+  // Allocating the space of a shard takes time: shards that this node is to read come first. As long as ranks
+  // wait, only the next ones in the order of the training follow.
   void open_next(const std::vector<std::uint32_t>& waiting) {
     for (const std::uint32_t piece : swarm_->early_grants()) {
       if (is_waiting(plan_.pieces[piece].shard)) open(plan_.pieces[piece].shard);
     }
     for (const std::uint32_t i : waiting) {
-      if (is_interrupted() || swarm_->left() >= plan_.limits.allocated) return;
+      if (is_interrupted() || (first_->is_awaited() && swarm_->left() >= plan_.limits.allocated)) return;
       if (is_waiting(i)) open(i);
     }
   }

@@ -160,7 +160,11 @@ class BroadcastFaults : public testing::Test {
     node.lease.emplace(*OwnLease::begin(*node.cache, opened->manifest.version));
     node.broadcast = std::make_unique<DatasetBroadcast>(
         *node.cache, std::make_shared<const dataset::OpenDataset>(std::move(*opened)),
-        CacheRequest{.source = source, .splits = {}, .limits = node.limits, .check = HitCheck::full},
+        CacheRequest{.source = source,
+                     .splits = {},
+                     .limits = node.limits,
+                     .check = HitCheck::full,
+                     .on_usable = [](const Path&) {}},
         BroadcastNodes{.server = node.server.get(),
                        .node = number,
                        .addresses = addresses,

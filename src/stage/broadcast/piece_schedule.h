@@ -26,7 +26,7 @@ struct SwarmLimits {
   double alone_s = 20;                       ///< without any progress; then a node reads on its own
   double join_s = 10;                        ///< then readings begin, although some nodes have not joined
   std::uint32_t urgent = 0;                  ///< first pieces, which are requested before all others
-  std::uint32_t allocated = 128;             ///< missing pieces whose shards have their space on the disk
+  std::uint32_t allocated = 128;             ///< missing pieces with space on the disk, while ranks wait
 };
 
 /// A request of a piece.

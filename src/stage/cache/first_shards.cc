@@ -15,6 +15,11 @@ FirstShards::FirstShards(const std::vector<std::uint64_t>& bytes, std::function<
   open_ = count_;
 }
 
+bool FirstShards::is_awaited() const {
+  const MutexLock lock(mutex_);
+  return then_ != nullptr;
+}
+
 void FirstShards::settled(std::size_t shard) {
   {
     const MutexLock lock(mutex_);

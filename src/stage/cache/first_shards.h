@@ -19,6 +19,8 @@ class FirstShards {
 
   /// The number of the first shards.
   std::size_t count() const { return count_; }
+  /// Whether ranks still wait for them.
+  bool is_awaited() const;
   /// The shard is in the cache, or stays at the source.
   void settled(std::size_t shard);
   /// No reader gets a damaged shard of the cache any more.
@@ -28,7 +30,7 @@ class FirstShards {
   void call_if_ready();
 
   std::size_t count_ = 0;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::function<void()> then_ STOKER_GUARDED_BY(mutex_);
   std::vector<bool> is_open_ STOKER_GUARDED_BY(mutex_);  // of the first shards
   std::size_t open_ STOKER_GUARDED_BY(mutex_) = 0;

@@ -21,8 +21,10 @@ TEST_F(FirstShardsTest, calls_once_when_the_first_2_percent_of_the_bytes_are_set
   first.settled(7);
   first.settled(1);
   EXPECT_EQ(calls_, 0);
+  EXPECT_TRUE(first.is_awaited());
   first.settled(0);
   EXPECT_EQ(calls_, 1);
+  EXPECT_FALSE(first.is_awaited());
   first.settled(2);
   EXPECT_EQ(calls_, 1);
 }
@@ -46,6 +48,7 @@ TEST_F(FirstShardsTest, a_dataset_without_bytes_has_no_first_shards) {
 
 TEST_F(FirstShardsTest, nothing_happens_without_a_reader) {
   FirstShards first({1}, {});
+  EXPECT_FALSE(first.is_awaited());
   first.cache_checked();
   first.settled(0);
 }
