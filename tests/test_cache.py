@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from running import wait_until
+from site_profiles import site_with_caches
 
 
 @pytest.fixture
@@ -50,19 +51,8 @@ def test_a_script_reads_the_printed_folder(stoker, source):
 def site_cache(tmp_path: Path):
     """Variables for a site that names a folder for caches, with room for three shards."""
 
-    def write(path: str, quota: str = "3MB") -> dict[str, object]:
-        sites = tmp_path / "config/stoker/sites"
-        sites.mkdir(parents=True, exist_ok=True)
-        (sites / "here.yaml").write_text(
-            "name: here\nwhat: a test\nsources: {page: {url: 'https://example.org', date: 2026-01-01}}\n"
-            f"detect: {{hosts: ['*'], from: page}}\nstorage: {{cache: {{path: \"{path}\", quota: {quota}, from: page}}}}\n"
-        )
-        return {
-            "XDG_CONFIG_HOME": tmp_path / "config",
-            "HOME": tmp_path,
-            "NVME": tmp_path / "nvme",
-            "STOKER_CACHE": None,
-        }
+    def write(path: str) -> dict[str, object]:
+        return site_with_caches(tmp_path, path, "quota: 3MB") | {"NVME": tmp_path / "nvme"}
 
     return write
 

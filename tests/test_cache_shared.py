@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from site_profiles import site_with_caches
 
 pytestmark = pytest.mark.needs("root")
 
@@ -142,16 +143,10 @@ def test_a_cache_that_leads_elsewhere_is_not_used(stoker, node):
 
 
 def test_a_site_shares_the_caches_of_all_users(stoker, node):
-    sites = node / "config/stoker/sites"
-    sites.mkdir(parents=True)
-    (sites / "here.yaml").write_text(
-        "name: here\nwhat: a test\nsources: {page: {url: 'https://example.org', date: 2026-01-01}}\n"
-        f"detect: {{hosts: ['*'], from: page}}\nstorage: {{cache: {{path: {node}/disk, shared: true, from: page}}}}\n"
-    )
+    env = site_with_caches(node, f"{node}/disk", "shared: true") | {"HOME": "/nonexistent"}
     (node / "job.yaml").write_text(
         f"name: placed\nrun: 'true'\nsite: here\ndata: {{train: {{source: {node}/photos, place: local}}}}\n"
     )
-    env = {"XDG_CONFIG_HOME": node / "config", "HOME": "/nonexistent", "STOKER_CACHE": None}
     stoker("cache", "stage", node / "photos", "--reserve", "0B", user=OWNER, cwd=node, env=env, code=0)
     work = node / "work"
     work.mkdir()

@@ -6,16 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from site_profiles import site_with_caches
 
 pytestmark = pytest.mark.needs("fuse", "bindfs")
-
-SITE = """
-name: here
-what: a test
-sources: {page: {url: 'https://example.org', date: 2026-01-01}}
-detect: {hosts: ['*'], from: page}
-storage: {cache: {path: $NVME, quota: QUOTA, from: page}}
-"""
 
 
 @pytest.fixture
@@ -30,16 +23,8 @@ def mounted(example_dataset: Path, tmp_path: Path):
 
 def check(stoker, tmp_path: Path, quota: str) -> tuple[list[str], list[tuple[str, str]]]:
     """The facts about places, and the findings."""
-    sites = tmp_path / "config/stoker/sites"
-    sites.mkdir(parents=True, exist_ok=True)
-    (sites / "here.yaml").write_text(SITE.replace("QUOTA", quota))
     (tmp_path / "nvme").mkdir(exist_ok=True)
-    env = {
-        "XDG_CONFIG_HOME": tmp_path / "config",
-        "HOME": tmp_path,
-        "NVME": tmp_path / "nvme",
-        "STOKER_CACHE": None,
-    }
+    env = site_with_caches(tmp_path, "$NVME", f"quota: {quota}") | {"NVME": tmp_path / "nvme"}
     value = json.loads(stoker("check", "job.yaml", "--json", env=env).out)
     facts = [each["text"] for each in value["facts"] if each["name"] in ("place", "staging")]
     return facts, [(each["rule"], each["what"]) for each in value["findings"] if each["rule"] == "copy-gains-nothing"]

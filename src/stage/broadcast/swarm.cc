@@ -4,7 +4,6 @@
 #include <atomic>
 #include <deque>
 #include <list>
-#include <map>
 #include <set>
 #include <thread>
 
@@ -12,21 +11,18 @@
 #include "base/pacer.h"
 #include "base/stopwatch.h"
 #include "base/thread.h"
-#include "net/channel.h"
-#include "stage/broadcast/reading_queue.h"
+#include "stage/broadcast/queue_server.h"
+#include "stage/broadcast/swarm_link.h"
 
 namespace stoker::stage {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kConnectTimeout = 5s;
 constexpr Duration kFirstRetry = 100ms;
 constexpr Duration kLastRetry = 5s;
 constexpr Duration kTick = 100ms;
-constexpr Duration kIdle = 2s;  // then the memory of a connection is freed
 constexpr Duration kReceiveSlice = 1s;
-constexpr std::uint64_t kDataBytes = 4u << 20;
 constexpr std::uint32_t kQueueNode = 0;
 
 std::string plan_text_of(const SwarmPlan& plan) {
@@ -67,8 +63,8 @@ class Swarm::Impl {
     {
       const MutexLock lock(mutex_);
       is_stopped_ = true;
-      for (auto& link : accepted_) close(*link);
-      for (Link* link : connected_) close(*link);
+      for (auto& one : accepted_) close(one->link);
+      for (SwarmLink* link : connected_) close(*link);
       granted_ready_.notify_all();
     }
     connectors_.clear();
@@ -79,7 +75,7 @@ class Swarm::Impl {
 
   void adopt(net::SecureChannel channel, const SwarmHello& hello) {
     if (hello.node >= nodes_ || (hello.role == SwarmRole::queue && plan_.node != kQueueNode)) return;
-    std::list<std::unique_ptr<Link>> ended;
+    std::list<std::unique_ptr<Accepted>> ended;
     const MutexLock lock(mutex_);
     if (is_stopped_) return;
     for (auto it = accepted_.begin(); it != accepted_.end();) {
@@ -87,20 +83,21 @@ class Swarm::Impl {
       if ((*it)->is_ended) ended.splice(ended.end(), accepted_, it);
       it = next;
     }
-    accepted_.push_back(std::make_unique<Link>(std::move(channel), hello.node, hello.role));
-    Link& link = *accepted_.back();
-    push(link, {.kind = SwarmKind::welcome});
-    if (link.role == SwarmRole::pieces) {
-      push(link, {.kind = SwarmKind::have, .ranges = stored_ranges()});
+    accepted_.push_back(std::make_unique<Accepted>(std::move(channel), hello));
+    Accepted& one = *accepted_.back();
+    one.link.push({.kind = SwarmKind::welcome});
+    if (hello.role == SwarmRole::pieces) {
+      one.link.push({.kind = SwarmKind::have, .ranges = stored_ranges()});
     } else {
-      queue_.returned(link.node);
-      queue_links_[link.node] = &link;
+      queue_.add(one.link);
     }
-    link.sender = Thread([this, &link](const StopToken&) { send_all(link); });
-    link.receiver = Thread([this, &link](const StopToken&) {
-      receive_all(link);
+    one.sender = Thread([this, &one](const StopToken&) { send_all(one.link); });
+    one.receiver = Thread([this, &one](const StopToken&) {
+      receive_all(one.link);
       const MutexLock ending(mutex_);
-      end_accepted(link);
+      close(one.link);
+      one.is_ended = true;
+      queue_.remove(one.link, now());
     });
   }
 
@@ -159,26 +156,12 @@ class Swarm::Impl {
   }
 
  private:
-  // A frame to send, or a piece.
-  struct Out {
-    SwarmKind kind = SwarmKind::hello;
-    std::vector<PieceRange> ranges = {};  // have, unwanted
-    std::uint32_t piece = 0;              // others
-  };
-  // A connection of either end. Two threads use its channel.
-  struct Link {
-    Link(net::SecureChannel connected, std::uint32_t peer, SwarmRole use)
-        : channel(std::move(connected)), node(peer), role(use) {}
-    net::SecureChannel channel;
-    const std::uint32_t node;
-    const SwarmRole role;
-    Condition ready;
-    std::deque<Out> outbox;
-    bool is_closed = false;             // nothing is sent any more
-    bool is_ended = false;              // of an accepted one: its receiver has ended
-    std::vector<std::byte> block = {};  // of the sending thread
-    std::map<std::uint32_t, std::uint64_t> expected =
-        {};  // requested pieces, and the offset of the next data
+  // A connection that a peer began.
+  struct Accepted {
+    Accepted(net::SecureChannel channel, const SwarmHello& hello)
+        : link(std::move(channel), hello.node, hello.role) {}
+    SwarmLink link;
+    bool is_ended = false;  // its receiver has ended
     Thread sender;
     Thread receiver;
   };
@@ -191,36 +174,17 @@ class Swarm::Impl {
     progress_.notify_all();
   }
 
-  void push(Link& link, Out out) STOKER_REQUIRES_LOCK(mutex_) {
-    if (link.is_closed) return;
-    // Announcements of many pieces share a frame.
-    if (out.kind == SwarmKind::have && !link.outbox.empty() && link.outbox.back().kind == SwarmKind::have) {
-      auto& ranges = link.outbox.back().ranges;
-      ranges.insert(ranges.end(), out.ranges.begin(), out.ranges.end());
-      return;
-    }
-    link.outbox.push_back(std::move(out));
-    link.ready.notify_one();
+  void push_to_queue(SwarmMessage message) STOKER_REQUIRES_LOCK(mutex_) {
+    if (queue_link_) queue_link_->push(std::move(message));
   }
 
-  void push_to_queue(Out out) STOKER_REQUIRES_LOCK(mutex_) {
-    if (queue_link_) push(*queue_link_, std::move(out));
-  }
-
-  void close(Link& link) STOKER_REQUIRES_LOCK(mutex_) {
-    if (link.is_closed) return;
-    link.is_closed = true;
-    for (const Out& out : link.outbox) backlog_ -= out.kind == SwarmKind::data ? 1 : 0;
-    link.outbox.clear();
-    link.channel.shut_down();
-    link.ready.notify_one();
-  }
+  void close(SwarmLink& link) STOKER_REQUIRES_LOCK(mutex_) { backlog_ -= link.close(); }
 
   // Of the neighbours that pull from this node.
   void announce(PieceRange pieces) STOKER_REQUIRES_LOCK(mutex_) {
-    for (auto& link : accepted_) {
-      if (link->role == SwarmRole::pieces && !link->is_ended)
-        push(*link, {.kind = SwarmKind::have, .ranges = {pieces}});
+    for (auto& one : accepted_) {
+      if (one->link.role() == SwarmRole::pieces && !one->is_ended)
+        one->link.push({.kind = SwarmKind::have, .ranges = {pieces}});
     }
   }
 
@@ -240,18 +204,17 @@ class Swarm::Impl {
   // Everything that this node can do now.
   void pump() STOKER_REQUIRES_LOCK(mutex_) {
     while (const auto request = schedule_.next_request(now())) {
-      const auto link = std::ranges::find_if(connected_, [&](const Link* one) {
-        return one->node == request->node && one->role == SwarmRole::pieces;
+      const auto link = std::ranges::find_if(connected_, [&](const SwarmLink* one) {
+        return one->node() == request->node && one->role() == SwarmRole::pieces;
       });
-      if (link == connected_.end() || (*link)->is_closed) {
+      if (link == connected_.end() || (*link)->is_closed()) {
         schedule_.neighbour_gone(request->node);
         continue;
       }
-      (*link)->expected[request->piece] = 0;
-      push(**link, {.kind = SwarmKind::request, .piece = request->piece});
+      (*link)->request(request->piece);
     }
     if (is_alone_) return grant_to_self();
-    while (queue_link_ && !queue_link_->is_closed && schedule_.asks_to_read(backlog_))
+    while (queue_link_ && !queue_link_->is_closed() && schedule_.asks_to_read(backlog_))
       push_to_queue({.kind = SwarmKind::ask});
   }
 
@@ -269,7 +232,8 @@ class Swarm::Impl {
   void keep_connected(std::uint32_t node, SwarmRole role, const StopToken& stop) {
     Duration pause = kFirstRetry;
     while (!stop.stop_requested()) {
-      auto channel = connect(node, role);
+      auto channel = connect_to_node(node, plan_.addresses[node], plan_.secret,
+                                     {.role = role, .node = plan_.node, .plan = plan_text_});
       if (channel.ok()) {
         serve_connected(std::move(*channel), node, role);
         pause = kFirstRetry;
@@ -280,30 +244,15 @@ class Swarm::Impl {
     }
   }
 
-  Result<net::SecureChannel> connect(std::uint32_t node, SwarmRole role) const {
-    const std::vector<std::string>& addresses = plan_.addresses[node];
-    if (addresses.empty()) return unavailable("node {} has no address", node);
-    const Deadline deadline = Deadline::after(kConnectTimeout);
-    STOKER_ASSIGN_OR_RETURN(plain, net::Channel::connect_any(addresses, deadline));
-    STOKER_ASSIGN_OR_RETURN(channel,
-                            net::SecureChannel::connect(std::move(plain).release(), plan_.secret, deadline));
-    const auto hello = encode_hello({.role = role, .node = plan_.node, .plan = plan_text_});
-    STOKER_RETURN_IF_ERROR(channel.send(static_cast<std::uint8_t>(SwarmKind::hello), hello));
-    STOKER_ASSIGN_OR_RETURN(answer, channel.receive(deadline));
-    if (answer.kind != static_cast<std::uint8_t>(SwarmKind::welcome))
-      return corrupt("node {}: no welcome", node);
-    return Result<net::SecureChannel>(std::move(channel));
-  }
-
   void serve_connected(net::SecureChannel channel, std::uint32_t node, SwarmRole role) {
-    Link link(std::move(channel), node, role);
+    SwarmLink link(std::move(channel), node, role);
     {
       const MutexLock lock(mutex_);
       if (is_stopped_) return;
       connected_.push_back(&link);
       if (role == SwarmRole::queue) begin_queue(link);
     }
-    link.sender = Thread([this, &link](const StopToken&) { send_all(link); });
+    Thread sender([this, &link](const StopToken&) { send_all(link); });
     receive_all(link);
     {
       const MutexLock lock(mutex_);
@@ -317,48 +266,26 @@ class Swarm::Impl {
         pump();
       }
     }
-    link.sender.join();
+    sender.join();
   }
 
   // The queue has forgotten this node, or has never known it.
-  void begin_queue(Link& link) STOKER_REQUIRES_LOCK(mutex_) {
+  void begin_queue(SwarmLink& link) STOKER_REQUIRES_LOCK(mutex_) {
     queue_link_ = &link;
     is_alone_ = false;
     forget_asks();
-    push(link, {.kind = SwarmKind::have, .ranges = stored_ranges()});
-    push(link, {.kind = SwarmKind::unwanted, .ranges = unwanted_});
-    if (has_joined_) push(link, {.kind = SwarmKind::joined});
+    link.push({.kind = SwarmKind::have, .ranges = stored_ranges()});
+    link.push({.kind = SwarmKind::unwanted, .ranges = unwanted_});
+    if (has_joined_) link.push({.kind = SwarmKind::joined});
     pump();
   }
 
-  void end_accepted(Link& link) STOKER_REQUIRES_LOCK(mutex_) {
-    close(link);
-    link.is_ended = true;
-    const auto found = queue_links_.find(link.node);
-    if (link.role != SwarmRole::queue || found == queue_links_.end() || found->second != &link) return;
-    queue_links_.erase(found);
-    queue_.gone(link.node);
-    grant();
-  }
-
-  void send_all(Link& link) {
-    for (;;) {
-      Out out;
-      {
-        const MutexLock lock(mutex_);
-        while (link.outbox.empty() && !link.is_closed) {
-          if (link.ready.wait(mutex_, Deadline::after(kIdle))) continue;
-          link.channel.release_send_buffer();
-          link.block = {};
-        }
-        if (link.is_closed) return;
-        out = std::move(link.outbox.front());
-        link.outbox.pop_front();
-      }
-      const Status status =
-          out.kind == SwarmKind::data ? send_piece(link, out.piece) : send_message(link, out);
+  void send_all(SwarmLink& link) {
+    while (const auto message = link.next()) {
+      const bool is_data = message->kind == SwarmKind::data;
+      const Status status = is_data ? send_piece(link, message->piece) : link.send(*message);
       const MutexLock lock(mutex_);
-      if (out.kind == SwarmKind::data) {
+      if (is_data) {
         backlog_ -= 1;
         pump();
       }
@@ -366,31 +293,14 @@ class Swarm::Impl {
     }
   }
 
-  static Status send_message(Link& link, const Out& out) {
-    const auto kind = static_cast<std::uint8_t>(out.kind);
-    switch (out.kind) {
-      case SwarmKind::have:
-      case SwarmKind::unwanted:
-        return link.channel.send(kind, encode_ranges(out.ranges));
-      case SwarmKind::welcome:
-      case SwarmKind::joined:
-      case SwarmKind::ask:
-        return link.channel.send(kind, {});
-      default:
-        return link.channel.send(kind, encode_piece(out.piece));
-    }
-  }
-
-  Status send_piece(Link& link, std::uint32_t number) {
+  Status send_piece(SwarmLink& link, std::uint32_t number) {
     const ShardPiece& piece = plan_.pieces[number];
-    if (link.block.size() < kDataBytes) link.block.resize(kDataBytes);
     for (std::uint64_t offset = 0; offset < piece.bytes; offset += kDataBytes) {
-      const auto buffer = std::span(link.block).first(std::min(kDataBytes, piece.bytes - offset));
+      const auto buffer = link.block(std::min(kDataBytes, piece.bytes - offset));
       if (!store_.read(number, offset, buffer).ok())
-        return link.channel.send(static_cast<std::uint8_t>(SwarmKind::refuse), encode_piece(number));
+        return link.send({.kind = SwarmKind::refuse, .piece = number});
       up_.acquire(buffer.size(), [this] { return is_stopping_.load(); });
-      STOKER_RETURN_IF_ERROR(link.channel.send(static_cast<std::uint8_t>(SwarmKind::data),
-                                               encode_data_header({number, offset}), buffer));
+      STOKER_RETURN_IF_ERROR(link.send_data({number, offset}, buffer));
       const MutexLock lock(mutex_);
       traffic_.sent_bytes += buffer.size();
     }
@@ -398,70 +308,53 @@ class Swarm::Impl {
   }
 
   // Until the connection ends, or the peer breaks the protocol.
-  void receive_all(Link& link) {
+  void receive_all(SwarmLink& link) {
     for (;;) {
-      const auto frame = link.channel.receive(Deadline::after(kReceiveSlice));
+      const auto frame = link.receive(Deadline::after(kReceiveSlice));
       if (frame.status().code() == Code::timeout) continue;
       if (!frame.ok() || !handle(link, *frame).ok()) return;
     }
   }
 
-  Status handle(Link& link, const net::SecureFrame& frame) {
+  Status handle(SwarmLink& link, const net::SecureFrame& frame) {
     const auto kind = static_cast<SwarmKind>(frame.kind);
     if (kind == SwarmKind::data) return handle_data(link, frame.bytes);
     const MutexLock lock(mutex_);
-    if (kind == SwarmKind::have || kind == SwarmKind::unwanted) {
+    if (queue_.serves(link)) {
+      STOKER_RETURN_IF_ERROR(queue_.handle(link, frame));
+      queue_.grant(now());
+    } else if (kind == SwarmKind::have || kind == SwarmKind::unwanted) {
       STOKER_ASSIGN_OR_RETURN(ranges, parse_ranges(frame.bytes, pieces_));
-      for (const PieceRange& range : ranges) {
-        for (std::uint32_t piece = range.first; piece < range.first + range.count; ++piece)
-          note_piece(link, kind, piece);
-      }
-    } else if (kind == SwarmKind::joined) {
-      if (is_queue_of(link)) queue_.joined(link.node);
-    } else if (kind == SwarmKind::ask) {
-      if (is_queue_of(link)) queue_.ask(link.node);
-    } else {
+      if (link.role() == SwarmRole::pieces && kind == SwarmKind::have) note_holder(link.node(), ranges);
+    } else if (kind != SwarmKind::joined && kind != SwarmKind::ask) {
       STOKER_ASSIGN_OR_RETURN(piece, parse_piece(frame.bytes, pieces_));
       STOKER_RETURN_IF_ERROR(handle_piece(link, kind, piece));
     }
-    if (is_queue_of(link)) grant();
     pump();
     return {};
   }
 
-  bool is_queue_of(const Link& link) const STOKER_REQUIRES_LOCK(mutex_) {
-    const auto found = queue_links_.find(link.node);
-    return link.role == SwarmRole::queue && found != queue_links_.end() && found->second == &link;
-  }
-
-  void note_piece(const Link& link, SwarmKind kind, std::uint32_t piece) STOKER_REQUIRES_LOCK(mutex_) {
-    if (link.role == SwarmRole::pieces) {
-      if (kind == SwarmKind::have && !damaged_.contains({link.node, piece}))
-        schedule_.neighbour_has(link.node, piece);
-    } else if (is_queue_of(link)) {
-      if (kind == SwarmKind::have) queue_.has(link.node, piece);
-      if (kind == SwarmKind::unwanted) queue_.refuses(link.node, piece);
+  void note_holder(std::uint32_t node, const std::vector<PieceRange>& ranges) STOKER_REQUIRES_LOCK(mutex_) {
+    for (const PieceRange& range : ranges) {
+      for (std::uint32_t piece = range.first; piece < range.first + range.count; ++piece) {
+        if (!damaged_.contains({node, piece})) schedule_.neighbour_has(node, piece);
+      }
     }
   }
 
-  Status handle_piece(Link& link, SwarmKind kind, std::uint32_t piece) STOKER_REQUIRES_LOCK(mutex_) {
-    if (is_queue_of(link)) {
-      if (kind == SwarmKind::misses) queue_.misses(link.node, piece);
-      if (kind == SwarmKind::failed) queue_.failed(link.node, piece);
-      return {};
-    }
+  Status handle_piece(SwarmLink& link, SwarmKind kind, std::uint32_t piece) STOKER_REQUIRES_LOCK(mutex_) {
     switch (kind) {
       case SwarmKind::request:
         if (!schedule_.has(piece)) {
-          push(link, {.kind = SwarmKind::refuse, .piece = piece});
-        } else if (!link.is_closed) {
+          link.push({.kind = SwarmKind::refuse, .piece = piece});
+        } else if (!link.is_closed()) {
           backlog_ += 1;
-          push(link, {.kind = SwarmKind::data, .piece = piece});
+          link.push({.kind = SwarmKind::data, .piece = piece});
         }
         return {};
       case SwarmKind::refuse:
-        link.expected.erase(piece);
-        schedule_.refused(link.node, piece);
+        link.refused(piece);
+        schedule_.refused(link.node(), piece);
         return {};
       case SwarmKind::grant:
         if (decided_.contains(piece)) {
@@ -503,19 +396,14 @@ class Swarm::Impl {
     schedule_.forget_asks();
   }
 
-  Status handle_data(Link& link, std::span<const std::byte> bytes) {
+  Status handle_data(SwarmLink& link, std::span<const std::byte> bytes) {
     STOKER_ASSIGN_OR_RETURN(data, parse_data_header(bytes, pieces_));
     const auto block = bytes.subspan(kDataHeader);
     const std::uint64_t size = plan_.pieces[data.piece].bytes;
+    STOKER_RETURN_IF_ERROR(link.accept_data(data, block.size(), size));
     bool is_wanted = false;
     {
       const MutexLock lock(mutex_);
-      const auto expected = link.expected.find(data.piece);
-      if (expected == link.expected.end() || expected->second != data.offset || data.offset >= size ||
-          block.size() != std::min(kDataBytes, size - data.offset))
-        return corrupt("a peer sent data that was not requested");
-      expected->second += block.size();
-      if (expected->second == size) link.expected.erase(expected);
       is_wanted = !schedule_.has(data.piece);
     }
     down_.acquire(block.size(), [this] { return is_stopping_.load(); });
@@ -525,8 +413,8 @@ class Swarm::Impl {
     const MutexLock lock(mutex_);
     if (!status.ok()) {
       // Its peer's disk is damaged, or this one is full: the rest of the piece is not wanted from there.
-      schedule_.refused(link.node, data.piece);
-      if (status.code() == Code::corrupt) damaged_.insert({link.node, data.piece});
+      schedule_.refused(link.node(), data.piece);
+      if (status.code() == Code::corrupt) damaged_.insert({link.node(), data.piece});
       return status.code() == Code::corrupt ? status : Status();
     }
     if (is_wanted) {
@@ -540,18 +428,6 @@ class Swarm::Impl {
     }
     pump();
     return {};
-  }
-
-  // On the first node.
-  void grant() STOKER_REQUIRES_LOCK(mutex_) {
-    for (const ReadingGrant& one : queue_.next(now())) {
-      const auto link = queue_links_.find(one.node);
-      if (link == queue_links_.end()) {
-        queue_.gone(one.node);
-      } else {
-        push(*link->second, {.kind = SwarmKind::grant, .piece = one.piece});
-      }
-    }
   }
 
   void fetch_granted(const StopToken& stop) {
@@ -590,7 +466,7 @@ class Swarm::Impl {
       {
         const MutexLock lock(mutex_);
         if (plan_.node == kQueueNode && now() > plan_.limits.join_s) queue_.start();
-        if (plan_.node == kQueueNode) grant();
+        if (plan_.node == kQueueNode) queue_.grant(now());
         if (!is_alone_ && schedule_.left() > 0 && now() - last_progress_ > plan_.limits.alone_s) {
           is_alone_ = true;
           forget_asks();
@@ -614,15 +490,14 @@ class Swarm::Impl {
   Pacer down_;
   std::atomic<bool> is_stopping_ = false;
 
-  mutable Mutex mutex_;
+  mutable Mutex mutex_;  // locked before the one of a link
   PieceSchedule schedule_ STOKER_GUARDED_BY(mutex_);
   PieceSet decided_ STOKER_GUARDED_BY(mutex_);
   std::set<std::uint32_t> early_grants_ STOKER_GUARDED_BY(mutex_);  // of shards that are not open yet
-  ReadingQueue queue_ STOKER_GUARDED_BY(mutex_);                    // of the first node
-  std::map<std::uint32_t, Link*> queue_links_ STOKER_GUARDED_BY(mutex_);
-  std::list<std::unique_ptr<Link>> accepted_ STOKER_GUARDED_BY(mutex_);
-  std::vector<Link*> connected_ STOKER_GUARDED_BY(mutex_);
-  Link* queue_link_ STOKER_GUARDED_BY(mutex_) = nullptr;
+  QueueServer queue_ STOKER_GUARDED_BY(mutex_);                     // of the first node
+  std::list<std::unique_ptr<Accepted>> accepted_ STOKER_GUARDED_BY(mutex_);
+  std::vector<SwarmLink*> connected_ STOKER_GUARDED_BY(mutex_);
+  SwarmLink* queue_link_ STOKER_GUARDED_BY(mutex_) = nullptr;
   std::vector<PieceRange> unwanted_ STOKER_GUARDED_BY(mutex_);
   std::deque<std::uint32_t> granted_ STOKER_GUARDED_BY(mutex_);
   Condition granted_ready_;

@@ -68,10 +68,7 @@ class MemoryStore final : public PieceStore {
     const MutexLock lock(mutex_);
     received.push_back(piece);
   }
-  void unreachable(std::uint32_t) override {
-    const MutexLock lock(mutex_);
-    is_lost = true;
-  }
+  void unreachable(std::uint32_t) override { is_lost = true; }
   Status read(std::uint32_t piece, std::uint64_t offset, std::span<std::byte> out) override {
     const MutexLock lock(mutex_);
     const auto found = kept_.find(piece);
