@@ -92,7 +92,9 @@ def test_each_seed_of_a_trial_is_a_job_of_a_batch_script(sweep):
 
 
 def test_a_cancelled_trial_failed_and_a_requeued_one_continues(sweep):
-    sweep.write("trials: 3\nat_once: 2\n", train="sleep 3; echo loss: $1\n")
+    sweep.write(
+        "trials: 3\nat_once: 2\n", train=f"while [ ! -e {sweep.folder}/go ]; do sleep 0.2; done; echo loss: $1\n"
+    )
     words = [BIN / "stoker", "sweep", "lr.yaml"]
     driver = subprocess.Popen(words, cwd=sweep.folder, env=sweep.lab.env, stderr=subprocess.PIPE, text=True)
 
@@ -103,6 +105,7 @@ def test_a_cancelled_trial_failed_and_a_requeued_one_continues(sweep):
     first, second = sorted(running())
     sweep.lab.run("scancel", first)
     sweep.lab.run("scontrol", "requeue", second)
+    (sweep.folder / "go").touch()
     _, err = driver.communicate(timeout=180)
     assert driver.returncode == 0, err
     states = [trial["state"] for trial in sorted(sweep.trials(), key=lambda trial: trial["number"])]
