@@ -113,7 +113,7 @@ void set_place(const Suspect& cause, const FailureFacts& facts, Diagnosis& diagn
   }
   if (ranks.size() == 1) diagnosis.rank = ranks[0];
   if (named.task && std::find(ranks.begin(), ranks.end(), *named.task) != ranks.end())
-    diagnosis.rank = *named.task;
+    diagnosis.rank = named.task;
 }
 
 void set_cause(const Choice& choice, const FailureFacts& facts, Diagnosis& diagnosis) {
