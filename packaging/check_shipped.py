@@ -12,6 +12,7 @@ import re
 import stat
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ NEWEST = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 25), "CXXABI": (1, 3, 11), "GCC": 
 SYSTEM = re.compile(r"^(lib(c|m|pthread|dl|rt)\.so\.\d|ld-linux-[\w-]+\.so\.\d)$")
 TRAINER = re.compile(r"^(lib(stdc\+\+|gcc_s|gomp)\.so\.\d|lib(torch|torch_cpu|c10)\.so)$")
 MEBIBYTE = 1 << 20
+FIRST_YEAR = 1980  # of a zip: the date of all files
 LARGEST = {"stoker": 25 * MEBIBYTE, ".whl": 40 * MEBIBYTE, ".tar.gz": 40 * MEBIBYTE}
 
 
@@ -133,11 +135,13 @@ def check_paths(entry: Entry, paths: list[str]) -> Iterator[str]:
             yield f"{entry.name}: contains a path of the machine that built it: {found}"
 
 
-def check_member(name: str, is_link: bool, mode: int) -> Iterator[str]:
+def check_member(name: str, is_link: bool, mode: int, year: int) -> Iterator[str]:
     if name.startswith("/") or ".." in Path(name).parts:
         yield f"{name}: leaves the folder it is unpacked in"
     if is_link:
         yield f"{name}: is a link, which some archives' readers refuse"
+    if year != FIRST_YEAR:
+        yield f"{name}: has the time of the build, which differs between two builds"
     # The package `wheel` writes RECORD with that mode; installers set their own.
     if name.endswith(".dist-info/RECORD"):
         mode &= ~stat.S_IWGRP
@@ -151,12 +155,13 @@ def read(file: Path) -> tuple[list[Entry], list[str]]:
     if file.suffix == ".whl":
         with zipfile.ZipFile(file) as archive:
             for item in archive.infolist():
-                findings += check_member(item.filename, False, item.external_attr >> 16)
+                findings += check_member(item.filename, False, item.external_attr >> 16, item.date_time[0])
                 entries.append(Entry(item.filename, archive.read(item)))
     elif file.name.endswith(".tar.gz"):
         with tarfile.open(file) as tar:
             for member in tar:
-                findings += check_member(member.name, member.issym() or member.islnk(), member.mode)
+                is_link = member.issym() or member.islnk()
+                findings += check_member(member.name, is_link, member.mode, time.gmtime(member.mtime).tm_year)
                 content = tar.extractfile(member) if member.isfile() else None
                 if content is not None:
                     entries.append(Entry(member.name, content.read()))

@@ -239,6 +239,7 @@ def write_wheel(build: Build, python: Python, files: Files, out: Path) -> Path:
     target = out / f"stoker-{build.version}-{python.tag}-{MANYLINUX}_{build.arch}.whl"
     target.unlink(missing_ok=True)
     moment = time.gmtime(DATED)[:6]
+    os.environ["SOURCE_DATE_EPOCH"] = str(DATED)  # for RECORD, which the package `wheel` writes itself
     with WheelFile(str(target), "w") as wheel:
         for name, content, mode in wheel_files(build, python, files):
             info = zipfile.ZipInfo(name, moment)

@@ -11,6 +11,7 @@ import pytest
 from conftest import REPOSITORY
 
 CHECK = REPOSITORY / "packaging/check_shipped.py"
+DATED = 315532800  # 1980, the first year of a zip
 GOOD = '#include <stdio.h>\nint main(void) { return puts("good") < 0; }\n'
 
 
@@ -102,10 +103,10 @@ def test_the_names_of_python_are_left_to_the_interpreter(compiled):
     assert check(compiled("module.so", text, "-shared")) == (0, [])
 
 
-def write_tar(path, program, name="stoker/bin/stoker", mode=0o755, kind=tarfile.REGTYPE):
+def write_tar(path, program, name="stoker/bin/stoker", mode=0o755, kind=tarfile.REGTYPE, time=DATED):
     with tarfile.open(path, "w:gz") as tar:
         info = tarfile.TarInfo(name)
-        info.mode, info.type = mode, kind
+        info.mode, info.type, info.mtime = mode, kind, time
         content = program.read_bytes() if kind == tarfile.REGTYPE else b""
         info.size, info.linkname = len(content), "/etc/passwd"
         tar.addfile(info, io.BytesIO(content))
@@ -133,6 +134,7 @@ def test_a_tarball_is_checked_inside(compiled, tmp_path):
         ({"mode": 0o4755}, "stoker/bin/stoker: has mode 4755"),
         ({"mode": 0o777}, "stoker/bin/stoker: has mode 777"),
         ({"kind": tarfile.SYMTYPE}, "stoker/bin/stoker: is a link, which some archives' readers refuse"),
+        ({"time": 1.7e9}, "stoker/bin/stoker: has the time of the build, which differs between two builds"),
     ],
 )
 def test_a_member_that_harms_where_it_is_unpacked_is_named(compiled, tmp_path, member, finding):
@@ -144,15 +146,19 @@ def test_a_member_that_harms_where_it_is_unpacked_is_named(compiled, tmp_path, m
 def test_a_wheel_is_checked_inside(compiled, tmp_path):
     wheel = tmp_path / "stoker-1.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.write(compiled("good", GOOD), "stoker/_core.so")
-        archive.writestr("stoker/__init__.py", "")
+        archive.writestr(zipfile.ZipInfo("stoker/_core.so"), compiled("good", GOOD).read_bytes())
+        archive.writestr(zipfile.ZipInfo("stoker/__init__.py"), "")
     assert check(wheel) == (0, [])
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr("stoker-1.dist-info/RECORD", "")
+    late = "stoker-1.dist-info/RECORD: has the time of the build, which differs between two builds"
+    assert check(wheel) == (1, [f"stoker-1.whl: {late}"])
 
 
 def test_an_archive_without_a_program_is_an_error(tmp_path):
     wheel = tmp_path / "stoker-1.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("stoker/__init__.py", "")
+        archive.writestr(zipfile.ZipInfo("stoker/__init__.py"), "")
     assert check(wheel) == (1, ["stoker-1.whl: contains no program and no library"])
 
 
