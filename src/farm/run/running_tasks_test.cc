@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/sanitizers.h"
 #include "farm/run/task_process.h"
 
 namespace stoker::farm {
@@ -13,6 +14,9 @@ namespace {
 
 class RunningTasksTest : public testing::Test {
  protected:
+  void SetUp() override {
+    if (kHasThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer refuses a child that shares memory";
+  }
   void start(const std::string& line, const TaskNeeds& needs = {}) {
     auto starter = TaskStarter::create({{"PATH", "/usr/bin:/bin"}}, {}, {});
     auto pid = starter->start({.command = line, .variables = {}, .output_fd = output_->fd(), .cores = {}});

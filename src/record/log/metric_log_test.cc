@@ -311,7 +311,7 @@ TEST_F(MetricLogTest, a_kill_in_the_middle_of_images_leaves_whole_records) {
       MetricLog log(options());
       for (int step = 0;; ++step) {
         (void)log.log_image("noise", PixelImage{300, 300, 1, noise}, step);
-        ::usleep(1000);  // a slow reader does not have to follow a file of gigabytes
+        ::usleep(20'000);  // a slow reader does not have to follow a file of gigabytes
       }
     }
     const std::size_t before = media().size();
