@@ -1,6 +1,6 @@
 // A connection of two nodes in a swarm: the messages that wait to be sent, and the data that was requested.
 // Used by swarm.cc. Thread-safe, but one thread sends and one receives. Callers may hold the lock of their
-// swarm: the lock of a link is taken after it.
+// swarm, which is always taken first.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 namespace stoker::stage {
 
 /// Bytes of a piece in one data frame; the last one may be shorter.
-constexpr std::uint64_t kDataBytes = 4u << 20;
+inline constexpr std::uint64_t kDataBytes = 4u << 20;
 
 /// A message to send. With `data` it is a whole piece, in several frames.
 struct SwarmMessage {
